@@ -390,8 +390,8 @@ comment on function jobq_private.is_sendable_url is
 
 -- Purpose: why a JSON Schema (draft 2020-12) cannot be used to check the input of endpoints,
 -- or null.
--- Invariant: what it refuses, clients and deliveries refuse too; a reference that leads round
--- for ever is left to them. Raises: nothing.
+-- Invariant: what it refuses, clients and deliveries refuse too, but for a schema that says that it
+-- is of another draft; a reference that leads round for ever is left to them. Raises: nothing.
 create or replace function jobq_private.json_schema_problem(schema jsonb)
 returns text
 language plpgsql
@@ -403,6 +403,10 @@ as $$
 declare
     _problem text;
 begin
+    if schema ->> '$schema' !~ '^https?://json-schema[.]org/draft/2020-12/schema#?$' then
+        return '$.$schema: must be https://json-schema.org/draft/2020-12/schema, or left out:'
+            || ' write the schema as that draft has it';
+    end if;
     with recursive part (value, path, is_map, depth) as (
         select json_schema_problem.schema, '$', false, 1
         union all
@@ -1117,8 +1121,9 @@ comment on function jobq_private.takes_input is
 
 -- Purpose: what the templates of an endpoint's spec refer to: field, namespace, path, and
 -- whether there is a default.
--- Invariant: a reference that cannot be read, or has no end, has no namespace; one in the name of
--- a member, where none may stand, has the namespace name; sign_with names a secret without
+-- Invariant: a reference that cannot be read, and braces that lack their other half, have no
+-- namespace; }} has it too where it closes braces of JSON before it; braces in the name of a
+-- member, where none may stand, have the namespace name; sign_with names a secret without
 -- braces. Raises: nothing.
 create or replace function jobq_private.template_references(spec jsonb)
 returns table (
@@ -1151,10 +1156,11 @@ begin
     cross join lateral jsonb_path_query(
         s.value, 'strict $.** ? (@.type() == "string")'
     ) as t (text)
-    cross join lateral regexp_match(
-        regexp_replace(t.text #>> '{}', '\{\{.*?\}\}', ' ', 'g'),
-        '\{\{\s*(?:input|config|secret|job)\M.{0,60}'
-    ) as m (found)
+    cross join lateral regexp_replace(t.text #>> '{}', '\{\{.*?\}\}', ' ', 'g') as p (rest)
+    cross join lateral regexp_match(p.rest, case
+        when p.rest ~ '\{\{' then '\{\{.{0,60}'
+        when regexp_count(p.rest, '\{') < regexp_count(p.rest, '\}') then '.{0,60}\}\}'
+    end) as m (found)
     where m.found is not null
     union
     select s.key, 'name', null, n.name #>> '{}', false
@@ -1162,7 +1168,7 @@ begin
     cross join lateral jsonb_path_query(
         s.value, 'strict $.** ? (@.type() == "object").keyvalue().key'
     ) as n (name)
-    where n.name #>> '{}' ~ '\{\{\s*(input|config|secret|job)\M'
+    where n.name #>> '{}' ~ '\{\{'
     union
     select 'sign_with', 'secret', template_references.spec ->> 'sign_with',
         template_references.spec ->> 'sign_with', false

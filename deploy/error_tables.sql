@@ -73,7 +73,7 @@ values
 ('INVALID_CONFIG_REF', 'JQ007', 422, 'the endpoint names an unknown config',
  'declare the config first, with jobq.put_config()'),
 ('TEMPLATE_RESOLUTION_FAILED', 'JQ007', 422, 'a template refers to something that is not there',
- 'write {{config.key}}, {{secret.name}} or {{input.path}}, and declare the key or secret first'),
+ 'write {{config.key}}, {{secret.name}} or {{input.path}}, and declare the key or secret first; braces to be sent as they are can stand in a config'),
 ('FUNCTION_NOT_FOUND', 'JQ007', 422, 'the kind names an unknown function',
  'create it as f(jsonb) returns jsonb, and name its schema'),
 ('FUNCTION_DENIED', '42501', 403, 'who declares a kind must be allowed to execute its function',

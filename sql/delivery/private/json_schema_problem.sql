@@ -1,7 +1,7 @@
 -- Purpose: why a JSON Schema (draft 2020-12) cannot be used to check the input of endpoints,
 -- or null.
--- Invariant: what it refuses, clients and deliveries refuse too; a reference that leads round
--- for ever is left to them. Raises: nothing.
+-- Invariant: what it refuses, clients and deliveries refuse too, but for a schema that says that it
+-- is of another draft; a reference that leads round for ever is left to them. Raises: nothing.
 create or replace function jobq_private.json_schema_problem(schema jsonb)
 returns text
 language plpgsql
@@ -13,6 +13,10 @@ as $$
 declare
     _problem text;
 begin
+    if schema ->> '$schema' !~ '^https?://json-schema[.]org/draft/2020-12/schema#?$' then
+        return '$.$schema: must be https://json-schema.org/draft/2020-12/schema, or left out:'
+            || ' write the schema as that draft has it';
+    end if;
     with recursive part (value, path, is_map, depth) as (
         select json_schema_problem.schema, '$', false, 1
         union all

@@ -1,7 +1,8 @@
 -- Purpose: what the templates of an endpoint's spec refer to: field, namespace, path, and
 -- whether there is a default.
--- Invariant: a reference that cannot be read, or has no end, has no namespace; one in the name of
--- a member, where none may stand, has the namespace name; sign_with names a secret without
+-- Invariant: a reference that cannot be read, and braces that lack their other half, have no
+-- namespace; }} has it too where it closes braces of JSON before it; braces in the name of a
+-- member, where none may stand, have the namespace name; sign_with names a secret without
 -- braces. Raises: nothing.
 create or replace function jobq_private.template_references(spec jsonb)
 returns table (
@@ -34,10 +35,11 @@ begin
     cross join lateral jsonb_path_query(
         s.value, 'strict $.** ? (@.type() == "string")'
     ) as t (text)
-    cross join lateral regexp_match(
-        regexp_replace(t.text #>> '{}', '\{\{.*?\}\}', ' ', 'g'),
-        '\{\{\s*(?:input|config|secret|job)\M.{0,60}'
-    ) as m (found)
+    cross join lateral regexp_replace(t.text #>> '{}', '\{\{.*?\}\}', ' ', 'g') as p (rest)
+    cross join lateral regexp_match(p.rest, case
+        when p.rest ~ '\{\{' then '\{\{.{0,60}'
+        when regexp_count(p.rest, '\{') < regexp_count(p.rest, '\}') then '.{0,60}\}\}'
+    end) as m (found)
     where m.found is not null
     union
     select s.key, 'name', null, n.name #>> '{}', false
@@ -45,7 +47,7 @@ begin
     cross join lateral jsonb_path_query(
         s.value, 'strict $.** ? (@.type() == "object").keyvalue().key'
     ) as n (name)
-    where n.name #>> '{}' ~ '\{\{\s*(input|config|secret|job)\M'
+    where n.name #>> '{}' ~ '\{\{'
     union
     select 'sign_with', 'secret', template_references.spec ->> 'sign_with',
         template_references.spec ->> 'sign_with', false

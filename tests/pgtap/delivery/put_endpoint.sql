@@ -1,6 +1,6 @@
 -- What jobq.put_endpoint() and jobq.delete_definition() promise.
 begin;
-select plan(183);
+select plan(187);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -165,8 +165,17 @@ from (
     ('e', 'HTTP', '{"url": "http://u", "body_template": "{{input}}"}', 'null', 'none'),
     ('e', 'HTTP', '{"url": "http://u", "body_template": "{{input.a b}}"}', 'null',
         'JQ007 TEMPLATE_RESOLUTION_FAILED'),
-    ('e', 'HTTP', '{"url": "http://u", "body_template": "{{ and }"}', 'null', 'none'),
-    ('e', 'HTTP', '{"url": "http://u", "body_template": {"{{a}}": "{ {{inputs} }"}}', 'null', 'none'),
+    ('e', 'HTTP', '{"url": "http://u", "body_template": "{{ and }"}', 'null',
+        'JQ007 TEMPLATE_RESOLUTION_FAILED'),
+    ('e', 'HTTP', '{"url": "http://u", "body_template": {"a": "{ {{inputs} }"}}', 'null',
+        'JQ007 TEMPLATE_RESOLUTION_FAILED'),
+    ('e', 'HTTP', '{"url": "http://u", "body_template": {"{{a}}": 1}}', 'null',
+        'JQ007 TEMPLATE_RESOLUTION_FAILED'),
+    ('e', 'HTTP', '{"url": "http://u", "body_template": "Dear input.name}},"}', 'null',
+        'JQ007 TEMPLATE_RESOLUTION_FAILED'),
+    ('e', 'HTTP', '{"url": "http://u", "body_template": "{\"a\": {\"b\": {{input.b}}}}"}', 'null',
+        'none'),
+    ('e', 'HTTP', '{"url": "http://u", "body_template": "{ a } b } {{input.b}}"}', 'null', 'none'),
     ('e', 'HTTP', '{"url": "http://u", "body_template": "{{input.n}"}', 'null',
         'JQ007 TEMPLATE_RESOLUTION_FAILED'),
     ('e', 'HTTP', '{"url": "http://u", "body_template": ["{{input.b}}: {{ input.a"]}', 'null',

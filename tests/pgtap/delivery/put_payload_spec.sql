@@ -1,6 +1,6 @@
 -- What put_payload_spec() refuses: what could not be used when the jobs are delivered.
 begin;
-select plan(74);
+select plan(79);
 
 create function pg_temp.refusal(schema jsonb)
 returns text
@@ -21,7 +21,7 @@ $$;
 select is(
     pg_temp.refusal(s.schema), case when not s.is_good then 'JQ006 SCHEMA_INVALID' end,
     format('%s is %s', left(s.schema::text, 70), case when s.is_good then 'good' else 'refused' end)
-) -- 48 cases
+) -- 53 cases
 from (
     values
     ('{"type": "object", "required": ["a"], "properties": {"a": {"type": ["null", "string"]}}}'::jsonb, true),
@@ -34,6 +34,10 @@ from (
     ('{"$ref": "#/$defs/a~1b", "$defs": {"a/b": {}}}', true),
     ('{"allOf": [{"items": {"patternProperties": {"^\\p{L}+$": {"multipleOf": 0.5}}}}]}', true),
     ('{"patternProperties": {"a": true}, "unevaluatedProperties": false}', true),
+    ('{"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object"}', true),
+    ('{"properties": {"$schema": {"type": "string"}}, "const": {"$schema": "x"}}', true),
+    ('{"$schema": "http://json-schema.org/draft-04/schema#", "type": "object"}', false),
+    ('{"$schema": "http://json-schema.org/draft-07/schema"}', false), ('{"$schema": 5}', false),
     ('{"type": "strng"}', false), ('{"type": []}', false), ('{"type": ["null", "null"]}', false),
     ('{"required": "a"}', false), ('{"required": ["a", "a"]}', false), ('{"required": [1]}', false),
     ('{"minLength": -1}', false), ('{"minItems": 1.5}', false), ('{"maximum": "1"}', false),

@@ -104,7 +104,7 @@ immutable
 as $$
     select schema ->> '$schema' = 'https://json-schema.org/draft/2020-12/schema'
 $$;
-select jobq.put_payload_spec('either', '{"$schema": "http://json-schema.org/draft-04/schema#", "anyOf": [{}]}'
+select jobq.put_payload_spec('either', '{"$schema": "http://json-schema.org/draft/2020-12/schema#", "anyOf": [{}]}'
 ) as doc \gset
 select is(
     pg_temp.refusal('select jobq.enqueue(''e-either'')'), 'none',
