@@ -319,8 +319,9 @@ async def test_snooze_does_not_count(database: str, client: AsyncClient) -> None
 
 @pytest.mark.parametrize("keys", [{}, {"concurrency_key": "k"}])
 async def test_a_job_of_an_unknown_kind_waits_for_a_worker_that_knows_it(
-    database: str, client: AsyncClient, keys: dict[str, Any]
+    database: str, client: AsyncClient, keys: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("jobq.worker.heart.SIGN_OF_LIFE", 600)
     newer = Registry()
 
     @newer.handler("new")

@@ -70,7 +70,8 @@ HINTS: Final = {
     "KIND_NOT_FOUND": "list the kinds with GET /kinds",
     "API_KEY_NOT_FOUND": "an operator lists the keys",
     "SCHEDULE_NOT_FOUND": "list the recurring jobs with GET /jobs?trigger=CRON",
-    "SCHEDULE_RETIRED": "take the version after it: replaced_by_id of GET /jobs/{job_id}",
+    "SCHEDULE_RETIRED": "take the version after it, replaced_by_id of GET /jobs/{job_id}; where"
+    " that is null, create the recurring job anew with POST /jobs",
     "SCHEDULE_IMMUTABLE": "make a new version with PUT /jobs/{job_id}",
     "PAYLOAD_SPEC_NOT_FOUND": "declare it with POST /payload-specs",
     "CONFIG_NOT_FOUND": "declare it with POST /configs",

@@ -33,6 +33,8 @@ LONGEST_PAUSE: Final = 2.0
 class Heart:
     """Beats for the jobs of a worker: each a third of its lease after the last beat.
 
+    It beats at once for a kind that the worker leaves to others, so that explain() can tell.
+
     Args:
         protocol: what is said to the database.
         dispatcher: who holds the jobs.
@@ -76,7 +78,8 @@ class Heart:
             for held in self._dispatcher.held()
             if is_asked or now - held.held_at > held.lease / 3 - LOOK / 2
         ]
-        if not jobs and (is_asked or now - self._beat_at < SIGN_OF_LIFE):
+        is_due = now - self._beat_at >= SIGN_OF_LIFE and not is_asked
+        if not (jobs or is_due or self._protocol.has_news):
             return
         outcomes = await self._protocol.heartbeat(jobs)
         self._beat_at = now

@@ -84,6 +84,12 @@ class Protocol:
         self._unknown = unknown
         self._release = release
         self._stuck = stuck
+        self._told: Sequence[str] = ()
+
+    @property
+    def has_news(self) -> bool:
+        """Whether it leaves a kind to others of which no heartbeat has told yet."""
+        return not set(self._unknown.kinds() or ()) <= set(self._told)
 
     async def exchange(
         self, settled: Sequence[Held], queues: Sequence[str], max_jobs: int, max_limited: int
@@ -151,6 +157,7 @@ class Protocol:
             ),
             is_vital=True,
         )
+        self._told = unknown
         return {(job_id, attempt): outcome for job_id, attempt, outcome in rows}
 
     async def due_in(self) -> float | None:
