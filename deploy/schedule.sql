@@ -1769,8 +1769,9 @@ comment on function jobq.retire_schedule is
 -- Purpose: run what a schedule runs once more, now.
 -- Invariant: a job of its own, with the schedule's kind, payload, queue and options; it takes
 -- no slot, so that the schedule fires as if nobody had asked, and schedule_status() does not count it. While a live job holds the
--- schedule's dedup key, that job is returned. A paused schedule can be run too.
--- Raises: 22004, JQ002, JQ004, JQ005, JQ006, JQ007, JQ010. Never: INVALID_ARGUMENT,
+-- schedule's dedup key, that job is returned. A paused schedule can be run too. While grants by
+-- queue are enforced, who has declared it must still be allowed to add what it adds, as must who asks.
+-- Raises: 22004, 42501, JQ002, JQ004, JQ005, JQ006, JQ007, JQ010. Never: INVALID_ARGUMENT,
 -- JOB_NOT_FOUND, BATCH_NOT_FOUND.
 -- Returns: the id of the job.
 -- Example: select jobq.run_schedule('weekly summary');
@@ -1791,6 +1792,11 @@ begin
         perform jobq_private.raise_error('SCHEDULE_RETIRED', format(
             'schedule %s, version %s', _found.name, _found.version
         ));
+    elsif row_security_active('jobq_private.job') then
+        perform jobq_private.check_author(
+            _found.login, _found.queue, _found.kind,
+            case when _found.dedup_key is null then 'enqueue' else _found.dedup end, _found.graph
+        );
     end if;
     perform jobq_private.record_audit('run schedule', _found.name);
     _job_id := jobq.enqueue(

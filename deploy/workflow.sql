@@ -3023,10 +3023,11 @@ comment on function jobq.enqueue_graph is
 -- Invariant: in the order of their ids; a job that finished jobs depend on is kept as long as
 -- they are. Raises: 22004, JQ001.
 -- Column parent_id: the job that was waited for
--- Column name: its name in the graph; null when it is in none
--- Column kind: its kind; null when it is gone
+-- Column name: its name in the graph; null when it is in none, and when it is hidden
+-- Column kind: its kind; null when it is gone or hidden
 -- Column state: the state it is in; gone when there is no trace of it, as of one that
--- was deleted, or none that the caller may see
+-- was deleted; hidden instead to a caller who may not see all queues, and so cannot tell whether it
+-- is gone or not to be seen
 -- Column result: what it returned; null unless it has succeeded
 -- Column after_failure: what follows for the job that waits when this one is dead or cancelled
 -- Example: select parent_id, result from jobq.list_inputs(:'running');
@@ -3039,10 +3040,20 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
+declare
+    _unseen constant text := (
+        select case
+            when row_security_active('jobq_private.job') and not coalesce(h.any_of && '{*}', false)
+            then 'hidden' else 'gone'
+        end
+        from jobq_private.held_queue as h
+    );
 begin
     perform jobq.get_job(list_inputs.job_id);
     return query
-    select e.parent, n.name, p.kind, coalesce(p.state, 'gone'), p.result, e.after_failure
+    select
+        e.parent, case when coalesce(p.state, _unseen) <> 'hidden' then n.name end, p.kind,
+        coalesce(p.state, _unseen), p.result, e.after_failure
     from jobq_private.edge as e
     left join lateral (
         select j.job_id, j.kind, j.state, j.result

@@ -508,15 +508,20 @@ def test_parents_are_kept_while_a_job_that_waited_for_them_is(
     assert "parent" not in states(connection)
 
 
+def make_tenant(connection: Connection) -> None:
+    """Make the role of a tenant, of the whole server, if it is not there."""
+    connection.execute(
+        "do $$ begin if not exists (select from pg_roles where rolname = 'tenant') then"
+        " create role tenant; end if; end $$; grant jobq_worker to tenant"
+    )
+
+
 def test_who_sees_one_queue_forgets_nothing_that_trees_in_others_need(
     connect: Callable[[], Connection],
 ) -> None:
     connection, tenant = connect(), connect()
     connection.execute("select jobq.configure(retention => '2 days', key_retention => '1 day')")
-    connection.execute(
-        "do $$ begin if not exists (select from pg_roles where rolname = 'tenant') then"
-        " create role tenant; end if; end $$; grant jobq_worker to tenant"
-    )
+    make_tenant(connection)
     connection.execute(
         "select jobq.put_queue('theirs'), jobq.grant_queue('tenant', 'mine', 'work')"
     )
@@ -548,6 +553,44 @@ def test_who_sees_one_queue_forgets_nothing_that_trees_in_others_need(
         " (select count(*) from jobq_private.job_archive)"
     )
     assert connection.execute(kept).fetchone() == (2, 3, 1, 1)
+
+
+def test_a_parent_that_grants_hide_is_neither_named_nor_said_to_be_gone(
+    connect: Callable[[], Connection],
+) -> None:
+    connection, tenant = connect(), connect()
+    make_tenant(connection)
+    connection.execute(
+        "select jobq.put_queue('theirs'), jobq.grant_queue('tenant', 'mine', 'work')"
+    )
+    flow = Graph()
+    parents = [
+        flow.add("seen", queue="mine"),
+        flow.add("hidden", queue="theirs"),
+        flow.add("deleted", queue="mine"),
+    ]
+    flow.add("child", after=parents, after_failure="run", queue="mine")
+    ids = Client(connection).enqueue_graph(flow)
+    connection.execute("select jobq.delete_many(%s)", ([ids["deleted"]],))
+    connection.execute("select jobq.enforce_queue_grants()")
+    tenant.execute("set session authorization tenant")
+
+    def inputs(caller: Connection) -> dict[UUID, tuple[Any, ...]]:
+        found = Client(caller).list_inputs(ids["child"])
+        return {given.job_id: (given.name, given.kind, given.state) for given in found}
+
+    assert inputs(connection) == {
+        ids["seen"]: ("seen", "seen", "queued"),
+        ids["hidden"]: ("hidden", "hidden", "queued"),
+        ids["deleted"]: (None, None, "gone"),
+    }
+    assert inputs(tenant) == {
+        ids["seen"]: ("seen", "seen", "queued"),
+        ids["hidden"]: (None, None, "hidden"),
+        ids["deleted"]: (None, None, "hidden"),
+    }
+    lines = list(drawn(Client(tenant).graph(ids["child"])))
+    assert [line.split()[0] for line in lines] == ["seen", "child", "and"]
 
 
 def test_two_who_add_jobs_between_blocked_ones_close_no_ring(

@@ -616,8 +616,11 @@ async def test_jobs_that_are_named_are_redriven_by_the_endpoint_as_it_is_now(api
 
     async def fail_all() -> None:
         for job in jobs:
-            api.run("select jobq.fail(job_id, attempt, 'x', retryable => false)"
-                " from jobq.claim_job(%s, 'w')", job)
+            api.run(
+                "select jobq.fail(job_id, attempt, 'x', retryable => false)"
+                " from jobq.claim_job(%s, 'w')",
+                job,
+            )
 
     async def versions() -> list[tuple[str, int]]:
         return api.run(

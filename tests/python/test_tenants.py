@@ -83,6 +83,7 @@ select jobq.pause_endpoint('theirs-paused');
 # What the victim does; its schedule is due, its lease has expired, its worker is gone.
 DEEDS = f"""
 set session authorization theirs;
+select jobq.put_kind('theirs-spare', 'theirs');
 select jobq.put_kind('theirs.mail', 'theirs', payload_schema => '{{"title": "{CANARY}"}}');
 select jobq_http.create_api_key('theirs-api', sha256('theirs'), 'theirs', '{{produce,operate}}');
 select jobq.create_schedule(
@@ -186,7 +187,7 @@ AIMED: dict[str, list[str]] = {
     ],
     "key_hash": ["\\x" + hashlib.sha256(b"theirs").hexdigest()],
     "key_id": ["k"],
-    "kind": ["theirs.mail", "theirs-endpoint", "theirs-paused"],
+    "kind": ["theirs.mail", "theirs-endpoint", "theirs-spare"],
     "kinds": ["{theirs.mail,theirs-endpoint}"],
     "level": ["INFO"],
     "max_delay": ["1 s"],

@@ -373,9 +373,10 @@ class Input:
 
     Attributes:
         job_id: the job that was waited for.
-        name: its name in the graph; None where it is in none.
+        name: its name in the graph; None where it is in none, and of one that is hidden.
         kind: None when there is no trace of it, as of a job that was deleted.
-        state: ``gone`` then.
+        state: ``gone`` then; ``hidden`` where grants by queue do not let the caller see whether it
+            is gone.
         result: what it returned; None unless it has succeeded.
         after_failure: what follows for the other one when this one is dead or cancelled.
     """
@@ -383,7 +384,7 @@ class Input:
     job_id: UUID
     name: str | None
     kind: str | None
-    state: State | Literal["gone"]
+    state: State | Literal["gone", "hidden"]
     result: Json
     after_failure: str
 

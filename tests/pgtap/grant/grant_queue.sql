@@ -1,7 +1,7 @@
 -- What jobq.grant_queue(), revoke_queue() and enforce_queue_grants() promise within one
 -- queue; tests/python/test_tenants.py has what they promise between queues.
 begin;
-select plan(64);
+select plan(67);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -179,9 +179,15 @@ select jobq.revoke_queue('stranger', '*', 'work');
 select jobq.revoke_queue('adder', 'q', 'enqueue');
 update jobq_private.schedule set next_run_at = coalesce(last_tick_at + interval '1 s', next_run_at), retry_at = null;
 select is_empty('select from jobq.tick()', 'nor where the grant is taken back');
+select is(pg_temp.refusal(format(c.call, 'plain')), '42501 ENQUEUE_DENIED', format(c.call, 'it too'))
+from (
+    values ('select jobq.run_schedule(%L)'),
+    ('select jobq.backfill_schedule(%L, now() - interval ''2 days'', now())')
+) as c (call);
 select jobq.grant_queue('adder', 'q', 'enqueue');
 update jobq_private.schedule set retry_at = now();
 select is((select count(distinct schedule_id) from jobq.tick()), 2::bigint, 'which may be given again');
+select is(pg_temp.refusal('select jobq.run_schedule(''plain'')'), 'none', 'and it runs by hand');
 delete from jobq_private.job as j where j.slot_at is not null;
 
 set session authorization doer;
@@ -194,7 +200,7 @@ select is(
     '42501 ENQUEUE_DENIED', 'nor have a schedule do so'
 );
 select results_eq(
-    $$ select count(*) from jobq.claim('{q,other}', 'w', 10) $$, 'values (3::bigint)',
+    $$ select count(*) from jobq.claim('{q,other}', 'w', 10) $$, 'values (4::bigint)',
     'but claim'
 );
 reset session authorization;

@@ -17,15 +17,16 @@ def drawn(graph: dict[str, Json]) -> Iterator[str]:
     """Yield a line for each job and each time that another waits for it.
 
     A job is drawn with what is below it the first time only. The one that was asked for has
-    a star.
+    a star. Jobs that are gone, or hidden from the caller, are not drawn.
 
     Args:
         graph: as ``show_graph`` of the database returns it.
     """
     nodes = {node["job_id"]: node for node in graph["nodes"]}
+    edges = [e for e in graph["edges"] if e["parent_id"] in nodes and e["child_id"] in nodes]
     children: dict[str, list[str]] = defaultdict(list)
-    waiting = {edge["child_id"] for edge in graph["edges"]}
-    for edge in graph["edges"]:
+    waiting = {edge["child_id"] for edge in edges}
+    for edge in edges:
         children[edge["parent_id"]].append(edge["child_id"])
     seen: set[str] = set()
     branches = [(job_id, 0) for job_id in reversed(nodes) if job_id not in waiting]
@@ -38,6 +39,8 @@ def drawn(graph: dict[str, Json]) -> Iterator[str]:
             branches += [(child, depth + 1) for child in reversed(children[job_id])]
     if not graph["is_whole"]:
         yield "and more"
+    elif len(edges) < len(graph["edges"]):
+        yield "and jobs that are gone or hidden"
 
 
 def _line(node: dict[str, Any], depth: int, *, is_asked: bool, is_known: bool) -> str:

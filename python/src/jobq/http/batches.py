@@ -66,10 +66,14 @@ class Input(Struct):
     """What a job has come to that another one waited for."""
 
     job_id: UUID
-    name: Annotated[str | None, Meta(description="Its name in the graph.")]
+    name: Annotated[str | None, Meta(description="Its name in the graph; of a hidden one null.")]
     kind: Annotated[str | None, Meta(description="Null when there is no trace of it.")]
     state: Annotated[
-        State | Literal["gone"], Meta(description="gone when there is no trace of it.")
+        State | Literal["gone", "hidden"],
+        Meta(
+            description="gone when there is no trace of it; hidden where grants by queue do not let"
+            " this server see whether it is gone."
+        ),
     ]
     result: AnyJson
     after_failure: AfterFailure

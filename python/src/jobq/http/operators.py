@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from jobq.http import examples
 from jobq.http.errors import ApiError
 from jobq.http.operation import Answer, Operation, encoded
-from jobq.http.steering import JobIds
+from jobq.http.steering import JobIds  # noqa: TC001 - msgspec reads it
 from jobq.http.values import Moment, Name, Request
 
 if TYPE_CHECKING:
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from jobq.http.operation import Call
 
 
-Latest = Annotated[
-    bool, Meta(description="Deliver by the endpoint as it is now, not as it was.")
-]
+Latest = Annotated[bool, Meta(description="Deliver by the endpoint as it is now, not as it was.")]
 
 
 class RedriveOne(Request, kw_only=True):

@@ -452,7 +452,7 @@ OPERATIONS = (
         "Run what a recurring job runs once more, now",
         ("operate",),
         {201: Answer("The job that runs it.", JobRun)},
-        {**RETIRED, 429: ["QUEUE_FULL"]},
+        {**RETIRED, 403: ["ENQUEUE_DENIED"], 429: ["QUEUE_FULL"]},
         tag="recurring jobs",
     ),
     Operation(
@@ -462,7 +462,7 @@ OPERATIONS = (
         "Make the jobs of a recurring job's slots in a span that did not fire",
         ("operate",),
         {200: Answer("The slots, and their jobs; of a dry run without.", BackfilledSlots)},
-        RETIRED,
+        {**RETIRED, 403: ["ENQUEUE_DENIED"]},
         tag="recurring jobs",
         body=Backfill,
     ),
