@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import concurrent.futures
+import math
 from asyncio import CancelledError
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, NoReturn
 
 import pytest
 
-from jobq.errors import DatabaseUnavailable, QueueFull
-from jobq.outcomes import Cancelled, Permanent, Retry, Snooze, Unable
+from jobq.errors import DatabaseUnavailable, OutcomeInvalid, QueueFull
+from jobq.outcomes import Cancelled, Permanent, RateLimited, Retry, Snooze, Unable
 from jobq.settlement import (
     CancelConfirmed,
     Failed,
@@ -63,7 +65,10 @@ class Hostile:
         (Snooze(HOUR), Released(HOUR)),
         (Snooze(NOW), Released(NOW)),
         (Snooze(3600), Released(HOUR)),
-        (Snooze("later"), Failed("ERROR", "Snooze: later")),  # type: ignore[arg-type]
+        (
+            OutcomeInvalid("until"),
+            Failed("OUTCOME_INVALID", "OutcomeInvalid: until", is_retryable=False),
+        ),
         (Unable("C", "m", in_=HOUR), Released(HOUR, ("C", "m"))),
         (Cancelled(), Failed("CANCELLED", "the handler cancelled itself", is_retryable=False)),
         (LostError(), Gone("lost")),
@@ -84,6 +89,26 @@ class Hostile:
 )
 def test_every_exception_has_a_settlement(error: BaseException, settled: object) -> None:
     assert settlement_of(Raised(error)) == settled
+
+
+NO_LENGTHS: list[Any] = ["5 s", [], math.inf, math.nan, 1e20]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "wait"),
+    [
+        *((Snooze, wait) for wait in (*NO_LENGTHS, None, -1, datetime(2030, 1, 1))),
+        *((RateLimited, wait) for wait in (*NO_LENGTHS, None, -1, NOW)),
+        *((partial(Unable, "C", "m"), wait) for wait in (*NO_LENGTHS, None, NOW)),
+        *((Retry, wait) for wait in (*NO_LENGTHS, NOW)),
+    ],
+)
+def test_a_wait_that_cannot_be_kills_the_job(outcome: Any, wait: Any) -> None:
+    with pytest.raises(OutcomeInvalid) as caught:
+        outcome(wait) if outcome in (Snooze, RateLimited) else outcome(in_=wait)
+    settled = settlement_of(Raised(caught.value))
+    assert isinstance(settled, Failed)
+    assert (settled.code, settled.is_retryable) == ("OUTCOME_INVALID", False)
 
 
 def test_a_request_to_cancel_is_confirmed_by_its_handler_alone() -> None:

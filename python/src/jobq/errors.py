@@ -36,6 +36,7 @@ __all__ = [
     "NotDeployed",
     "NotFound",
     "NotPermitted",
+    "OutcomeInvalid",
     "PayloadInvalid",
     "PayloadTooLarge",
     "QueueFull",
@@ -169,6 +170,15 @@ class StepInvalid(InvalidArgument):
     """
 
     code = "STEP_INVALID"
+
+
+class OutcomeInvalid(InvalidArgument):
+    """A handler asks for what cannot be, such as a wait that is no length of time: the job is dead.
+
+    Another attempt would do the same once more.
+    """
+
+    code = "OUTCOME_INVALID"
 
 
 class EventTimeout(JobqError):

@@ -1,14 +1,17 @@
 """How a handler ends, when not with a result: it raises one of these.
 
 Any other exception counts as transient: the job is tried again after its backoff, until
-its attempts are spent.
+its attempts are spent. A wait that cannot be makes the job dead instead (`OutcomeInvalid`).
 """
 # ruff: noqa: N818 - they are outcomes, and not all of them errors
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
+
+from jobq.errors import OutcomeInvalid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +44,7 @@ class Retry(Exception):
     ) -> None:
         super().__init__(message)
         self.message = message
-        self.in_ = timedelta(seconds=in_) if isinstance(in_, int | float) else in_
+        self.in_ = None if in_ is None else _length("in_", in_)
         self.code = code
         self.details = details
         self.holds_key = holds_key
@@ -61,12 +64,10 @@ class RateLimited(Exception):
         self, retry_after: timedelta | float, message: str = "asked to wait by whom it calls"
     ) -> None:
         super().__init__(message)
-        self.retry_after = (
-            timedelta(seconds=retry_after) if isinstance(retry_after, int | float) else retry_after
-        )
+        self.retry_after = _length("retry_after", retry_after)
         self.message = message
         if self.retry_after < timedelta(0):
-            raise ValueError("a wait cannot be negative")
+            raise OutcomeInvalid("retry_after cannot be negative", detail=str(retry_after))
 
 
 class Permanent(Exception):
@@ -100,12 +101,12 @@ class Snooze(Exception):
 
     def __init__(self, until: datetime | timedelta | float) -> None:
         super().__init__(until)
-        if isinstance(until, int | float):
-            until = timedelta(seconds=until)
-        if isinstance(until, datetime) and until.tzinfo is None:
-            raise ValueError("the moment to snooze until needs a time zone")
-        if isinstance(until, timedelta) and until < timedelta(0):
-            raise ValueError("a snooze cannot be negative")
+        if not isinstance(until, datetime):
+            until = _length("until", until)
+            if until < timedelta(0):
+                raise OutcomeInvalid("until cannot be negative", detail=str(until))
+        elif until.tzinfo is None:
+            raise OutcomeInvalid("the moment to snooze until needs a time zone")
         self.until = until
 
 
@@ -125,7 +126,7 @@ class Unable(Exception):
         super().__init__(code, message)
         self.code = code
         self.message = message
-        self.in_ = timedelta(seconds=in_) if isinstance(in_, int | float) else in_
+        self.in_ = _length("in_", in_)
 
     def __str__(self) -> str:
         """Return the message."""
@@ -137,6 +138,21 @@ class Cancelled(Exception):
 
     `JobContext.check_cancelled` raises it.
     """
+
+
+def _length(name: str, given: timedelta | float) -> timedelta:
+    """Return a length of time that is given as such or in seconds.
+
+    Raises:
+        OutcomeInvalid: it is neither, or more than there can be.
+    """
+    if isinstance(given, timedelta):
+        return given
+    with suppress(OverflowError, ValueError, TypeError):
+        return timedelta(seconds=given)
+    raise OutcomeInvalid(
+        f"{name} must be a timedelta, or a number of seconds", detail=f"{given!r:.80}"
+    )
 
 
 OUTCOMES: Final = (Cancelled, Permanent, RateLimited, Retry, Snooze, Unable)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import msgspec
 
 from jobq.arguments import as_json
-from jobq.errors import DatabaseUnavailable, EventTimeout, JobqError, StepInvalid
+from jobq.errors import DatabaseUnavailable, EventTimeout, JobqError, OutcomeInvalid, StepInvalid
 from jobq.outcomes import Cancelled, Permanent, RateLimited, Retry, Snooze, Unable
 from jobq.redaction import error_text
 
@@ -193,16 +193,16 @@ def _of_error(error: BaseException, *, is_cancel_requested: bool) -> Settlement:
                 _details(error.details),
                 hold,
             )
-        case RateLimited() if isinstance(error.retry_after, timedelta):
+        case RateLimited():
             wait = min(max(error.retry_after, timedelta(0)), LONGEST_RETRY)
             return Released(hold=Hold(wait, error_text(error.message)))
         case Permanent():
             return Failed(
                 _code(error.code), error_text(error.message), False, None, _details(error.details)
             )
-        case Snooze() if isinstance(error.until, datetime | timedelta):
+        case Snooze():
             return Released(error.until)
-        case Unable() if isinstance(error.in_, timedelta):
+        case Unable():
             return Released(error.in_, (_code(error.code), error_text(error.message)))
         case Cancelled() if is_cancel_requested:
             return CancelConfirmed()
@@ -214,7 +214,7 @@ def _of_error(error: BaseException, *, is_cancel_requested: bool) -> Settlement:
             return Gone("lost")
         case Suspended():
             return Gone("released")
-        case StepInvalid() | EventTimeout():
+        case OutcomeInvalid() | StepInvalid() | EventTimeout():
             return Failed(_code(error.code), error_text(error), is_retryable=False)
         case JobqError() if not isinstance(error, DatabaseUnavailable):
             return Failed(_code(error.code), error_text(error))

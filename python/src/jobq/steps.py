@@ -104,7 +104,7 @@ class Steps:
         now = datetime.now(UTC)
         if isinstance(until, datetime) and until.tzinfo is None:
             raise StepInvalid("the moment to sleep until needs a time zone")
-        moment = until if isinstance(until, datetime) else _length(until)
+        moment = until if isinstance(until, datetime) else _length("a sleep", until)
         pause = max(moment_of(moment, now) - now, timedelta(0))
         if pause > LONGEST_WAIT:
             raise StepInvalid("a sleep must be of at most 36500 days", detail=str(until))
@@ -115,7 +115,7 @@ class Steps:
     def wait_for(self, event: str, timeout: timedelta | float | None) -> Any:  # noqa: ANN401 - the payload
         """Wait for an event."""
         _check_name("event", event)
-        limit = None if timeout is None else _length(timeout)
+        limit = None if timeout is None else _length("timeout", timeout)
         if limit is not None and not timedelta(0) <= limit <= LONGEST_WAIT:
             raise StepInvalid("timeout must be between 0 and 36500 days", detail=str(timeout))
         return self._work(self._wait_for(event, limit))
@@ -282,10 +282,20 @@ async def _of(wanted: Awaitable[Any]) -> Any:  # noqa: ANN401 - whatever it is
     return await wanted
 
 
-def _length(given: timedelta | float) -> timedelta:
-    """Return a length of time; one beyond all that is allowed for what no timedelta holds."""
+def _length(name: str, given: timedelta | float) -> timedelta:
+    """Return a length of time; one beyond all that is allowed for what no timedelta holds.
+
+    Raises:
+        StepInvalid: it is none.
+    """
+    if isinstance(given, timedelta):
+        return given
+    if not isinstance(given, int | float):
+        raise StepInvalid(
+            f"{name} must be a timedelta, or a number of seconds", detail=f"{given!r:.80}"
+        )
     try:
-        return timedelta(seconds=given) if isinstance(given, int | float) else given
+        return timedelta(seconds=given)
     except (OverflowError, ValueError):
         return timedelta.max
 
