@@ -5,6 +5,8 @@
 -- Argument by: queue or kind.
 -- Argument queue: only this queue; null means all.
 -- Argument kind: only this kind; null means all.
+-- Argument max_buckets: at most so many buckets, 1 to 720; where there are more, as many
+-- neighbours as need be are told as one.
 -- Returns: a JSON object: since and until, instants; width_ms, of a bucket; counts, an array of
 -- arrays: the number of the bucket, the queue or kind, how many were enqueued, succeeded,
 -- failed (and tried again), dead, cancelled; latency, an array of arrays: the number of the
@@ -15,7 +17,8 @@ create or replace function jobq_http.show_history(
     span text default 'hour',
     by text default 'queue',
     queue text default null,
-    kind text default null
+    kind text default null,
+    max_buckets integer default 720
 )
 returns json
 language plpgsql
@@ -28,33 +31,43 @@ as $$
 declare
     _minutes constant integer :=
         case show_history.span when 'hour' then 1 when 'day' then 10 when 'month' then 60 end;
-    _width constant interval := _minutes * interval '1 min';
-    _buckets constant integer :=
+    _all constant integer :=
         case show_history.span when 'hour' then 60 when 'day' then 144 else 720 end;
+    -- So many of the history's own buckets are told as one.
+    _together integer;
+    _seconds double precision;
     _until timestamptz;
     _since timestamptz;
 begin
-    if num_nulls(show_history.span, show_history.by) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'span and by');
+    if num_nulls(show_history.span, show_history.by, show_history.max_buckets) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'span, by and max_buckets');
     elsif _minutes is null or show_history.by not in ('queue', 'kind') then
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT', 'span must be hour, day or month, by queue or kind'
         );
+    elsif show_history.max_buckets not between 1 and 720 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_buckets must be from 1 to 720'
+        );
     end if;
-    _until := date_bin(_width, clock_timestamp() - interval '10 s', '2000-01-01 UTC');
-    _since := _until - _buckets * _width;
+    _together := ceil(_all / show_history.max_buckets::double precision);
+    _seconds := 60 * _minutes * _together;
+    _until := date_bin(
+        _minutes * interval '1 min', clock_timestamp() - interval '10 s', '2000-01-01 UTC'
+    );
+    _since := _until - ceil(_all / _together::double precision) * _seconds * interval '1 s';
 
     return json_build_object(
         'since', _since,
         'until', _until,
-        'width_ms', jobq_private.milliseconds(_width),
+        'width_ms', (1000 * _seconds)::bigint,
         'counts', (
             select coalesce(json_agg(json_build_array(
                 c.n, c.name, c.enqueued, c.succeeded, c.failed, c.dead, c.cancelled
             ) order by c.n, c.name), '[]')
             from (
                 select
-                    (extract(epoch from h.bucket - _since) / 60)::integer / _minutes as n,
+                    floor(date_part('epoch', h.bucket - _since) / _seconds)::integer as n,
                     case show_history.by when 'queue' then h.queue else h.kind end as name,
                     sum(h.enqueued) as enqueued, sum(h.succeeded) as succeeded,
                     sum(h.failed) as failed, sum(h.dead) as dead,
@@ -73,14 +86,19 @@ begin
                 select p.n, min(p.value) filter (where p.upto >= 0.5 * p.total) as p50,
                     min(p.value) filter (where p.upto >= 0.95 * p.total) as p95
                 from (
-                    select
-                        (extract(epoch from l.bucket - _since) / 60)::integer / _minutes as n,
-                        round(power(2, (c.n - 0.5) / 2.0))::bigint as value,
-                        sum(c.jobs) over (partition by l.bucket order by c.n) as upto,
-                        sum(c.jobs) over (partition by l.bucket) as total
-                    from jobq_private.latency as l
-                    cross join unnest(l.counts) with ordinality as c (jobs, n)
-                    where l.minutes = _minutes and l.bucket >= _since and l.bucket < _until
+                    select t.n, round(power(2::double precision, (t.class - 0.5) / 2))::bigint as value,
+                        sum(t.jobs) over (partition by t.n order by t.class) as upto,
+                        sum(t.jobs) over (partition by t.n) as total
+                    from (
+                        select
+                            floor(date_part('epoch', l.bucket - _since) / _seconds)::integer as n,
+                            c.class, sum(c.jobs) as jobs
+                        from jobq_private.latency as l
+                        cross join unnest(l.counts) with ordinality as c (jobs, class)
+                        where l.minutes = _minutes
+                        and l.bucket >= _since and l.bucket < _until and c.jobs > 0
+                        group by 1, 2
+                    ) as t
                 ) as p
                 group by p.n
             ) as q

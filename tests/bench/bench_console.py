@@ -1,13 +1,14 @@
 """Print how long the console's pages take in a large database; asserts nothing.
 
 Usage: make bench PART=console
-    ARGS="[--archived 10000000] [--live 1000000] [--looks 40] [--keep FOLDER]"
+    ARGS="[--archived 10000000] [--live 1000000] [--looks 40] [--keep FOLDER] [--only WORD …]"
 
 Archived jobs lie in thirty days, a hundredth of them dead, half a percent in the last hour;
 live ones wait in ten queues, one of them with ten thousand keys, and a graph of jobs waits,
 too. Each page is asked for by one reader, then by twenty at once, over HTTP of a server of its
 own; then each of twenty asks for another page at once. Then what it costs to keep the history
-of the last minutes. With --keep the database stays in a folder, to be looked at again.
+of the last minutes. With --keep the database stays in a folder, to be looked at again: then the
+last hour is made anew. With --only some pages are looked at, those whose names contain a word.
 """
 
 from __future__ import annotations
@@ -122,6 +123,15 @@ SCENE = """
     select jobq.put_endpoint('endpoint-' || n, 'HTTP', '{"url": "https://example.com"}')
     from generate_series(0, 19) as n;
 """
+REMEMBERED = "select max(bucket) from jobq_private.history"
+# What maintain() would have made of a day, a minute, ten minutes and an hour at a time.
+REMEMBER = (
+    "select jobq_private.roll_up_minutes(%(since)s, %(until)s)",
+    "select jobq_private.widen_history(1, 10, %(since)s, %(until)s)",
+    "select jobq_private.widen_history(10, 60, %(since)s, %(until)s)",
+    "delete from jobq_private.history where minutes = 1 and bucket < now() - interval '3 h'",
+    "delete from jobq_private.latency where minutes = 1 and bucket < now() - interval '3 h'",
+)
 COUNTS = """
     select (select count(*) from jobq_private.job_archive), count(*) from jobq_private.job
 """
@@ -164,13 +174,14 @@ def main() -> None:
     parser.add_argument("--live", type=int, default=1_000_000)
     parser.add_argument("--looks", type=int, default=40)
     parser.add_argument("--keep", metavar="FOLDER", help="where the database stays")
+    parser.add_argument("--only", metavar="WORD", nargs="+", default=[""], help="which pages")
     options = parser.parse_args()
     os.nice(5)
     with large_database(options.keep, options.archived, options.live) as (
         connection,
         url,
     ):
-        asyncio.run(look(connection, url, options.looks))
+        asyncio.run(look(connection, url, options.looks, options.only))
         cost(connection)
 
 
@@ -194,6 +205,7 @@ def large_database(
             with psycopg.connect(server.url, autocommit=True) as connection:
                 if is_new:
                     fill(connection, server.url, archived, live)
+                renew(connection, server.url, archived)
                 [(archived, live)] = connection.execute(COUNTS).fetchall()
                 print(f"{archived:,} archived and {live:,} live jobs", flush=True)
                 yield connection, server.url
@@ -203,36 +215,47 @@ def fill(connection: Connection, url: str, archived: int, live: int) -> None:
     """Make the jobs."""
     started = time.perf_counter()
     connection.execute(PARTITIONS)
-    [(now,)] = connection.execute("select now() - interval '2 s'").fetchall()
-    recent, day = archived // 200, archived // SLICES
-    slices = [
-        (
-            now - timedelta(days=DAYS * (n + 1) / SLICES),
-            timedelta(days=DAYS / SLICES),
-            day,
-        )
+    [(now,)] = connection.execute("select now()").fetchall()
+    length, jobs = timedelta(days=DAYS / SLICES), archived // SLICES
+    statements = [
+        {
+            "first": 1 + n * jobs,
+            "jobs": jobs,
+            "since": now - (n + 1) * length,
+            "until": now - n * length,
+        }
         for n in range(SLICES)
     ]
-    slices.append((now - timedelta(hours=1), timedelta(hours=1), recent))
-    statements = [
-        (
-            ARCHIVE,
-            {
-                "first": 1 + n * day,
-                "jobs": jobs,
-                "since": since,
-                "until": since + length,
-            },
-        )
-        for n, (since, length, jobs) in enumerate(slices)
-    ]
     with ThreadPoolExecutor(2) as sessions:
-        list(sessions.map(lambda given: apart(url, *given), statements))
+        list(sessions.map(lambda given: apart(url, ARCHIVE, given), statements))
     apart(url, LIVE, {"jobs": live})
     for statement in SCENE.split(";\n"):
         connection.execute(statement.encode())
-    connection.execute("vacuum analyze")
     print(f"filled in {time.perf_counter() - started:.0f} s", flush=True)
+
+
+def renew(connection: Connection, url: str, archived: int) -> None:
+    """Make a last hour, and the history up to now."""
+    connection.execute(PARTITIONS)
+    [(now,)] = connection.execute("select date_trunc('minute', now())").fetchall()
+    hour = {
+        "first": archived,
+        "jobs": archived // 200,
+        "since": now - timedelta(hours=1),
+        "until": now,
+    }
+    apart(url, ARCHIVE, hour)
+    [(known,)] = connection.execute(REMEMBERED).fetchall()
+    since = known or now - timedelta(days=DAYS)
+    while since < now:
+        until = min(since + timedelta(days=1), now)
+        for statement in REMEMBER:
+            connection.execute(
+                statement.encode(),
+                {"since": since, "until": until} if "%" in statement else None,
+            )
+        since = until
+    connection.execute("vacuum analyze")
 
 
 def apart(url: str, statement: str, arguments: dict[str, Any]) -> None:
@@ -270,13 +293,13 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
-async def look(connection: Connection, url: str, looks: int) -> None:
-    """Print what each page takes."""
+async def look(connection: Connection, url: str, looks: int, only: list[str]) -> None:
+    """Print what each page takes whose name contains one of some words."""
     key = create_key(connection, f"bench {time.time()}", ["read", "operate"])
     ids = {name: connection.execute(one.encode()).fetchall()[0][0] for name, one in IDS.items()}
     pages = {name: f"/console/{path.format(**ids)}" for name, path in PAGES.items()}
-    times: dict[str, dict[int, list[float]]] = {name: {} for name in pages}
-    times[MIXED] = {}
+    chosen = [name for name in (*pages, MIXED) if any(word in name for word in only)]
+    times: dict[str, dict[int, list[float]]] = {name: {} for name in chosen}
     for count in GOALS:
         # One reader's looks all ask the database. Twenty look at once, and share what they ask
         # for; between their looks so much time passes that each time it is asked for anew.
@@ -284,12 +307,14 @@ async def look(connection: Connection, url: str, looks: int) -> None:
         with served(url, lasts) as port:
             cookie = await enter(port, key)
             readers = [await Reader.open(port, cookie) for _ in range(count)]
-            for name, page in pages.items():
+            for name in (name for name in chosen if name != MIXED):
                 # Connections that have just been opened read the catalog first.
-                await together(readers, [[page] * 3] * count, rest)
-                times[name][count] = await together(readers, [[page] * rounds] * count, rest)
-            if count > 1:
+                await together(readers, [[pages[name]] * 3] * count, rest)
+                measured = await together(readers, [[pages[name]] * rounds] * count, rest)
+                times[name][count] = measured
+            if count > 1 and MIXED in chosen:
                 ways = [[*pages.values()][n:] + [*pages.values()][:n] for n in range(count)]
+                await together(readers, [way[:6] for way in ways], rest)
                 times[MIXED][count] = await together(readers, ways, rest)
     for name, found in times.items():
         print(
@@ -325,7 +350,10 @@ class Reader:
     """A reader with a connection, so small that the server's time is what is measured."""
 
     def __init__(
-        self, streams: tuple[asyncio.StreamReader, asyncio.StreamWriter], port: int, cookie: str
+        self,
+        streams: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+        port: int,
+        cookie: str,
     ) -> None:
         self._answers, self._requests = streams
         self._headers = f"Host: 127.0.0.1:{port}\r\nCookie: {cookie}"

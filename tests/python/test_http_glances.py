@@ -63,6 +63,8 @@ async def test_what_the_console_shows_is_there_for_every_client(api: Api) -> Non
     assert (await answered(api, path, "/queues/none"))["key"] is None
     history = await answered(api, "/history", "/history?span=hour&by=kind")
     assert [counts[1:3] for counts in history["counts"]] == [["bill", 3]] and history["latency"]
+    wide = await answered(api, "/history", "/history?span=hour&max_buckets=6")
+    assert (wide["width_ms"], [c[2] for c in wide["counts"]]) == (600_000, [3])
     [deed] = (await answered(api, "/audit", "/audit?subject=money"))["items"]
     assert (deed["action"], deed["reason"]) == ("pause_queue", "audit")
     holds = await answered(api, "/settings", "/settings?kind=bill&queue=money")

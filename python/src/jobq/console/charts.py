@@ -88,7 +88,10 @@ def legend(parts: Sequence[Part]) -> list[tuple[str, str, str]]:
 
 HEIGHT: Final = 150
 MOST_NAMES: Final = 6
+MOST_BARS: Final = 180  # thinner ones could not be told apart
+LONG: Final = 1_800_000  # milliseconds of a bucket, from which on a time needs its day
 OTHER: Final = "(other)"
+OUTCOMES: Final = ("succeeded", "failed", "dead", "cancelled")  # as counts has them
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,63 +132,55 @@ class Stack:
     ticks: list[tuple[float, str]]
 
 
-def stacked(history: dict[str, Any], parts: Sequence[tuple[int, str, int]]) -> Stack:
-    """Return the stacked bars of a history.
+def stacked(history: dict[str, Any], column: int) -> Stack:
+    """Return the stacked bars of a history, a color for each of the names with the most.
 
     Args:
         history: as jobq_http.show_history() returns it.
-        parts: the number of the bucket, the name, and how many; repeated ones add up.
+        column: what is counted: 2 enqueued, 3 succeeded, as in the rows of its counts.
     """
-    sums: dict[str, int] = {}
-    cells: dict[tuple[int, str], int] = {}
-    for _, name, value in parts:
-        sums[name] = sums.get(name, 0) + value
-    ranked = sorted((n for n in sums if n != OTHER and sums[n]), key=lambda n: (-sums[n], n))
-    shown = ranked[:MOST_NAMES]
-    for n, name, value in parts:
-        key = (n, name if name in shown else OTHER)
-        cells[key] = cells.get(key, 0) + value
-    rest = sum(sums[name] for name in sums if name not in shown)
-    names = [(name, sums[name]) for name in shown] + ([(OTHER, rest)] if rest else [])
-    return Stack(names, *_bars(history, names, cells), ticks(history))
-
-
-def outcomes(history: dict[str, Any], parts: Sequence[tuple[int, str, int]]) -> Stack:
-    """Return stacked bars whose names are outcomes, each with a color of its own."""
-    names = [
-        (name, sum(value for _, given, value in parts if given == name))
-        for name in ("succeeded", "failed", "dead", "cancelled")
-    ]
-    cells: dict[tuple[int, str], int] = {}
-    for n, name, value in parts:
-        cells[n, name] = cells.get((n, name), 0) + value
-    return Stack(names, *_bars(history, names, cells), ticks(history))
-
-
-def _bars(
-    history: dict[str, Any], names: list[tuple[str, int]], cells: dict[tuple[int, str], int]
-) -> tuple[list[Bar], float]:
     buckets = count(history)
-    highs = [sum(cells.get((n, name), 0) for name, _ in names) for n in range(buckets)]
+    found: dict[str, list[int]] = {}
+    for row in history["counts"]:
+        if (values := found.get(row[1])) is None:
+            values = found[row[1]] = [0] * buckets
+        values[row[0]] += row[column]
+    sums = {name: sum(values) for name, values in found.items()}
+    ranked = sorted((n for n in sums if n != OTHER and sums[n]), key=lambda n: (-sums[n], n))
+    series = {name: found.pop(name) for name in ranked[:MOST_NAMES]}
+    rest = [sum(values) for values in zip(*found.values(), strict=True)]
+    return _stack(history, series | ({OTHER: rest} if sum(rest) else {}))
+
+
+def outcomes(history: dict[str, Any]) -> Stack:
+    """Return stacked bars whose names are outcomes, each with a color of its own."""
+    series = {name: [0] * count(history) for name in OUTCOMES}
+    for n, _, _, *values in history["counts"]:
+        for column, value in zip(series.values(), values, strict=True):
+            column[n] += value
+    return _stack(history, series)
+
+
+def _stack(history: dict[str, Any], series: dict[str, list[int]]) -> Stack:
+    highs = [sum(values) for values in zip(*series.values(), strict=True)]
     top = ceiling(max(highs, default=0))
-    width = WIDTH / buckets
+    step, scale = WIDTH / max(count(history), 1), HEIGHT / top
+    width = round(max(step - 1.2, 0.8), 1)
+    form = "%d %b %H:%M" if history["width_ms"] > LONG else "%H:%M"
+    begins = [f"{begin:{form}}" for begin in begins_of(history)] if series else []
+    stands = [float(HEIGHT)] * len(begins)
     bars = []
-    for n in range(buckets):
-        y = float(HEIGHT)
-        for color, (name, _) in enumerate(names):
-            value = cells.get((n, name), 0)
+    for color, (name, values) in enumerate(series.items()):
+        for n, value in enumerate(values):
             if not value:
                 continue
-            height = value / top * HEIGHT
-            y -= height
-            words = f"{at(history, n):%H:%M}, {name}: {value:,}"
-            bars.append(
-                Bar(
-                    color, round(n * width, 1), round(y, 1), round(max(width - 1.2, 0.8), 1),
-                    round(max(height, 0.6), 1), words,
-                )
-            )  # fmt: skip
-    return bars, top
+            height = value * scale
+            stands[n] -= height
+            words = f"{begins[n]}, {name}: {value:,}"
+            x, y = round(n * step, 1), round(stands[n], 1)
+            bars.append(Bar(color, x, y, width, round(max(height, 0.6), 1), words))
+    names = [(name, sum(values)) for name, values in series.items()]
+    return Stack(names, bars, top, ticks(history))
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,16 +228,18 @@ def count(history: dict[str, Any]) -> int:
     return round(whole / timedelta(milliseconds=history["width_ms"]))
 
 
-def at(history: dict[str, Any], bucket: float) -> datetime:
-    """Return when a bucket begins."""
-    return parsed(history["since"]) + bucket * timedelta(milliseconds=history["width_ms"])
+def begins_of(history: dict[str, Any]) -> list[datetime]:
+    """Return when each bucket begins."""
+    since, width = parsed(history["since"]), timedelta(milliseconds=history["width_ms"])
+    return [since + n * width for n in range(count(history))]
 
 
 def ticks(history: dict[str, Any]) -> list[tuple[float, str]]:
     """Return where times stand below a chart, and which."""
-    buckets = count(history)
-    form = "%d %b" if history["width_ms"] > 1_800_000 else "%H:%M"
-    return [(WIDTH * part / 6, f"{at(history, buckets * part / 6):{form}}") for part in range(1, 6)]
+    since, until = parsed(history["since"]), parsed(history["until"])
+    form = "%d %b" if history["width_ms"] > LONG else "%H:%M"
+    sixth = (until - since) / 6
+    return [(WIDTH * part / 6, f"{since + part * sixth:{form}}") for part in range(1, 6)]
 
 
 def ceiling(value: float) -> float:

@@ -12,6 +12,8 @@ from jobq.console.words import NOTHING, ago, moment, parsed, plain
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from jobq.console.charts import Stack
+
 NONE: Final = Markup(f'<span class="none">{NOTHING}</span>')  # noqa: S704 - a constant
 
 
@@ -42,3 +44,14 @@ def state(name: str) -> Markup:
     """Return a state with its color."""
     word = escape(name)
     return Markup(f'<span class="state s-{word}">{word}</span>')  # noqa: S704 - escaped
+
+
+def bars(chart: Stack, colors: list[str]) -> Markup:
+    """Return the bars of a chart, each with its words for who points at it."""
+    return Markup(  # noqa: S704 - escaped
+        "".join(
+            f'<rect class="{colors[b.color]}" x="{b.x}" y="{b.y}" width="{b.width}" '
+            f'height="{b.height}"><title>{escape(plain(b.words, 200))}</title></rect>'
+            for b in chart.bars
+        )
+    )

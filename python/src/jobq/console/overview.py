@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 SPANS: Final = ("hour", "day", "month")
-ENDINGS: Final = ("succeeded", "failed", "dead", "cancelled")
 
 
 async def show(visit: Visit) -> Response:
@@ -24,19 +23,10 @@ async def show(visit: Visit) -> Response:
     totals, health, history = await asyncio.gather(
         ask.document("jobq_http.show_totals"),
         ask.rows("health"),
-        ask.document("jobq_http.show_history", span=span, by=by),
+        ask.document("jobq_http.show_history", span=span, by=by, max_buckets=charts.MOST_BARS),
     )
     findings = [(subject, *told) for subject, is_ok, *told in health if not is_ok]
-    counts = history["counts"]
-    made = charts.stacked(history, [(n, name, enqueued) for n, name, enqueued, *_ in counts])
-    ended = charts.outcomes(
-        history,
-        [
-            (n, ending, value)
-            for n, _, _, *values in counts
-            for ending, value in zip(ENDINGS, values, strict=True)
-        ],
-    )
+    made, ended = charts.stacked(history, 2), charts.outcomes(history)
     return visit.show(
         "overview.html", totals=totals, findings=findings, checks=len(health), span=span, by=by,
         spans=SPANS, made=made, ended=ended, latency=charts.latency(history),

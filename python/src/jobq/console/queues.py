@@ -43,7 +43,7 @@ async def show_one(visit: Visit) -> Response:
         visit.visitor.document("jobq_http.show_workers"),
     )
     is_there = bool(standing) and standing[0]["queue"] == queue
-    ended = charts.stacked(history, [(n, kind, done) for n, kind, _, done, *_ in history["counts"]])
+    ended = charts.stacked(history, 3)
     servers = [w["worker"] for w in workers if w["is_live"] and queue in w["queues"]]
     return visit.show(
         "queue.html", q=document, standing=standing[0] if is_there else None, ended=ended,

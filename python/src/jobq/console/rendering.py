@@ -43,6 +43,7 @@ TEMPLATES.filters.update(
     tree=tree,
     json=words.json,
     urlencode_dict=words.query,
+    bars=markup.bars,
     state=markup.state,
     when=markup.when,
     written=markup.written,

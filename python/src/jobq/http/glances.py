@@ -148,6 +148,7 @@ class History(Struct, forbid_unknown_fields=True):
     by: Literal["queue", "kind"] = "queue"
     queue: Name | None = None
     kind: Name | None = None
+    max_buckets: Annotated[int, Meta(ge=1, le=720, description="More are told together.")] = 720
 
 
 class HistoryAnswer(Struct):

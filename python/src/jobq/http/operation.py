@@ -33,7 +33,9 @@ CHANGING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 # How many seconds an answer may lie behind; where the primary answers there is none.
 LAG: Final = "x-jobq-lag"
 # The query parameters that are no texts.
-TYPES: Final = {"limit": int, "period_ms": int, "wait_ms": int, "newest": bool}
+TYPES: Final = {
+    "limit": int, "max_buckets": int, "period_ms": int, "wait_ms": int, "newest": bool,
+}  # fmt: skip
 CANONICAL: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
