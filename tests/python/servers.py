@@ -158,9 +158,13 @@ class Cluster:
             connection.execute(sql.SQL("alter role current_user password {}").format(password))
 
     def _admin(self, statement: str, *names: str) -> None:
-        with psycopg.connect(self.server.url, autocommit=True) as connection:
-            parts = [sql.Identifier(name) for name in names]
-            connection.execute(sql.SQL(statement).format(*parts))
+        parts = [sql.Identifier(name) for name in names]
+        self._administrator.execute(sql.SQL(statement).format(*parts))
+
+    @cached_property
+    def _administrator(self) -> psycopg.Connection[tuple[object, ...]]:
+        """One connection for all databases that are made and dropped."""
+        return psycopg.connect(self.server.url, autocommit=True)
 
 
 def copy_project(folder: Path, origin: Path = ROOT) -> Path:

@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Event
 
 import psutil  # type: ignore[import-untyped]
+import pytest
 from turns import turn
 from waiting import until
 
@@ -62,6 +63,16 @@ def test_a_test_that_wants_the_machine_alone_waits_and_is_waited_for(tmp_path: P
         assert later.wait(60)
         end_later.set()
         last.result(60)
+
+
+@pytest.mark.oldest_version
+def test_a_group_is_known_by_its_name(request: pytest.FixtureRequest, pg: str) -> None:
+    """pytest-xdist goes by what stands behind the @; without it, each test is for itself."""
+    groups = {mark.args[0] for mark in request.node.iter_markers("xdist_group")}
+    is_older = pg != request.config.getoption("--pg")
+    assert groups == ({f"pg{pg}"} if is_older else set())
+    if hasattr(request.config, "workerinput"):
+        assert request.node.nodeid.partition("@")[2] == "".join(groups)
 
 
 def is_alive(process: psutil.Process) -> bool:
