@@ -4164,7 +4164,12 @@ begin
     if _job.finished_at is not null then
         return query select 'finished', format(
             '%s at %s, after %s attempts%s%s', _job.state, _job.finished_at, _job.attempts,
-            coalesce(': ' || coalesce(_job.last_error_code || ' ', '') || _job.last_error, ''),
+            coalesce(': ' || case
+                when _job.state = 'cancelled' and _job.cancel_reason is not null
+                    and _job.last_error_code not like 'PARENT\_%' is not false
+                then _job.cancel_reason
+                else coalesce(_job.last_error_code || ' ', '') || _job.last_error
+            end, ''),
             case
                 when _job.state = 'dead' and _job.last_error_code = 'LEASE_EXPIRED'
                 and _job.attempts < _job.max_attempts

@@ -77,8 +77,8 @@ begin
     or length(n.node ->> 'name') not between 1 and 256
     or coalesce(jsonb_typeof(n.node -> 'after'), 'array') not in ('array', 'null')
     or coalesce(jsonb_typeof(n.node -> 'before'), 'array') not in ('array', 'null')
-    or jsonb_path_exists(n.node, '$.after[*] ? (@.type() != "string" && @ != null)')
-    or jsonb_path_exists(n.node, '$.before[*] ? (@.type() != "string" && @ != null)')
+    or jsonb_path_exists(n.node, 'strict $.after[*] ? (@.type() != "string")', silent => true)
+    or jsonb_path_exists(n.node, 'strict $.before[*] ? (@.type() != "string")', silent => true)
     limit 1;
     if _problem is null then
         select format('name %s is given twice', n.node ->> 'name') into _problem
@@ -242,9 +242,10 @@ revoke all on function jobq_private.await_parents from public;
 comment on function jobq_private.await_parents is
 'Marks the live jobs that these children wait for.';
 
--- Purpose: queue or cancel a job that waits for the end of a batch, unless it has moved before.
+-- Purpose: queue or cancel a job that waits for the end of a batch, unless it has moved before; reason
+-- is why it is cancelled.
 -- Invariant: one that somebody holds is left. Returns how many moved: 0 or 1. Raises: nothing.
-create or replace function jobq_private.call_back(job_id uuid, state text)
+create or replace function jobq_private.call_back(job_id uuid, state text, reason text default null)
 returns bigint
 language plpgsql
 volatile
@@ -259,9 +260,7 @@ begin
     set
         state = call_back.state,
         run_at = greatest(j.run_at, clock_timestamp()),
-        cancel_reason = case
-            when call_back.state = 'cancelled' then 'its batch has ended otherwise'
-        end
+        cancel_reason = case when call_back.state = 'cancelled' then call_back.reason end
     where j.job_id = (
         select c.job_id
         from jobq_private.job as c
@@ -470,6 +469,10 @@ begin
             'INVALID_ARGUMENT',
             'a graph of a schedule names its own jobs alone, none by the schedule''s kind, and no batch'
         );
+    elsif jsonb_path_exists(_nodes, '$[*].expires_at ? (@ != null)') then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'a graph of a schedule is added again and again: no expires_at'
+        );
     end if;
     perform jobq_private.check_arrows(
         jobq_private.graph_arrows(_nodes, _names, '{}', null), _names
@@ -648,7 +651,7 @@ revoke all on function jobq_private.close_edges from public;
 comment on function jobq_private.close_edges is
 'Closes the edges of parents that have ended, and cancels children that can never run.';
 
--- Purpose: one way round in a graph, in words: a waits for b waits for a.
+-- Purpose: one way round in a graph, in words: a waits for b waits for a; a long one is cut, with ….
 -- Invariant: waiting has of each job how many parents were left in the end; whoever has one
 -- can be gone back from for ever. Reads nothing. Raises: nothing.
 create or replace function jobq_private.cycle_among(arrows jobq_private.arrow[], names text[], waiting integer[])
@@ -680,8 +683,12 @@ begin
     end loop;
     _path := _path[_seen[_at]:] || _at;
     return (
-        select string_agg(left(names[p.place], 64), ' waits for ' order by p.n)
+        select string_agg(
+            case when length(n.name) > 64 then left(n.name, 63) || '…' else n.name end,
+            ' waits for ' order by p.n
+        ) || case when cardinality(_path) > 20 then ' waits for …' else '' end
         from unnest(_path[:20]) with ordinality as p (place, n)
+        cross join lateral (select names[p.place]) as n (name)
     );
 end
 $$;
@@ -1278,8 +1285,8 @@ as $$
         'run_at', j.run_at,
         'started_at', j.claimed_at,
         'finished_at', j.finished_at,
-        'error_code', j.last_error_code,
-        'error', j.last_error,
+        'error_code', case when j.state in ('dead', 'cancelled', 'retrying') then j.last_error_code end,
+        'error', case when j.state in ('dead', 'cancelled', 'retrying') then j.last_error end,
         'batch_id', j.batch_id,
         'waits_for', case when j.state = 'blocked' then (
             select count(*) from jobq_private.edge as e where e.child = j.job_id and e.is_open
@@ -1333,7 +1340,7 @@ begin
         );
     end if;
     with named as (
-        select distinct coalesce(w.name, '') as name
+        select distinct w.name
         from jsonb_array_elements(graph_others.nodes) as e (node)
         cross join lateral (
             select a.name from jsonb_array_elements_text(
@@ -1850,7 +1857,7 @@ as $$
             select jsonb_agg(n.node - '{name,after,before}'::text[] order by n.place)
             from jsonb_array_elements(node_jobs.nodes) with ordinality as n (node, place)
         ),
-        '{kind,payload,queue,run_at,priority,max_attempts,timeout,metadata,concurrency_key,after_failure,batch_id}'
+        '{kind,payload,queue,run_at,priority,max_attempts,timeout,metadata,concurrency_key,expires_at,after_failure,batch_id}'
     )
 $$;
 
@@ -2279,9 +2286,15 @@ begin
             )
             then 'cancelled' else 'queued'
         end;
-        moved := moved + jobq_private.call_back(_batch.on_success, _outcome)
+        moved := moved
+            + jobq_private.call_back(
+                _batch.on_success, _outcome,
+                format('not all jobs of batch %s have succeeded', _batch_id)
+            )
             + jobq_private.call_back(_batch.on_end, 'queued')
-            + jobq_private.call_back(_batch.on_first_death, 'cancelled');
+            + jobq_private.call_back(
+                _batch.on_first_death, 'cancelled', format('no job of batch %s is dead', _batch_id)
+            );
         update jobq_private.batch as b
         set ended_at = coalesce(b.ended_at, clock_timestamp())
         where b.batch_id = _batch_id
@@ -2988,7 +3001,7 @@ comment on function jobq.emit is
 -- commit, so that none of them is released meanwhile.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
 -- Argument graph: a JSON object with jobs, an array of 1 to 100000 objects. Each has a name, 1
--- to 256 characters, the members of enqueue_many() but for keys and expires_at, after: an array
+-- to 256 characters, the members of enqueue_many() but for keys, after: an array
 -- of names in the graph, or of ids of other jobs, and before: an array of names in the graph
 -- that runs already, or of ids of other jobs, all of them blocked yet, which then wait for this
 -- one too.
@@ -3426,7 +3439,7 @@ comment on function jobq.seal_batch is
 -- Argument max_nodes: at most so many jobs, 1 to 10000.
 -- Returns: an object with job_id, graph_id (null where no graph was enqueued), is_whole, nodes (each with
 -- job_id, name, kind, queue, state, attempts, max_attempts, created_at, run_at, started_at, finished_at,
--- error_code, error, batch_id, waits_for: how many open edges hold it up, and held_up_by: one of the jobs at
+-- error_code and error of a job that is dead, cancelled or retrying, batch_id, waits_for: how many open edges hold it up, and held_up_by: one of the jobs at
 -- the end of them that waits for none itself, null where it is not among these nodes) and edges (each with parent_id, child_id, after_failure, is_open).
 -- Example: select jsonb_array_length(jobq.show_graph(:'waiting') -> 'nodes');
 create or replace function jobq.show_graph(job_id uuid, max_nodes integer default 1000)

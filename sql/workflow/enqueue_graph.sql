@@ -4,7 +4,7 @@
 -- commit, so that none of them is released meanwhile.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
 -- Argument graph: a JSON object with jobs, an array of 1 to 100000 objects. Each has a name, 1
--- to 256 characters, the members of enqueue_many() but for keys and expires_at, after: an array
+-- to 256 characters, the members of enqueue_many() but for keys, after: an array
 -- of names in the graph, or of ids of other jobs, and before: an array of names in the graph
 -- that runs already, or of ids of other jobs, all of them blocked yet, which then wait for this
 -- one too.

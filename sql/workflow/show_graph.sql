@@ -6,7 +6,7 @@
 -- Argument max_nodes: at most so many jobs, 1 to 10000.
 -- Returns: an object with job_id, graph_id (null where no graph was enqueued), is_whole, nodes (each with
 -- job_id, name, kind, queue, state, attempts, max_attempts, created_at, run_at, started_at, finished_at,
--- error_code, error, batch_id, waits_for: how many open edges hold it up, and held_up_by: one of the jobs at
+-- error_code and error of a job that is dead, cancelled or retrying, batch_id, waits_for: how many open edges hold it up, and held_up_by: one of the jobs at
 -- the end of them that waits for none itself, null where it is not among these nodes) and edges (each with parent_id, child_id, after_failure, is_open).
 -- Example: select jsonb_array_length(jobq.show_graph(:'waiting') -> 'nodes');
 create or replace function jobq.show_graph(job_id uuid, max_nodes integer default 1000)

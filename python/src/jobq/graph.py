@@ -66,7 +66,7 @@ class Graph:
             before: jobs of the graph that this one joins which are to wait for it too; they
                 must be blocked yet.
             after_failure: ``cancel``, ``wait`` or ``run``, as for ``enqueue``.
-            **options: of ``enqueue``, but no keys and no ``expires_at``.
+            **options: of ``enqueue``, but no keys; of a schedule's graph no ``expires_at`` either.
 
         Raises:
             InvalidArgument: there is a job of this name already, or one to wait for is of

@@ -1,6 +1,7 @@
--- Purpose: queue or cancel a job that waits for the end of a batch, unless it has moved before.
+-- Purpose: queue or cancel a job that waits for the end of a batch, unless it has moved before; reason
+-- is why it is cancelled.
 -- Invariant: one that somebody holds is left. Returns how many moved: 0 or 1. Raises: nothing.
-create or replace function jobq_private.call_back(job_id uuid, state text)
+create or replace function jobq_private.call_back(job_id uuid, state text, reason text default null)
 returns bigint
 language plpgsql
 volatile
@@ -15,9 +16,7 @@ begin
     set
         state = call_back.state,
         run_at = greatest(j.run_at, clock_timestamp()),
-        cancel_reason = case
-            when call_back.state = 'cancelled' then 'its batch has ended otherwise'
-        end
+        cancel_reason = case when call_back.state = 'cancelled' then call_back.reason end
     where j.job_id = (
         select c.job_id
         from jobq_private.job as c

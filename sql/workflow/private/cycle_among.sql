@@ -1,4 +1,4 @@
--- Purpose: one way round in a graph, in words: a waits for b waits for a.
+-- Purpose: one way round in a graph, in words: a waits for b waits for a; a long one is cut, with ….
 -- Invariant: waiting has of each job how many parents were left in the end; whoever has one
 -- can be gone back from for ever. Reads nothing. Raises: nothing.
 create or replace function jobq_private.cycle_among(arrows jobq_private.arrow[], names text[], waiting integer[])
@@ -30,8 +30,12 @@ begin
     end loop;
     _path := _path[_seen[_at]:] || _at;
     return (
-        select string_agg(left(names[p.place], 64), ' waits for ' order by p.n)
+        select string_agg(
+            case when length(n.name) > 64 then left(n.name, 63) || '…' else n.name end,
+            ' waits for ' order by p.n
+        ) || case when cardinality(_path) > 20 then ' waits for …' else '' end
         from unnest(_path[:20]) with ordinality as p (place, n)
+        cross join lateral (select names[p.place]) as n (name)
     );
 end
 $$;

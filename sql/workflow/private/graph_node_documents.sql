@@ -20,8 +20,8 @@ as $$
         'run_at', j.run_at,
         'started_at', j.claimed_at,
         'finished_at', j.finished_at,
-        'error_code', j.last_error_code,
-        'error', j.last_error,
+        'error_code', case when j.state in ('dead', 'cancelled', 'retrying') then j.last_error_code end,
+        'error', case when j.state in ('dead', 'cancelled', 'retrying') then j.last_error end,
         'batch_id', j.batch_id,
         'waits_for', case when j.state = 'blocked' then (
             select count(*) from jobq_private.edge as e where e.child = j.job_id and e.is_open

@@ -35,8 +35,8 @@ begin
     or length(n.node ->> 'name') not between 1 and 256
     or coalesce(jsonb_typeof(n.node -> 'after'), 'array') not in ('array', 'null')
     or coalesce(jsonb_typeof(n.node -> 'before'), 'array') not in ('array', 'null')
-    or jsonb_path_exists(n.node, '$.after[*] ? (@.type() != "string" && @ != null)')
-    or jsonb_path_exists(n.node, '$.before[*] ? (@.type() != "string" && @ != null)')
+    or jsonb_path_exists(n.node, 'strict $.after[*] ? (@.type() != "string")', silent => true)
+    or jsonb_path_exists(n.node, 'strict $.before[*] ? (@.type() != "string")', silent => true)
     limit 1;
     if _problem is null then
         select format('name %s is given twice', n.node ->> 'name') into _problem

@@ -26,7 +26,7 @@ begin
         );
     end if;
     with named as (
-        select distinct coalesce(w.name, '') as name
+        select distinct w.name
         from jsonb_array_elements(graph_others.nodes) as e (node)
         cross join lateral (
             select a.name from jsonb_array_elements_text(

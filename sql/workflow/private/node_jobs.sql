@@ -13,7 +13,7 @@ as $$
             select jsonb_agg(n.node - '{name,after,before}'::text[] order by n.place)
             from jsonb_array_elements(node_jobs.nodes) with ordinality as n (node, place)
         ),
-        '{kind,payload,queue,run_at,priority,max_attempts,timeout,metadata,concurrency_key,after_failure,batch_id}'
+        '{kind,payload,queue,run_at,priority,max_attempts,timeout,metadata,concurrency_key,expires_at,after_failure,batch_id}'
     )
 $$;
 

@@ -50,9 +50,15 @@ begin
             )
             then 'cancelled' else 'queued'
         end;
-        moved := moved + jobq_private.call_back(_batch.on_success, _outcome)
+        moved := moved
+            + jobq_private.call_back(
+                _batch.on_success, _outcome,
+                format('not all jobs of batch %s have succeeded', _batch_id)
+            )
             + jobq_private.call_back(_batch.on_end, 'queued')
-            + jobq_private.call_back(_batch.on_first_death, 'cancelled');
+            + jobq_private.call_back(
+                _batch.on_first_death, 'cancelled', format('no job of batch %s is dead', _batch_id)
+            );
         update jobq_private.batch as b
         set ended_at = coalesce(b.ended_at, clock_timestamp())
         where b.batch_id = _batch_id

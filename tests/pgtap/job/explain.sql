@@ -1,6 +1,6 @@
 -- What jobq.explain() promises.
 begin;
-select plan(23);
+select plan(24);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -101,6 +101,12 @@ select jobq.cancel(:'two');
 select matches(
     pg_temp.says(:'two', 'finished'), '^cancelled at .* 0 attempts$',
     'or without any error'
+);
+select jobq.redrive(:'two');
+select jobq.cancel(:'two', 'ordered twice');
+select matches(
+    pg_temp.says(:'two', 'finished'), '^cancelled at .* 0 attempts: ordered twice$',
+    'or with the reason that was given'
 );
 select is(
     pg_temp.refusal(format('select jobq.explain(%L)', a.job_id)), a.refusal,

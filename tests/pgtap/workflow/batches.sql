@@ -1,6 +1,6 @@
 -- What open_batch(), seal_batch(), cancel_batch() and batch_status() promise.
 begin;
-select plan(46);
+select plan(47);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -236,6 +236,10 @@ select pg_temp.ended(:'m1', true);
 select jobq.redrive(:'d13');
 select from jobq_private.resolve();
 select is(pg_temp.states('{d13}'), 'd13 cancelled', 'on_first_death while none is');
+select matches(
+    (select e.explanation from jobq.explain(:'d13') as e), ': no job of batch [-0-9a-f]{36} is dead$',
+    'and explain() says why'
+);
 
 -- A member that waits for the end of its own batch
 select jobq.open_batch('{"kind": "s8"}') as batch \gset

@@ -1,6 +1,6 @@
 -- What enqueue_graph(), cancel_tree(), redrive_tree() and show_graph() promise.
 begin;
-select plan(47);
+select plan(57);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -101,6 +101,31 @@ select is(pg_temp.graph('[{"name": "a", "kind": "k", "after": ["a"]}]'),
     '22023 GRAPH_CYCLE: a waits for a', 'a job that waits for itself');
 select is(pg_temp.graph('[{"name": "a", "kind": "k", "after": ["b"]}]'),
     'JQ001 JOB_NOT_FOUND', 'a name that nobody has');
+select matches(
+    pg_temp.graph((
+        select jsonb_agg(jsonb_build_object(
+            'name', repeat('n', 70) || n, 'kind', 'k', 'after', array[repeat('n', 70) || n % 21 + 1]
+        ))::text
+        from generate_series(1, 21) as n
+    )),
+    ': n{63}…( waits for n{63}…){19} waits for …$', 'a long way is cut, with a sign, and so are long names'
+);
+select is(pg_temp.graph(format('[{"name": "a", "kind": "k", %s}]', m.member)),
+    '22023 INVALID_ARGUMENT', m.member || ' is no list of names')
+from (
+    values ('"after": [null]'), ('"before": [null]'), ('"after": [["a"]]'), ('"after": {"a": "b"}'),
+    ('"expires_at": "2001-01-01"')
+) as m (member);
+select is(pg_temp.graph('[{"name": "x", "kind": "x", "after": null, "expires_at": "2999-01-01 UTC"}]'),
+    'none', 'a job of a graph may expire');
+select is((select j.expires_at from jobq.job as j where j.kind = 'x'), '2999-01-01 UTC'::timestamptz,
+    'and then it does');
+select jobq.delete_many(kind => 'x');
+select is(
+    pg_temp.refusal($$ select jobq.create_schedule('s', 'k', '@daily',
+        graph => '{"jobs": [{"name": "x", "kind": "x", "expires_at": "2999-01-01"}]}') $$),
+    '22023 INVALID_ARGUMENT', 'but none of a schedule''s'
+);
 select is(
     pg_temp.graph('[{"name": "a", "kind": "k",
         "after": ["00000000-0000-7000-8000-000000000000"]}]'),
@@ -198,6 +223,12 @@ select n.job_id as part from jobq_private.node as n where n.name = 'part' \gset
 select is(
     (select count(*) from jobq.redrive_tree(:'split')), 3::bigint,
     'redrive_tree() runs again what failed'
+);
+select is(
+    (
+        select string_agg(n ->> 'error_code', ' ')
+        from jsonb_array_elements(jobq.show_graph(:'split') -> 'nodes') as n
+    ), null, 'which have no error any more'
 );
 select is(
     pg_temp.states(),

@@ -69,6 +69,7 @@ class NewNode(SlotNode, kw_only=True, omit_defaults=True):
         Annotated[NodeNames, Meta(description="Blocked jobs of the graph that this one joins.")]
         | None
     ) = None
+    expires_at: Annotated[Moment, Meta(description="No attempt begins after it.")] | None = None
     batch_id: UUID | None = None
 
 
@@ -106,7 +107,9 @@ class Node(Struct):
     run_at: Moment
     started_at: Moment | None
     finished_at: Moment | None
-    error_code: str | None
+    error_code: Annotated[
+        str | None, Meta(description="While it is dead, cancelled or retrying; so is `error`.")
+    ]
     error: str | None
     batch_id: UUID | None
     waits_for: Annotated[int, Meta(description="How many jobs it still waits for.")]
