@@ -51,7 +51,7 @@ values
 ('KIND_NOT_FOUND', 'JQ007', 404, 'kind not found',
  'declare it with: select jobq.put_kind(...)'),
 ('API_KEY_NOT_FOUND', 'JQ007', 404, 'API key not found',
- 'list the keys with: select * from jobq.list_api_keys()'),
+ 'list the keys with: select * from jobq_http.list_api_keys()'),
 ('API_KEY_EXISTS', 'JQ004', 409, 'an API key of this name exists',
  'choose another name; the name of a revoked key is not used again'),
 ('SCHEDULE_NOT_FOUND', 'JQ007', 404, 'schedule not found',

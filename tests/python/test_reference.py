@@ -1,7 +1,8 @@
-"""The generated pages agree with the database, and the README's transcript is true."""
+"""The generated pages agree with the database, transcripts are true, and names are real."""
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -10,20 +11,22 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
+import jobq
 from contract import Contracts, Header
 from servers import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from servers import Cluster
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 
-def transcript() -> list[tuple[str, str]]:
-    """The statements of the README's first psql block, each with what it prints."""
-    block = re.search(r"```psql\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+def transcript(page: str) -> list[tuple[str, str]]:
+    """The statements of a page's first psql block, each with what it prints."""
+    block = re.search(r"```psql\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert block is not None
     steps = re.split(r"^=> ", block[1], flags=re.MULTILINE)[1:]
     return [(head, tail) for head, _, tail in (step.partition("\n") for step in steps)]
@@ -35,8 +38,9 @@ def squeeze(text: str) -> list[str]:
     return [line for line in lines if line and not set(line) <= set("-+")]
 
 
-def test_readme_transcript_is_true(database: str) -> None:
-    steps = transcript()
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_a_transcript_is_true(database: str, page: str) -> None:
+    steps = transcript(page)
     script = "\n".join(f"\\qecho ~~\n{statement}" for statement, _ in steps)
     run = subprocess.run(
         ["psql", "-X", "-q", "-d", database, "-f", "-"],
@@ -49,6 +53,52 @@ def test_readme_transcript_is_true(database: str) -> None:
     printed = re.sub(r"^psql:.*?ERROR:", "ERROR:", run.stdout, flags=re.MULTILINE)
     for (statement, expected), actual in zip(steps, printed.split("~~\n")[1:], strict=True):
         assert squeeze(actual) == squeeze(expected), statement
+
+
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("clients/**/README.md")]
+# What stands after "jobq." and is no name of the database or of Python: files and folders.
+FILES = {"sql", "go", "rb", "ts"}
+OTHERS = "\n".join(
+    path.read_text() for path in (ROOT / "clients/go/jobq.go", *ROOT.glob("sql/*/private/*.sql"))
+)
+
+
+def names_of(connection: Connection) -> set[str]:
+    """What the database has of a name: functions, relations, types."""
+    return {
+        f"{schema}.{name}"
+        for schema, name in connection.execute(
+            "select n.nspname, o.name from pg_namespace as n"
+            " join (select pronamespace, proname from pg_proc"
+            "  union select relnamespace, relname from pg_class"
+            "  union select typnamespace, typname from pg_type) as o (schema, name)"
+            " on o.schema = n.oid where n.nspname like 'jobq%'"
+        )
+    }
+
+
+def is_elsewhere(name: str) -> bool:
+    """Tell whether jobq.NAME is a file, of Python, of Go, or a setting of a session."""
+    return (
+        name in FILES
+        or hasattr(jobq, name)
+        or importlib.util.find_spec(f"jobq.{name}") is not None
+        or f"current_setting('jobq.{name}'" in OTHERS
+        or re.search(rf"^(?:func|type) {name}\b", OTHERS, re.MULTILINE) is not None
+    )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_name_of_a_page_is_real(database: str, page: Path) -> None:
+    with psycopg.connect(database) as connection:
+        known = names_of(connection)
+    said = set(re.findall(r"(?<![\w./@:-])(jobq(?:_private|_http)?)\.(\w+)", page.read_text()))
+    unknown = {
+        f"{schema}.{name}"
+        for schema, name in said
+        if f"{schema}.{name}" not in known and not (schema == "jobq" and is_elsewhere(name))
+    }
+    assert unknown == set()
 
 
 def test_reference_is_up_to_date(database: str) -> None:
