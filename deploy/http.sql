@@ -2293,9 +2293,7 @@ begin
             group by k.worker
         ),
         first as (
-            select distinct on (l.worker) l.worker, json_build_object(
-                'job_id', l.job_id, 'kind', l.kind, 'started_at', l.claimed_at
-            ) as oldest
+            select distinct on (l.worker) l.*
             from leased as l
             order by l.worker, l.claimed_at
         ),
@@ -2310,7 +2308,10 @@ begin
         select coalesce(json_agg(json_build_object(
             'worker', w.worker, 'queues', w.queues, 'started_at', w.started_at,
             'seen_at', w.seen_at, 'is_live', w.is_live, 'jobs', coalesce(h.jobs, 0),
-            'kinds', coalesce(h.kinds, '{}'), 'oldest', f.oldest, 'region', w.region,
+            'kinds', coalesce(h.kinds, '{}'), 'oldest', case when f.worker is not null
+                then json_build_object(
+                    'job_id', f.job_id, 'kind', f.kind, 'started_at', f.claimed_at
+                ) end, 'region', w.region,
             'except_kinds', w.except_kinds, 'release', w.release,
             'stuck', w.stuck
         ) order by w.is_live desc, w.worker), '[]')

@@ -16,6 +16,8 @@ stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
     _ids uuid[];

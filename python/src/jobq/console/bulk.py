@@ -69,10 +69,10 @@ class Bulk:
         first = self.counted[16 * self.turn : 16 * self.turn + 16]
         return UUID(int=min(int.from_bytes(first, "big") + 1, 2**128 - 1))
 
-    def waiting(self) -> dict[str, int]:
+    def waiting(self) -> dict[bytes, int]:
         """Return the ids of those that have not had their turn, each with its place."""
         places = range(self.turn, self.total)
-        return {str(UUID(bytes=self.counted[16 * n : 16 * n + 16])): n for n in places}
+        return {self.counted[16 * n : 16 * n + 16]: n for n in places}
 
 
 class Bulks:
@@ -127,8 +127,7 @@ async def preview(visit: Visit) -> Response:
     chosen = narrowed(Filter.asked(visit), action)
     visit.visitor.stay_current()
     found = await look(visit, chosen)
-    counted = b"".join(UUID(job_id).bytes for job_id in found["job_ids"])
-    bulk = Bulk(action, chosen, counted)
+    bulk = Bulk(action, chosen, b"".join(found["job_ids"]))
     word = visit.console.bulks.keep(bulk)
     return shown(visit, bulk, word, found["items"], is_all=found["is_all"])
 
@@ -145,7 +144,7 @@ async def act(visit: Visit) -> Response:
     if not left:
         visit.tell(ended(bulk))
         return visit.back("/jobs")
-    items = [job for job in found["items"] if job["job_id"] in waiting]
+    items = [job for job in found["items"] if UUID(job["job_id"]).bytes in waiting]
     return shown(visit, bulk, word, items, left=len(left), outcomes=outcomes)
 
 
@@ -171,7 +170,7 @@ def ended(bulk: Bulk) -> str:
 
 
 async def look(visit: Visit, chosen: Filter, bulk: Bulk | None = None) -> dict[str, Any]:
-    """Return the jobs that fit a filter; of a bulk action from the next one on."""
+    """Return the jobs that fit a filter, their ids in bytes; of a bulk action from the next on."""
     given = chosen.arguments()
     if bulk is not None:
         # Among those that were looked at there may be more by now: jobs that came back.
@@ -179,7 +178,8 @@ async def look(visit: Visit, chosen: Filter, bulk: Bulk | None = None) -> dict[s
     found: dict[str, Any] = await visit.visitor.document(
         "jobq_http.show_jobs", **given, max_jobs=SAMPLE, with_ids=True
     )
-    return found
+    digits = bytes.fromhex("".join(found["job_ids"]).replace("-", ""))
+    return found | {"job_ids": [digits[n : n + 16] for n in range(0, len(digits), 16)]}
 
 
 async def step(visit: Visit, bulk: Bulk) -> Counter[str]:
@@ -198,7 +198,7 @@ async def step(visit: Visit, bulk: Bulk) -> Counter[str]:
         if not fitting:
             return Counter()
         try:
-            outcomes = await done_to(visit, bulk.action, [UUID(i) for i in fitting], reason)
+            outcomes = await done_to(visit, bulk.action, [UUID(bytes=i) for i in fitting], reason)
         except psycopg.Error as error:
             if error.sqlstate not in CHANGED or size == SIZES[-1]:
                 raise
