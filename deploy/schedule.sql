@@ -143,6 +143,19 @@ revoke all on function jobq_private.check_backfill from public;
 comment on function jobq_private.check_backfill is
 'Refuses a backfill that cannot be meant.';
 
+-- Purpose: the schedules that fire by themselves, each with when: at its next slot, or when one that
+-- could not fire is tried again.
+-- Invariant: reads only; schedule_due_idx serves it, also under a lock of its rows. Raises: nothing.
+create or replace view jobq_private.due_schedule as
+select s.schedule_id, greatest(s.next_run_at, s.retry_at) as due_at
+from jobq_private.schedule as s
+where s.status = 'active' and s.next_run_at is not null;
+
+revoke all on table jobq_private.due_schedule from public;
+
+comment on view jobq_private.due_schedule is
+'The schedules that fire by themselves, each with when.';
+
 -- Purpose: take the slots that are due, and move each schedule to the one after.
 -- Invariant: SKIP LOCKED, so no caller waits for another; next_run_at is compared and
 -- set, and the jobs are stored by the same transaction, so each slot comes once. Locked
@@ -170,11 +183,10 @@ begin
     select array_agg(l.schedule_id) into _due
     from (
         select s.schedule_id
-        from jobq_private.schedule as s
-        where s.status = 'active' and s.next_run_at is not null
-        and greatest(s.next_run_at, s.retry_at) <= schedule_advance.until
+        from jobq_private.due_schedule as s
+        where s.due_at <= schedule_advance.until
         and (schedule_advance.only_id is null or s.schedule_id = schedule_advance.only_id)
-        order by greatest(s.next_run_at, s.retry_at)
+        order by s.due_at
         limit schedule_advance.max_schedules
         for no key update skip locked
     ) as l;
@@ -312,10 +324,9 @@ begin
     select coalesce(array_agg(d.schedule_id), '{}') into _due
     from (
         select s.schedule_id
-        from jobq_private.schedule as s
-        where s.status = 'active' and s.next_run_at is not null
-        and greatest(s.next_run_at, s.retry_at) <= fire_each.until
-        order by greatest(s.next_run_at, s.retry_at)
+        from jobq_private.due_schedule as s
+        where s.due_at <= fire_each.until
+        order by s.due_at
         limit fire_each.max_schedules
     ) as d;
     foreach _id in array _due loop
@@ -1967,9 +1978,8 @@ set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$
-    select min(greatest(s.next_run_at, s.retry_at)) - clock_timestamp()
-    from jobq_private.schedule as s
-    where s.status = 'active' and s.next_run_at is not null
+    select min(s.due_at) - clock_timestamp()
+    from jobq_private.due_schedule as s
 $$;
 
 revoke all on function jobq.tick_in from public;

@@ -42,6 +42,7 @@ drop function if exists jobq_private.graph_document;
 drop function if exists jobq_private.fire_each;
 drop function if exists jobq_private.fire_due;
 drop function if exists jobq_private.schedule_advance;
+drop view if exists jobq_private.due_schedule;
 drop function if exists jobq_private.check_backfill;
 drop function if exists jobq_private.backfill_slots;
 drop function if exists jobq_private.schedule_find;

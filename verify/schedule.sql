@@ -48,7 +48,8 @@ begin
         ('function', 'jobq_private.schedule_succeed', '', 1),
         ('trigger', 'jobq_private.schedule', 'schedule_progress', 1),
         ('trigger', 'jobq_private.schedule', 'schedule_version', 1),
-        ('view', 'jobq.schedule', '', 1)
+        ('view', 'jobq.schedule', '', 1),
+        ('view', 'jobq_private.due_schedule', '', 1)
     )
     select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong
     from wanted as w

@@ -23,7 +23,7 @@ begin
             '%s at %s, after %s attempts%s%s', _job.state, _job.finished_at, _job.attempts,
             coalesce(': ' || case
                 when _job.state = 'cancelled' and _job.cancel_reason is not null
-                    and _job.last_error_code not like 'PARENT\_%' is not false
+                    and starts_with(_job.last_error_code, 'PARENT_') is not true
                 then _job.cancel_reason
                 else coalesce(_job.last_error_code || ' ', '') || _job.last_error
             end, ''),

@@ -15,9 +15,8 @@ set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$
-    select min(greatest(s.next_run_at, s.retry_at)) - clock_timestamp()
-    from jobq_private.schedule as s
-    where s.status = 'active' and s.next_run_at is not null
+    select min(s.due_at) - clock_timestamp()
+    from jobq_private.due_schedule as s
 $$;
 
 revoke all on function jobq.tick_in from public;

@@ -20,10 +20,9 @@ begin
     select coalesce(array_agg(d.schedule_id), '{}') into _due
     from (
         select s.schedule_id
-        from jobq_private.schedule as s
-        where s.status = 'active' and s.next_run_at is not null
-        and greatest(s.next_run_at, s.retry_at) <= fire_each.until
-        order by greatest(s.next_run_at, s.retry_at)
+        from jobq_private.due_schedule as s
+        where s.due_at <= fire_each.until
+        order by s.due_at
         limit fire_each.max_schedules
     ) as d;
     foreach _id in array _due loop

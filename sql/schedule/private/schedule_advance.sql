@@ -25,11 +25,10 @@ begin
     select array_agg(l.schedule_id) into _due
     from (
         select s.schedule_id
-        from jobq_private.schedule as s
-        where s.status = 'active' and s.next_run_at is not null
-        and greatest(s.next_run_at, s.retry_at) <= schedule_advance.until
+        from jobq_private.due_schedule as s
+        where s.due_at <= schedule_advance.until
         and (schedule_advance.only_id is null or s.schedule_id = schedule_advance.only_id)
-        order by greatest(s.next_run_at, s.retry_at)
+        order by s.due_at
         limit schedule_advance.max_schedules
         for no key update skip locked
     ) as l;
