@@ -646,6 +646,19 @@ async def test_jobs_that_are_named_are_redriven_by_the_endpoint_as_it_is_now(api
     assert wrong.status_code == 400
 
 
+async def test_a_job_of_a_graph_may_expire(api: Api) -> None:
+    jobs = [
+        {"name": "a", "kind": "a"},
+        {"name": "b", "kind": "b", "after": ["a"], "expires_at": "2999-01-01T00:00:00Z"},
+    ]
+    made = await api.ask("POST", "/graphs", json={"jobs": jobs})
+    assert made.status_code == 201, made.text
+    last = made.json()["items"][1]["job_id"]
+    assert (await api.ask("GET", f"/jobs/{last}")).json()["expires_at"].startswith("2999-01-01")
+    again = {"trigger": "CRON", "kind": "c", "every_ms": 60_000, "graph": {"jobs": jobs}}
+    assert (await api.ask("POST", "/jobs", json=again)).status_code == 400
+
+
 async def test_steps_and_waits_of_a_worker_over_http(api: Api) -> None:
     job = await api.job()
     claimed = await api.claim()
