@@ -743,7 +743,7 @@ comment on table jobq_private.job is 'Live jobs: queued, running, retrying, or b
 create index job_ready_idx on jobq_private.job (queue, priority desc, run_at, job_id)
 where state in ('queued', 'retrying') and lane_id is null;
 
-create index job_lane_idx on jobq_private.job (queue, lane_id, priority, run_at, job_id)
+create index job_lane_idx on jobq_private.job (lane_id, priority, run_at, job_id)
 where state in ('queued', 'retrying') and lane_id is not null;
 
 create unique index job_place_idx on jobq_private.job (queue, lane_id, place)
@@ -1561,6 +1561,10 @@ comment on table jobq_private.lane is 'Lanes with work: open; full until a job o
 
 create index lane_open_idx on jobq_private.lane (queue, priority, lane_id)
 where state = 'open';
+
+-- Who ends a job looks into this one, which has no entry while no lane is closed.
+create index lane_closed_idx on jobq_private.lane (lane_id)
+where state <> 'open';
 
 create index lane_open_at_idx on jobq_private.lane (queue, open_at)
 where state <> 'full';
@@ -3932,6 +3936,28 @@ reset role;
 -- Made by sql/snapshot.py from sql/limit/: edit that.
 set local role jobq_owner;
 
+-- Purpose: the greatest lane that a queue may have, by which an index of lanes is a range of its queue's.
+-- Invariant: the range may hold lanes of another queue whose hash begins alike: who reads it
+-- compares the queue too. No SET clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.lane_ceiling(queue text)
+returns uuid
+language sql
+immutable
+parallel safe
+security invoker
+as $$
+    select (
+        pg_catalog.encode(pg_catalog.substr(
+            pg_catalog.sha256(pg_catalog.convert_to(lane_ceiling.queue, 'UTF8')), 1, 6
+        ), 'hex') || 'ffffffffffffffffffff'
+    )::pg_catalog.uuid
+$$;
+
+revoke all on function jobq_private.lane_ceiling from public;
+
+comment on function jobq_private.lane_ceiling is
+'The greatest lane that a queue may have.';
+
 -- Purpose: of each queue how many lanes have work, by priority, and how many of these are closed.
 -- Invariant: lanes that no claim has opened yet count, as far as 50,000 calls tell. Raises: nothing.
 create or replace function jobq_private.lane_counts()
@@ -3972,7 +3998,8 @@ comment on function jobq_private.lane_counts is
 
 -- Purpose: the lane of a job: its queue and concurrency key; null without a key.
 -- Invariant: a hash that nobody can aim at another's, so that a lane is found without a
--- look, and an index on it is small. Strict, and no SET clause: without a key it is not even
+-- look, and an index on it is small. It begins with a hash of the queue, so that the lanes of one are
+-- a range: from lane_floor() to lane_ceiling(). Strict, and no SET clause: without a key it is not even
 -- called. Not inlined: a statement would set up each function within for every job.
 -- Raises: nothing.
 create or replace function jobq_private.lane_id(queue text, concurrency_key text)
@@ -3985,10 +4012,11 @@ security invoker
 as $$
 begin
     return pg_catalog.encode(
-        pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(
+        pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(queue, 'UTF8')), 1, 6)
+        || pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(
             pg_catalog.length(queue) || ':'
             || queue || concurrency_key, 'UTF8'
-        )), 1, 16), 'hex'
+        )), 1, 10), 'hex'
     )::pg_catalog.uuid;
 end
 $$;
@@ -3999,7 +4027,7 @@ comment on function jobq_private.lane_id is
 'The lane of a queue and a concurrency key.';
 
 -- Purpose: the lane of jobs without a key, of a kind that has limits.
--- Invariant: never that of a key, whose hash begins otherwise. Strict, and no SET clause, as
+-- Invariant: never that of a key, of which another text is hashed; of the queue's range, as lane_id(). Strict, and no SET clause, as
 -- lane_id(). Raises: nothing.
 create or replace function jobq_private.kind_lane_id(queue text, kind text)
 returns uuid
@@ -4011,11 +4039,12 @@ security invoker
 as $$
 begin
     return pg_catalog.encode(
-        pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(
+        pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(queue, 'UTF8')), 1, 6)
+        || pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(
             'kind ' || pg_catalog.length(queue)
             || ':' || queue
             || kind, 'UTF8'
-        )), 1, 16), 'hex'
+        )), 1, 10), 'hex'
     )::pg_catalog.uuid;
 end
 $$;
@@ -4284,7 +4313,7 @@ comment on function jobq_private.barrier is
 -- Purpose: after jobs of these queues, lanes (null for none), kinds and keys have ended: have the lanes
 -- opened that were full, or may have waited for one of them in an order, and wake the queues in
 -- which others may start now.
--- Invariant: the protocol of call_lane(). Each lane is looked up by itself, whatever the statistics say.
+-- Invariant: the protocol of call_lane(). Looks for closed lanes alone, of which there are none as a rule.
 -- Raises: nothing.
 create or replace function jobq_private.call_full_lanes(
     queues text[], lanes uuid[], kinds text[], keys text[]
@@ -4303,40 +4332,29 @@ as $$
 declare
     _closing constant integer := jobq_private.lock_class('closing');
     _is_fresh constant boolean := current_setting('transaction_isolation') = 'read committed';
-    _lanes uuid[];
-    _of text[];
     _seen boolean[];
     _called text[];
 begin
-    select
-        array_agg(u.lane_id), array_agg(u.queue),
-        array_agg(_is_fresh and pg_try_advisory_xact_lock_shared(
+    _seen := array(
+        select u.lane_id is null or _is_fresh and pg_try_advisory_xact_lock_shared(
             _closing, jobq_private.lane_slot(u.lane_id)
-        ))
-    into _lanes, _of, _seen
-    from (
-        select distinct g.queue, g.lane_id
-        from unnest(call_full_lanes.queues, call_full_lanes.lanes) as g (queue, lane_id)
-        where g.lane_id is not null
-        offset 0
-    ) as u;
+        )
+        from unnest(call_full_lanes.lanes) as u (lane_id)
+    );
     if false = any (_seen) or exists (
-        select
-        from unnest(_lanes) as u (lane_id)
-        cross join lateral (
-            select from jobq_private.lane as l
-            where l.lane_id = u.lane_id and l.state <> 'open'
-            offset 0
-        ) as c
+        select from jobq_private.lane as l
+        where l.lane_id = any (call_full_lanes.lanes) and l.state <> 'open'
     ) then
         with called as (
             insert into jobq_private.lane_call as c (queue, lane_id)
-            select u.queue, u.lane_id
-            from unnest(_of, _lanes, _seen) as u (queue, lane_id, is_seen)
+            select distinct u.queue, u.lane_id
+            from unnest(call_full_lanes.queues, call_full_lanes.lanes, _seen)
+                as u (queue, lane_id, is_seen)
             where not u.is_seen
             or exists (
                 select from jobq_private.lane as l
                 where l.lane_id = u.lane_id
+                and l.state <> 'open'
                 and (
                     l.state = 'full'
                     or l.state = 'later' and (
@@ -4964,12 +4982,8 @@ begin
     select r.* into _rules from jobq_private.lane_rules(queue, _now) as r;
     perform jobq_private.open_lanes(queue, _now, has_gates);
     loop
-        select l.priority into _level
-        from jobq_private.lane as l
-        where l.queue = claim_lanes.queue and l.state = 'open' and l.priority < _level
-        order by l.priority desc
-        limit 1;
-        exit when not found or _level < claim_lanes.priority;
+        _level := jobq_private.next_level(queue, _level);
+        exit when _level is null or _level < claim_lanes.priority;
         if _level = claim_lanes.priority then
             _left := least(_left, floor(max_jobs / 2.0 + random())::integer);
         end if;
@@ -5052,7 +5066,8 @@ begin
             if _full is not null then
                 _closed := _closed + jobq_private.close_key_lanes(queue, _level, _full);
             end if;
-            exit when jobq_private.close_lanes(_idle, has_gates) + _closed = 0
+            exit when jobq_private.close_lanes(_idle, _rules.has_rules, has_gates)
+                + _closed = 0
                 and _jobs = '{}' and 2 * _others < _width;
         end loop;
         exit when _left = 0;
@@ -5151,30 +5166,28 @@ revoke all on function jobq_private.close_key_lanes from public;
 comment on function jobq_private.close_key_lanes is
 'Closes lanes whose next jobs are of kinds that may start no more of their keys.';
 
--- Purpose: close lanes in which a claim has found nothing: as full, until their next job is
--- due, or for good; returns how many were closed.
--- Invariant: the caller holds the rows' locks, and those of their gates. What these say of a rate is
--- pulled back, as pull_back() does. The protocol of call_lane(): only under the exclusive lock, and
--- after another look under it; while somebody holds the lock who may be about to add work or room,
--- the lane is only put off. A repeatable snapshot closes none. Raises: nothing.
+-- Purpose: close lanes in which a claim has found nothing: as full, until their next job is due, or
+-- for good; returns how many were closed.
+-- Invariant: the caller holds the rows' locks, and those of their gates. What these say of a rate
+-- is pulled back, as pull_back() does; where queue and keys have none, empty lanes go first, by a
+-- statement that looks at nothing else. The protocol of call_lane(): only under the exclusive lock,
+-- and after another look under it; while somebody holds the lock who may be about to add work or
+-- room, the lane is only put off. A repeatable snapshot closes none. Hot: its caller pins the
+-- search path, and that no plan is made for a call. Raises: nothing.
 create or replace function jobq_private.close_lanes(
-    lanes jobq_private.lane[], has_gates boolean
+    lanes jobq_private.lane[], has_rules boolean, has_gates boolean
 )
 returns bigint
 language plpgsql
 volatile
 parallel unsafe
 security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
 as $$
 declare
     _closing constant integer := jobq_private.lock_class('closing');
     _mine uuid[];
     _heads uuid[];
+    _gone uuid[] := '{}'::uuid[];
     _closed bigint;
 begin
     if current_setting('transaction_isolation') <> 'read committed' then
@@ -5188,6 +5201,32 @@ begin
         from unnest(close_lanes.lanes) as l
         where pg_try_advisory_xact_lock(_closing, jobq_private.lane_slot(l.lane_id))
     );
+    if not has_rules then
+        with gone as (
+            delete from jobq_private.lane as l
+            using unnest(close_lanes.lanes) as e
+            where l.lane_id = e.lane_id and l.priority = e.priority
+            and e.lane_id = any (_mine)
+            and (
+                select j.job_id
+                from jobq_private.job as j
+                where j.lane_id = e.lane_id
+                and j.priority = e.priority
+                and j.state in ('queued', 'retrying')
+                limit 1
+            ) is null
+            returning l.lane_id
+        )
+        select coalesce(array_agg(g.lane_id), '{}') into _gone from gone as g;
+        if cardinality(_gone) = cardinality(lanes) then
+            return cardinality(_gone);
+        end if;
+        close_lanes.lanes := array(
+            select l
+            from unnest(close_lanes.lanes) as l
+            where l.lane_id <> all (_gone)
+        );
+    end if;
     if has_gates then
         _heads := jobq_private.lane_heads(lanes);
     end if;
@@ -5220,8 +5259,7 @@ begin
         left join lateral (
             select j.run_at
             from jobq_private.job as j
-            where j.queue = l.queue
-            and j.lane_id = l.lane_id
+            where j.lane_id = l.lane_id
             and j.priority = l.priority
             and j.state in ('queued', 'retrying')
             order by j.run_at
@@ -5263,7 +5301,7 @@ begin
     )
     select (select count(*) from gone as g) + (select count(*) from closed as c)
     into _closed;
-    return _closed;
+    return cardinality(_gone) + _closed;
 end
 $$;
 
@@ -6022,6 +6060,28 @@ when (num_nonnulls(
 ) > 0)
 execute function jobq_private.follow_kind_limits();
 
+-- Purpose: the least lane that a queue may have, by which an index of lanes is a range of its queue's.
+-- Invariant: the range may hold lanes of another queue whose hash begins alike: who reads it
+-- compares the queue too. No SET clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.lane_floor(queue text)
+returns uuid
+language sql
+immutable
+parallel safe
+security invoker
+as $$
+    select (
+        pg_catalog.encode(pg_catalog.substr(
+            pg_catalog.sha256(pg_catalog.convert_to(lane_floor.queue, 'UTF8')), 1, 6
+        ), 'hex') || '00000000000000000000'
+    )::pg_catalog.uuid
+$$;
+
+revoke all on function jobq_private.lane_floor from public;
+
+comment on function jobq_private.lane_floor is
+'The least lane that a queue may have.';
+
 -- Purpose: of each of these lanes the job of an ordered kind that waits again in it, before which no other
 -- may start; null where no kind is ordered.
 -- Invariant: the earliest, where kinds have one each. Raises: nothing.
@@ -6065,10 +6125,10 @@ revoke all on function jobq_private.lane_heads from public;
 comment on function jobq_private.lane_heads is
 'Of each of these lanes the job of an ordered kind that goes first.';
 
--- Purpose: whether rates or an order bind lanes of a queue; whether all lanes with a key are alike, none with
--- limits of its own or held; and how many jobs each may then run.
--- Invariant: what a queue says for each key is what holds for the empty one, which no job has; the
--- caller holds off a change of the queue's limits. Raises: nothing.
+-- Purpose: whether rates or an order bind lanes of a queue; whether all lanes with a key are alike,
+-- none with limits of its own or held; and how many jobs each may then run.
+-- Invariant: what lane_rule() says of a lane without limits of its own; the caller holds off a
+-- change of the queue's limits. Hot: it pins the search path too. Raises: nothing.
 create or replace function jobq_private.lane_rules(
     queue text, now timestamptz,
     out has_rules boolean, out are_alike boolean, out max_running integer
@@ -6077,25 +6137,29 @@ language plpgsql
 stable
 parallel safe
 security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
 as $$
 begin
     select
-        r.spacing is not null or r.is_ordered or coalesce(o.has_rates, false),
-        r.spacing is null and not r.is_ordered and o.has_rates is null
+        r.has_rules,
+        not r.has_rules
+        and not exists (
+            select from jobq_private.key_limit as l where l.queue = lane_rules.queue
+        )
         and not exists (
             select from jobq_private.gate as g
             where g.queue = lane_rules.queue and g.held_until > lane_rules.now
         ),
-        r.max_running
+        case when q.ordered then 1 else q.key_max_running end
     into lane_rules.has_rules, lane_rules.are_alike, lane_rules.max_running
-    from jobq_private.lane_rule(lane_rules.queue, '') as r
-    cross join (
-        select bool_or(l.rate_limit is not null) as has_rates
-        from jobq_private.key_limit as l
-        where l.queue = lane_rules.queue
-    ) as o;
+    from (values (1)) as v
+    left join jobq_private.queue as q on q.queue = lane_rules.queue
+    cross join lateral (
+        select num_nonnulls(q.key_rate_limit, nullif(q.ordered, false)) > 0 or exists (
+            select from jobq_private.key_limit as l
+            where l.queue = lane_rules.queue and l.rate_limit is not null
+        ) as has_rules
+        offset 0
+    ) as r;
 end
 $$;
 
@@ -6365,8 +6429,7 @@ begin
                 or (
                     select j.kind
                     from jobq_private.job as j
-                    where j.queue = l.queue
-                    and j.lane_id = l.lane_id
+                    where j.lane_id = l.lane_id
                     and j.priority = l.priority
                     and j.state in ('queued', 'retrying')
                     order by j.run_at, j.job_id
@@ -6390,6 +6453,44 @@ revoke all on function jobq_private.next_lane from public;
 
 comment on function jobq_private.next_lane is
 'Says when the next lane of a queue may have work.';
+
+-- Purpose: the highest priority below this one at which a queue may have open lanes; null for none.
+-- Invariant: 0, which nearly all have, is not looked for: the index page that told it would be read to
+-- its end. Hot: its caller pins the search path, and that no plan is made for a call. Raises: nothing.
+create or replace function jobq_private.next_level(queue text, level integer)
+returns integer
+language plpgsql
+stable
+parallel safe
+security invoker
+as $$
+begin
+    return coalesce(
+        (
+            select l.priority
+            from jobq_private.lane as l
+            where l.queue = next_level.queue and l.state = 'open'
+            and l.priority < next_level.level and l.priority > 0
+            order by l.priority desc
+            limit 1
+        ),
+        case when next_level.level > 0 then 0 end,
+        (
+            select l.priority
+            from jobq_private.lane as l
+            where l.queue = next_level.queue and l.state = 'open'
+            and l.priority < least(next_level.level, 0)
+            order by l.priority desc
+            limit 1
+        )
+    );
+end
+$$;
+
+revoke all on function jobq_private.next_level from public;
+
+comment on function jobq_private.next_level is
+'The highest priority below this one at which a queue may have open lanes.';
 
 -- Purpose: the jobs that run without a place where limits count what runs, of a queue, null for all.
 -- Invariant: reads only. Raises: nothing.
@@ -6549,10 +6650,11 @@ revoke all on function jobq_private.open_called_lanes from public;
 comment on function jobq_private.open_called_lanes is
 'Opens the lanes of a queue that were called for.';
 
--- Purpose: open the lanes of a queue that were called for, those whose time has come, and as
--- many as the gates of their kinds let pass.
--- Invariant: bounded; SKIP LOCKED, and under the locks of all rows of the lane, so that who
--- has made an open row sees who claims from another. Raises: nothing.
+-- Purpose: open the lanes of a queue that were called for, those whose time has come, and as many
+-- as the gates of their kinds let pass.
+-- Invariant: bounded; SKIP LOCKED, and under the locks of all rows of the lane, so that who has
+-- made an open row sees who claims from another. Hot: its caller pins the search path, and that no
+-- plan is made for a call. Raises: nothing.
 create or replace function jobq_private.open_lanes(
     queue text, now timestamptz, has_gates boolean
 )
@@ -6561,11 +6663,6 @@ language plpgsql
 volatile
 parallel unsafe
 security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
 as $$
 declare
     _due jobq_private.lane[];
@@ -6774,9 +6871,9 @@ comment on function jobq_private.pass_kinds is
 'Of jobs in lanes those that the gates of their kinds let pass.';
 
 -- Purpose: the next open lanes of a queue and priority in the session's turn, locked.
--- Invariant: SKIP LOCKED, so that no claim waits; goes round once. Sessions go round by
--- themselves, each from where it was; a forgotten place, as behind a pooler, only starts
--- the round anew. Raises: nothing.
+-- Invariant: SKIP LOCKED, so that no claim waits; goes round once. Sessions go round by themselves,
+-- each from where it was; a forgotten place, as behind a pooler, only starts the round anew. Hot:
+-- its caller pins the search path, and that no plan is made for a call. Raises: nothing.
 create or replace function jobq_private.pick_lanes(
     queue text, priority integer, max_lanes integer
 )
@@ -6785,11 +6882,6 @@ language plpgsql
 volatile
 parallel unsafe
 security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
 as $$
 declare
     _name constant text := 'jobq.lane_' || (hashtext(queue) & 1023);
@@ -7090,13 +7182,15 @@ revoke all on function jobq_private.store_hold from public;
 comment on function jobq_private.store_hold is
 'Holds the gate of a lane or a kind until a time.';
 
--- Purpose: of each of these lanes, its next due jobs and the places that they get; with the
--- lanes in which there was none, or that may not start one; and, for a caller that starts all of
--- these jobs and then looks for more, those that have no more.
--- Invariant: the caller holds the lanes' locks, and the gates of those with a rate or an order.
--- One job of each lane while there are lanes for all that is wanted, by a statement of its own where
--- all lanes are alike, as in most claims; else equal shares. No more than its bounds say, null for
--- what the queue says of each key. Raises: nothing.
+-- Purpose: of each of these lanes, its next due jobs and the places that they get; with the lanes
+-- in which there was none, or that may not start one; and, for a caller that starts all of these
+-- jobs and then looks for more, those that have no more.
+-- Invariant: the caller holds the lanes' locks, and the gates of those with a rate or an order. One
+-- job of each lane while there are lanes for all that is wanted (what is locked beyond that is
+-- left), by statements of their own where all lanes are alike, as in most claims, and another where
+-- none of their jobs runs; else equal shares. No more than its bounds say, null for what the queue
+-- says of each key. Hot: its caller pins the search path, and that no plan is made for a call.
+-- Raises: nothing.
 create or replace function jobq_private.take_from_lanes(
     lanes jobq_private.lane[], max_running integer, bounds jobq_private.lane_bounds,
     now timestamptz, wanted integer, needs_places boolean, takes_all boolean
@@ -7106,11 +7200,6 @@ language plpgsql
 volatile
 parallel unsafe
 security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
 as $$
 declare
     _share constant integer := case cardinality(lanes)
@@ -7124,37 +7213,73 @@ declare
     _batch jobq_private.lane_batch;
     _none bigint[];
 begin
-    if cardinality(lanes) <= wanted and _share = 1 and bounds is null then
+    if _share = 1 and bounds is null then
+        if num_nonnulls(max_running, _default) = 0 or not exists (
+            select from jobq_private.job as j
+            where j.queue = (take_from_lanes.lanes[1]).queue
+            and j.lane_id = any (array(
+                select l.lane_id from unnest(take_from_lanes.lanes) as l
+            ))
+            and j.place is not null
+        ) then
+            return jobq_private.take_heads(lanes, max_running, now, wanted, _default);
+        end if;
+        with busy as materialized (
+            select j.lane_id, array_agg(j.place) as places
+            from jobq_private.job as j
+            where j.queue = (take_from_lanes.lanes[1]).queue
+            and j.lane_id = any (array(
+                select l.lane_id from unnest(take_from_lanes.lanes) as l
+            ))
+            and j.place is not null
+            group by j.lane_id
+        )
         select
             coalesce(array_agg(t.job) filter (where t.job is not null), '{}'),
             array_agg(t.place) filter (where t.job is not null),
             array_agg(t.n) filter (where t.job is null)
         into _batch.jobs, _batch.places, _none
         from (
-            select l.ordinality as n, p.places[1] as place, (
+            select l.ordinality as n, p.place, (
                 select j.ctid
                 from jobq_private.job as j
-                where j.queue = l.queue
-                and j.lane_id = l.lane_id
+                where j.lane_id = l.lane_id
                 and j.priority = l.priority
                 and j.state in ('queued', 'retrying')
                 and j.run_at <= take_from_lanes.now
                 order by j.run_at, j.job_id
-                limit case when m.max_running is null or p.places <> '{}' then 1 else 0 end
+                limit case when m.max_running is null or p.place is not null then 1 else 0 end
                 for update skip locked
             ) as job
             from unnest(take_from_lanes.lanes) with ordinality as l
+            cross join lateral (
+                select (
+                    select b.places from busy as b where b.lane_id = l.lane_id limit 1
+                ) as places
+                offset 0
+            ) as b
             cross join lateral (
                 select coalesce(
                     case when l.concurrency_key is not null then take_from_lanes.max_running end,
                     _default
                 ) as max_running
-                offset 0
             ) as m
-            cross join lateral jobq_private.free_places(l.queue, l.lane_id, m.max_running, 1)
-                as p (places)
+            cross join lateral (
+                select case
+                    when b.places is not null then (
+                        select n::smallint
+                        from generate_series(1, cardinality(b.places) + 1) as n
+                        where cardinality(b.places) < m.max_running and n <> all (b.places)
+                        limit 1
+                    )
+                    when m.max_running is not null then 1::smallint
+                end as place
+                offset 0
+            ) as p
             offset 0
         ) as t;
+        _batch.jobs := _batch.jobs[1:wanted];
+        _batch.places := _batch.places[1:wanted];
         _batch.idle := array(select take_from_lanes.lanes[u.n] from unnest(_none) as u (n));
         return _batch;
     end if;
@@ -7162,8 +7287,7 @@ begin
         select l.ordinality as n, p.places, array(
             select j.ctid
             from jobq_private.job as j
-            where j.queue = l.queue
-            and j.lane_id = l.lane_id
+            where j.lane_id = l.lane_id
             and j.priority = l.priority
             and j.state in ('queued', 'retrying')
             and j.run_at <= take_from_lanes.now
@@ -7216,6 +7340,66 @@ revoke all on function jobq_private.take_from_lanes from public;
 
 comment on function jobq_private.take_from_lanes is
 'The next due jobs of lanes, with the places that they get.';
+
+-- Purpose: take_from_lanes() where no job of these lanes runs: the next due job of each, in place 1 where
+-- a limit counts what runs: for lanes with a key max_running, for all places.
+-- Invariant: as take_from_lanes(). Raises: nothing.
+create or replace function jobq_private.take_heads(
+    lanes jobq_private.lane[], max_running integer, now timestamptz, wanted integer, places integer
+)
+returns jobq_private.lane_batch
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _batch jobq_private.lane_batch;
+    _none bigint[];
+begin
+    select
+        coalesce(array_agg(t.job) filter (where t.job is not null), '{}'),
+        array_agg(t.place) filter (where t.job is not null),
+        array_agg(t.n) filter (where t.job is null)
+    into _batch.jobs, _batch.places, _none
+    from (
+        select
+            l.ordinality as n,
+            case
+                when take_heads.places is not null
+                or take_heads.max_running is not null and l.concurrency_key is not null
+                then 1::smallint
+            end as place,
+            (
+                select j.ctid
+                from jobq_private.job as j
+                where j.lane_id = l.lane_id
+                and j.priority = l.priority
+                and j.state in ('queued', 'retrying')
+                and j.run_at <= take_heads.now
+                order by j.run_at, j.job_id
+                limit 1
+                for update skip locked
+            ) as job
+        from unnest(take_heads.lanes) with ordinality as l
+        offset 0
+    ) as t;
+    _batch.jobs := _batch.jobs[1:wanted];
+    _batch.places := _batch.places[1:wanted];
+    _batch.idle := array(select take_heads.lanes[u.n] from unnest(_none) as u (n));
+    return _batch;
+end
+$$;
+
+revoke all on function jobq_private.take_heads from public;
+
+comment on function jobq_private.take_heads is
+'The next due job of each of these lanes, none of whose jobs runs.';
 
 -- Purpose: the place of a job that starts by raw SQL; null where nothing counts what runs.
 -- Invariant: as find_place(); a claim has looked, and says the place. Raises: JQ011.
@@ -7387,10 +7571,11 @@ revoke all on function jobq_private.waiting_queues from public;
 comment on function jobq_private.waiting_queues is
 'The queues in which others may start now after jobs of these kinds have ended.';
 
--- Purpose: of these lanes those of which no other claim has a row, of whatever priority: what runs in
--- a lane is counted for all priorities.
+-- Purpose: of these lanes those of which no other claim has a row, of whatever priority: what runs
+-- in a lane is counted for all priorities.
 -- Invariant: as lock_lanes(). Rows of other priorities are looked for only where the queue has open
--- ones: who opens a row has all of its lane. Raises: nothing.
+-- ones: who opens a row has all of its lane. Hot: its caller pins the search path, and that no plan
+-- is made for a call. Raises: nothing.
 create or replace function jobq_private.whole_lanes(
     lanes jobq_private.lane[], queue text, priority integer
 )
@@ -7399,11 +7584,6 @@ language plpgsql
 volatile
 parallel unsafe
 security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
 as $$
 declare
     _whole uuid[];
@@ -9634,7 +9814,8 @@ begin
             union all
             select from jobq_private.job as j
             where j.queue = _queue and j.state in ('queued', 'retrying')
-            and j.lane_id is not null
+            and j.lane_id between jobq_private.lane_floor(_queue)
+                and jobq_private.lane_ceiling(_queue)
             limit _limit
         ) as present;
         if _depth + _adding > _limit then
@@ -24344,7 +24525,9 @@ begin
                 (
                     select j.state, j.run_at from jobq_private.job as j
                     where j.queue = look_waiting.queues[_n]
-                    and j.state in ('queued', 'retrying') and j.lane_id is not null
+                    and j.state in ('queued', 'retrying')
+                    and j.lane_id between jobq_private.lane_floor(look_waiting.queues[_n])
+                        and jobq_private.lane_ceiling(look_waiting.queues[_n])
                     limit _end + 1
                 )
             ) as s;
@@ -24504,7 +24687,8 @@ comment on view jobq_private.unknown_kind is
 
 -- Purpose: the queues in which jobs wait, found by steps from each to the next.
 -- Invariant: a descent of an index for each queue, however many jobs wait: one index has
--- the jobs in lanes, another those that are in none. Raises: nothing.
+-- the jobs in lanes, another those that are in none. Of two queues whose lanes are one range, which
+-- chance gives to one pair in 10^14, it has one. Raises: nothing.
 create or replace view jobq_private.waiting_queue as
 with recursive ready as (
     (
@@ -24531,16 +24715,16 @@ laned as (
         select j.queue
         from jobq_private.job as j
         where j.state in ('queued', 'retrying') and j.lane_id is not null
-        order by j.queue
+        order by j.lane_id
         limit 1
     )
     union all
     select (
         select j.queue
         from jobq_private.job as j
-        where j.state in ('queued', 'retrying') and j.lane_id is not null
-        and j.queue > l.queue
-        order by j.queue
+        where j.state in ('queued', 'retrying')
+        and j.lane_id > jobq_private.lane_ceiling(l.queue)
+        order by j.lane_id
         limit 1
     )
     from laned as l
@@ -25258,7 +25442,8 @@ begin
             (
                 select j.state, j.run_at from jobq_private.job as j
                 where j.queue = q.queue and j.state in ('queued', 'retrying')
-                and j.lane_id is not null
+                and j.lane_id between jobq_private.lane_floor(q.queue)
+                    and jobq_private.lane_ceiling(q.queue)
                 limit _ends_at + 1
             )
         ) as w

@@ -140,7 +140,7 @@ comment on table jobq_private.job is 'Live jobs: queued, running, retrying, or b
 create index job_ready_idx on jobq_private.job (queue, priority desc, run_at, job_id)
 where state in ('queued', 'retrying') and lane_id is null;
 
-create index job_lane_idx on jobq_private.job (queue, lane_id, priority, run_at, job_id)
+create index job_lane_idx on jobq_private.job (lane_id, priority, run_at, job_id)
 where state in ('queued', 'retrying') and lane_id is not null;
 
 create unique index job_place_idx on jobq_private.job (queue, lane_id, place)

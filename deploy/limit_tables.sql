@@ -29,6 +29,10 @@ comment on table jobq_private.lane is 'Lanes with work: open; full until a job o
 create index lane_open_idx on jobq_private.lane (queue, priority, lane_id)
 where state = 'open';
 
+-- Who ends a job looks into this one, which has no entry while no lane is closed.
+create index lane_closed_idx on jobq_private.lane (lane_id)
+where state <> 'open';
+
 create index lane_open_at_idx on jobq_private.lane (queue, open_at)
 where state <> 'full';
 

@@ -55,7 +55,9 @@ begin
                 (
                     select j.state, j.run_at from jobq_private.job as j
                     where j.queue = look_waiting.queues[_n]
-                    and j.state in ('queued', 'retrying') and j.lane_id is not null
+                    and j.state in ('queued', 'retrying')
+                    and j.lane_id between jobq_private.lane_floor(look_waiting.queues[_n])
+                        and jobq_private.lane_ceiling(look_waiting.queues[_n])
                     limit _end + 1
                 )
             ) as s;

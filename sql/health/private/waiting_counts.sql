@@ -54,7 +54,8 @@ begin
             (
                 select j.state, j.run_at from jobq_private.job as j
                 where j.queue = q.queue and j.state in ('queued', 'retrying')
-                and j.lane_id is not null
+                and j.lane_id between jobq_private.lane_floor(q.queue)
+                    and jobq_private.lane_ceiling(q.queue)
                 limit _ends_at + 1
             )
         ) as w

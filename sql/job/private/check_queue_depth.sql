@@ -49,7 +49,8 @@ begin
             union all
             select from jobq_private.job as j
             where j.queue = _queue and j.state in ('queued', 'retrying')
-            and j.lane_id is not null
+            and j.lane_id between jobq_private.lane_floor(_queue)
+                and jobq_private.lane_ceiling(_queue)
             limit _limit
         ) as present;
         if _depth + _adding > _limit then

@@ -45,12 +45,8 @@ begin
     select r.* into _rules from jobq_private.lane_rules(queue, _now) as r;
     perform jobq_private.open_lanes(queue, _now, has_gates);
     loop
-        select l.priority into _level
-        from jobq_private.lane as l
-        where l.queue = claim_lanes.queue and l.state = 'open' and l.priority < _level
-        order by l.priority desc
-        limit 1;
-        exit when not found or _level < claim_lanes.priority;
+        _level := jobq_private.next_level(queue, _level);
+        exit when _level is null or _level < claim_lanes.priority;
         if _level = claim_lanes.priority then
             _left := least(_left, floor(max_jobs / 2.0 + random())::integer);
         end if;
@@ -133,7 +129,8 @@ begin
             if _full is not null then
                 _closed := _closed + jobq_private.close_key_lanes(queue, _level, _full);
             end if;
-            exit when jobq_private.close_lanes(_idle, has_gates) + _closed = 0
+            exit when jobq_private.close_lanes(_idle, _rules.has_rules, has_gates)
+                + _closed = 0
                 and _jobs = '{}' and 2 * _others < _width;
         end loop;
         exit when _left = 0;

@@ -1,27 +1,25 @@
--- Purpose: close lanes in which a claim has found nothing: as full, until their next job is
--- due, or for good; returns how many were closed.
--- Invariant: the caller holds the rows' locks, and those of their gates. What these say of a rate is
--- pulled back, as pull_back() does. The protocol of call_lane(): only under the exclusive lock, and
--- after another look under it; while somebody holds the lock who may be about to add work or room,
--- the lane is only put off. A repeatable snapshot closes none. Raises: nothing.
+-- Purpose: close lanes in which a claim has found nothing: as full, until their next job is due, or
+-- for good; returns how many were closed.
+-- Invariant: the caller holds the rows' locks, and those of their gates. What these say of a rate
+-- is pulled back, as pull_back() does; where queue and keys have none, empty lanes go first, by a
+-- statement that looks at nothing else. The protocol of call_lane(): only under the exclusive lock,
+-- and after another look under it; while somebody holds the lock who may be about to add work or
+-- room, the lane is only put off. A repeatable snapshot closes none. Hot: its caller pins the
+-- search path, and that no plan is made for a call. Raises: nothing.
 create or replace function jobq_private.close_lanes(
-    lanes jobq_private.lane[], has_gates boolean
+    lanes jobq_private.lane[], has_rules boolean, has_gates boolean
 )
 returns bigint
 language plpgsql
 volatile
 parallel unsafe
 security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
 as $$
 declare
     _closing constant integer := jobq_private.lock_class('closing');
     _mine uuid[];
     _heads uuid[];
+    _gone uuid[] := '{}'::uuid[];
     _closed bigint;
 begin
     if current_setting('transaction_isolation') <> 'read committed' then
@@ -35,6 +33,32 @@ begin
         from unnest(close_lanes.lanes) as l
         where pg_try_advisory_xact_lock(_closing, jobq_private.lane_slot(l.lane_id))
     );
+    if not has_rules then
+        with gone as (
+            delete from jobq_private.lane as l
+            using unnest(close_lanes.lanes) as e
+            where l.lane_id = e.lane_id and l.priority = e.priority
+            and e.lane_id = any (_mine)
+            and (
+                select j.job_id
+                from jobq_private.job as j
+                where j.lane_id = e.lane_id
+                and j.priority = e.priority
+                and j.state in ('queued', 'retrying')
+                limit 1
+            ) is null
+            returning l.lane_id
+        )
+        select coalesce(array_agg(g.lane_id), '{}') into _gone from gone as g;
+        if cardinality(_gone) = cardinality(lanes) then
+            return cardinality(_gone);
+        end if;
+        close_lanes.lanes := array(
+            select l
+            from unnest(close_lanes.lanes) as l
+            where l.lane_id <> all (_gone)
+        );
+    end if;
     if has_gates then
         _heads := jobq_private.lane_heads(lanes);
     end if;
@@ -67,8 +91,7 @@ begin
         left join lateral (
             select j.run_at
             from jobq_private.job as j
-            where j.queue = l.queue
-            and j.lane_id = l.lane_id
+            where j.lane_id = l.lane_id
             and j.priority = l.priority
             and j.state in ('queued', 'retrying')
             order by j.run_at
@@ -110,7 +133,7 @@ begin
     )
     select (select count(*) from gone as g) + (select count(*) from closed as c)
     into _closed;
-    return _closed;
+    return cardinality(_gone) + _closed;
 end
 $$;
 

@@ -1,7 +1,7 @@
--- Purpose: whether rates or an order bind lanes of a queue; whether all lanes with a key are alike, none with
--- limits of its own or held; and how many jobs each may then run.
--- Invariant: what a queue says for each key is what holds for the empty one, which no job has; the
--- caller holds off a change of the queue's limits. Raises: nothing.
+-- Purpose: whether rates or an order bind lanes of a queue; whether all lanes with a key are alike,
+-- none with limits of its own or held; and how many jobs each may then run.
+-- Invariant: what lane_rule() says of a lane without limits of its own; the caller holds off a
+-- change of the queue's limits. Hot: it pins the search path too. Raises: nothing.
 create or replace function jobq_private.lane_rules(
     queue text, now timestamptz,
     out has_rules boolean, out are_alike boolean, out max_running integer
@@ -10,25 +10,29 @@ language plpgsql
 stable
 parallel safe
 security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
 as $$
 begin
     select
-        r.spacing is not null or r.is_ordered or coalesce(o.has_rates, false),
-        r.spacing is null and not r.is_ordered and o.has_rates is null
+        r.has_rules,
+        not r.has_rules
+        and not exists (
+            select from jobq_private.key_limit as l where l.queue = lane_rules.queue
+        )
         and not exists (
             select from jobq_private.gate as g
             where g.queue = lane_rules.queue and g.held_until > lane_rules.now
         ),
-        r.max_running
+        case when q.ordered then 1 else q.key_max_running end
     into lane_rules.has_rules, lane_rules.are_alike, lane_rules.max_running
-    from jobq_private.lane_rule(lane_rules.queue, '') as r
-    cross join (
-        select bool_or(l.rate_limit is not null) as has_rates
-        from jobq_private.key_limit as l
-        where l.queue = lane_rules.queue
-    ) as o;
+    from (values (1)) as v
+    left join jobq_private.queue as q on q.queue = lane_rules.queue
+    cross join lateral (
+        select num_nonnulls(q.key_rate_limit, nullif(q.ordered, false)) > 0 or exists (
+            select from jobq_private.key_limit as l
+            where l.queue = lane_rules.queue and l.rate_limit is not null
+        ) as has_rules
+        offset 0
+    ) as r;
 end
 $$;
 

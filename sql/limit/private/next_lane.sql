@@ -25,8 +25,7 @@ begin
                 or (
                     select j.kind
                     from jobq_private.job as j
-                    where j.queue = l.queue
-                    and j.lane_id = l.lane_id
+                    where j.lane_id = l.lane_id
                     and j.priority = l.priority
                     and j.state in ('queued', 'retrying')
                     order by j.run_at, j.job_id

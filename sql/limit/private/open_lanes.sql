@@ -1,7 +1,8 @@
--- Purpose: open the lanes of a queue that were called for, those whose time has come, and as
--- many as the gates of their kinds let pass.
--- Invariant: bounded; SKIP LOCKED, and under the locks of all rows of the lane, so that who
--- has made an open row sees who claims from another. Raises: nothing.
+-- Purpose: open the lanes of a queue that were called for, those whose time has come, and as many
+-- as the gates of their kinds let pass.
+-- Invariant: bounded; SKIP LOCKED, and under the locks of all rows of the lane, so that who has
+-- made an open row sees who claims from another. Hot: its caller pins the search path, and that no
+-- plan is made for a call. Raises: nothing.
 create or replace function jobq_private.open_lanes(
     queue text, now timestamptz, has_gates boolean
 )
@@ -10,11 +11,6 @@ language plpgsql
 volatile
 parallel unsafe
 security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
 as $$
 declare
     _due jobq_private.lane[];

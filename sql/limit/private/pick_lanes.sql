@@ -1,7 +1,7 @@
 -- Purpose: the next open lanes of a queue and priority in the session's turn, locked.
--- Invariant: SKIP LOCKED, so that no claim waits; goes round once. Sessions go round by
--- themselves, each from where it was; a forgotten place, as behind a pooler, only starts
--- the round anew. Raises: nothing.
+-- Invariant: SKIP LOCKED, so that no claim waits; goes round once. Sessions go round by themselves,
+-- each from where it was; a forgotten place, as behind a pooler, only starts the round anew. Hot:
+-- its caller pins the search path, and that no plan is made for a call. Raises: nothing.
 create or replace function jobq_private.pick_lanes(
     queue text, priority integer, max_lanes integer
 )
@@ -10,11 +10,6 @@ language plpgsql
 volatile
 parallel unsafe
 security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
 as $$
 declare
     _name constant text := 'jobq.lane_' || (hashtext(queue) & 1023);

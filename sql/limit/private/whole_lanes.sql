@@ -1,7 +1,8 @@
--- Purpose: of these lanes those of which no other claim has a row, of whatever priority: what runs in
--- a lane is counted for all priorities.
+-- Purpose: of these lanes those of which no other claim has a row, of whatever priority: what runs
+-- in a lane is counted for all priorities.
 -- Invariant: as lock_lanes(). Rows of other priorities are looked for only where the queue has open
--- ones: who opens a row has all of its lane. Raises: nothing.
+-- ones: who opens a row has all of its lane. Hot: its caller pins the search path, and that no plan
+-- is made for a call. Raises: nothing.
 create or replace function jobq_private.whole_lanes(
     lanes jobq_private.lane[], queue text, priority integer
 )
@@ -10,11 +11,6 @@ language plpgsql
 volatile
 parallel unsafe
 security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
 as $$
 declare
     _whole uuid[];

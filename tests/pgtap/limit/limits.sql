@@ -1,6 +1,6 @@
 -- Concurrency keys and their limits, by one session; tests/python/test_limits.py has many.
 begin;
-select plan(27);
+select plan(28);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -133,6 +133,15 @@ select is(
         from (values ('a', 'bc'), ('ab', 'c'), ('a', 'b:c'), ('1:a', 'bc')) as l (q, k)
     ),
     4::bigint, 'no two keys share a lane'
+);
+select is(
+    (
+        select count(*)
+        from (values ('a', 'b'), ('a', 'c'), ('b', 'c'), ('c', 'c')) as l (q, k)
+        cross join unnest(array[jobq_private.lane_id(q, k), jobq_private.kind_lane_id(q, k)]) as i (lane_id)
+        where i.lane_id between jobq_private.lane_floor('a') and jobq_private.lane_ceiling('a')
+    ),
+    4::bigint, 'the lanes of a queue, and no others, are its range'
 );
 
 
