@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 import subprocess
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -159,6 +159,10 @@ class Cluster:
 
     def _admin(self, statement: str, *names: str) -> None:
         parts = [sql.Identifier(name) for name in names]
+        with suppress(psycopg.OperationalError):
+            self._administrator.execute("select")
+        if self._administrator.closed:  # a test has restarted the server
+            del self._administrator
         self._administrator.execute(sql.SQL(statement).format(*parts))
 
     @cached_property
