@@ -3,9 +3,9 @@
 A test that takes `database` (a URL) or `connect` runs on the version of --pg. What depends on
 the server is marked `every_version`, for PostgreSQL 15, 16 and 18, or where it takes long
 `oldest_version`, for 15 besides. Servers start when first needed and stop with pytest, on
-Ctrl-C and SIGTERM too.
+Ctrl-C and SIGTERM too. They and all temporary files lie in memory where there is enough of it.
 
-With `-n 4` four processes of pytest-xdist run tests side by side, each with servers of its own.
+With `-n 6` six processes of pytest-xdist run tests side by side, each with servers of its own.
 A test marked `alone` has the machine for itself meanwhile.
 """
 
@@ -15,7 +15,7 @@ import os
 import shutil
 import signal
 import tempfile
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,11 +62,36 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in [name for name in os.environ if name.startswith("PG")]:
         del os.environ[name]
     config.stash[CHANCE] = chance.settle()
+    if not hasattr(config, "workerinput") and has_room_in_memory():
+        files = ExitStack()
+        files.enter_context(kept_in_memory())
+        config.add_cleanup(files.close)
 
     def interrupt(_signal: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, interrupt)
+
+
+def has_room_in_memory() -> bool:
+    """Tell whether there is a file system in memory with room, where programs may run."""
+    if not MEMORY.is_dir() or os.statvfs(MEMORY).f_flag & os.ST_NOEXEC:
+        return False
+    return shutil.disk_usage(MEMORY).free > MEMORY_NEEDED
+
+
+@contextmanager
+def kept_in_memory() -> Iterator[None]:
+    """Let the tests, and all that they start, keep temporary files in memory.
+
+    A third of what many of them cost is the disk's file system otherwise.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="jobq-", dir=MEMORY))
+    folder.chmod(0o755)
+    with keeping(servers=folder, files=folder), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(folder))
+        patch.setattr(tempfile, "tempdir", str(folder))
+        yield
 
 
 def pytest_terminal_summary(
@@ -116,12 +141,11 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.fixture(scope="session", autouse=True)
 def servers_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where servers keep their data: in memory where there is enough.
+    """Where servers keep their data.
 
     What tests have started ends with this fixture at the latest, even if it never ends.
     """
-    is_roomy = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_NEEDED
-    folder = Path(tempfile.mkdtemp(prefix="jobq-test-", dir=MEMORY if is_roomy else None))
+    folder = Path(tempfile.mkdtemp(prefix="servers-"))
     with keeping(servers=folder, files=tmp_path_factory.getbasetemp()):
         yield folder
 
