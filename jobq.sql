@@ -12917,7 +12917,8 @@ declare
 begin
     if _job.finished_at is not null then
         return query select 'finished', format(
-            '%s at %s, after %s attempts%s%s', _job.state, _job.finished_at, _job.attempts,
+            '%s at %s, after %s%s%s', _job.state, _job.finished_at,
+            _job.attempts || case _job.attempts when 1 then ' attempt' else ' attempts' end,
             coalesce(': ' || case
                 when _job.state = 'cancelled' and _job.cancel_reason is not null
                     and starts_with(_job.last_error_code, 'PARENT_') is not true
