@@ -6,7 +6,7 @@
 begin;
 set local client_min_messages = warning;
 
--- Deploy jobq:roles to pg
+-- Deploy jobq:schemas to pg
 -- Roles belong to the whole cluster, so creating them tolerates that another
 -- database has created them before.
 -- Payloads and results may hold any text, and one that cannot be stored would be a worker's to lose.
@@ -56,7 +56,6 @@ comment on role jobq_worker is 'May claim jobs and settle them.';
 comment on role jobq_operator is 'May cancel, redrive, pause and configure.';
 comment on role jobq_reader is 'May look at jobs and statistics.';
 
--- Deploy jobq:schemas to pg
 create schema jobq authorization jobq_owner;
 create schema jobq_http authorization jobq_owner;
 create schema jobq_private authorization jobq_owner;

@@ -1,5 +1,54 @@
 -- Deploy jobq:schemas to pg
+-- Roles belong to the whole cluster, so creating them tolerates that another
+-- database has created them before.
 begin;
+
+-- Payloads and results may hold any text, and one that cannot be stored would be a worker's to lose.
+do $$
+begin
+    if getdatabaseencoding() <> 'UTF8' then
+        raise exception using
+            errcode = 'feature_not_supported',
+            message = 'jobq needs a database whose encoding is UTF8',
+            detail = format('the encoding of %s is %s', current_database(), getdatabaseencoding()),
+            hint = 'create one with: create database NAME encoding ''UTF8'' template template0';
+    end if;
+end
+$$;
+
+do $$
+declare
+    _role text;
+begin
+    foreach _role in array array[
+        'jobq_owner', 'jobq_producer', 'jobq_worker', 'jobq_operator', 'jobq_reader'
+    ] loop
+        if not exists (select from pg_catalog.pg_roles as r where r.rolname = _role) then
+            execute format('create role %I nologin', _role);
+        end if;
+    end loop;
+end
+$$;
+
+grant jobq_owner to current_user;
+
+-- jobq.health() names the session that holds back vacuum where this grant is to be had.
+do $$
+begin
+    grant pg_read_all_stats to jobq_owner;
+exception
+    when insufficient_privilege then
+        raise notice 'jobq.health() will not see other sessions: grant pg_read_all_stats to jobq_owner';
+end
+$$;
+
+grant jobq_reader to jobq_operator;
+
+comment on role jobq_owner is 'Owns every jobq object; nobody logs in as it.';
+comment on role jobq_producer is 'May enqueue jobs.';
+comment on role jobq_worker is 'May claim jobs and settle them.';
+comment on role jobq_operator is 'May cancel, redrive, pause and configure.';
+comment on role jobq_reader is 'May look at jobs and statistics.';
 
 create schema jobq authorization jobq_owner;
 create schema jobq_http authorization jobq_owner;

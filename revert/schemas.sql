@@ -6,4 +6,6 @@ drop schema jobq_private;
 drop schema jobq_http;
 drop schema jobq;
 
+-- The roles stay: they belong to the cluster, and another database may use them.
+
 commit;
