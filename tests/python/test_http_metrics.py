@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from http_api import SETTINGS, opened
 
 import jobq
 from jobq.http import metrics
+from servers import ROOT
 
 if TYPE_CHECKING:
     from http_api import Api
@@ -27,6 +29,12 @@ async def figures(api: Api) -> dict[str, float]:
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask the database each time."""
     monkeypatch.setattr(metrics, "MEMORY", 0.0)
+
+
+def test_the_guide_has_every_figure_of_the_database() -> None:
+    guide = (ROOT / "docs/http.md").read_text()
+    told = set(re.findall(r"`(?:jobq_)?(\w+)[`{]", guide))
+    assert set(metrics.FIGURES) - told == set()
 
 
 async def test_figures_are_behind_a_key_by_option(database: str) -> None:
