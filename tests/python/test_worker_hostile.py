@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -196,6 +197,48 @@ async def fork_in_coroutine() -> int:
 
 def quick() -> str:
     return "fine"
+
+
+def becomes_another_program() -> None:
+    os.execv("/bin/true", ["true"])
+
+
+def hangs_up() -> None:
+    os.kill(os.getpid(), signal.SIGHUP)
+
+
+def ends_its_group() -> None:
+    os.killpg(os.getpgid(0), signal.SIGTERM)
+
+
+def closes_all_descriptors() -> None:
+    os.closerange(3, 4096)
+
+
+def stops_itself() -> None:
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def never_matches() -> None:
+    re.match(r"(a+)+$", "a" * 40 + "b")
+
+
+@pytest.mark.parametrize(
+    ("handler", "code"),
+    [
+        (becomes_another_program, "PROCESS_DIED"),
+        (hangs_up, "PROCESS_DIED"),
+        (ends_its_group, "PROCESS_DIED"),
+        (closes_all_descriptors, "PROCESS_DIED"),
+        (stops_itself, "TIMEOUT"),
+        (never_matches, "TIMEOUT"),
+    ],
+)
+async def test_what_would_reach_the_worker_costs_a_process_alone(
+    database: str, client: AsyncClient, handler: Callable[..., Any], code: str
+) -> None:
+    job = await outcome_of(database, client, handler, process=True, timeout=5)
+    assert (job.state, job.last_error_code) == ("dead", code)
 
 
 async def test_a_process_that_hangs_is_killed_and_others_wait_without_harm(
