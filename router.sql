@@ -46,6 +46,7 @@ create table if not exists jobq_private.shard_epoch (
     epoch integer not null,
     shard_ids integer[] not null,
     began_at timestamptz not null,
+    slots bytea not null, -- the partition of each slot of keys, a byte each
     constraint shard_epoch_pkey primary key (epoch)
 );
 
@@ -112,9 +113,16 @@ begin
         where e.epoch = put_epoch.epoch and e.shard_ids <> put_epoch.shard_ids
     ) then
         perform jobq_private.raise_error('INVALID_ARGUMENT', 'an epoch never changes');
+    elsif not put_epoch.shard_ids <@ array(select s.shard_id from jobq_private.shard as s) then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'shard_ids must be shards that put_shard has named'
+        );
     end if;
-    insert into jobq_private.shard_epoch (epoch, shard_ids, began_at)
-    values (put_epoch.epoch, put_epoch.shard_ids, coalesce(put_epoch.began_at, now()))
+    insert into jobq_private.shard_epoch (epoch, shard_ids, began_at, slots)
+    values (
+        put_epoch.epoch, put_epoch.shard_ids, coalesce(put_epoch.began_at, now()),
+        jobq_router.slots_of(put_epoch.shard_ids)
+    )
     on conflict on constraint shard_epoch_pkey do nothing;
     perform jobq_router.learn();
 end
@@ -125,12 +133,13 @@ create function jobq_router.keep_keys(key_retention interval)
 returns void
 language sql
 as $$
-    update jobq_private.setting as s set key_retention = keep_keys.key_retention
+    update jobq_private.setting as s set key_retention = keep_keys.key_retention;
+    select jobq_router.learn();
 $$;
 
 -- The epochs whose shards get or got keys that may still live, the newest first.
 create or replace view jobq_private.living_epoch as
-select e.epoch, e.shard_ids
+select e.epoch, e.slots
 from jobq_private.shard_epoch as e
 left join jobq_private.shard_epoch as newer on newer.epoch = e.epoch + 1
 where (
@@ -145,60 +154,107 @@ to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
 -- ---- where a call goes: the partition, which is the number of a shard among the server's options
 
--- Writes the map into functions, which every call asks: they read no table. A function asked in
--- vain answers null, as before the first epoch.
+-- The slot of a key, as choose_shard() has it.
+create function jobq_router.slot_of(key text)
+returns integer
+language sql
+immutable
+as $$
+    select ('x' || left(md5(slot_of.key), 4))::"bit"::integer & 16383
+$$;
+
+-- The partition of each slot, a byte each, while these shards get new keys: as choose_shard() has it.
+create function jobq_router.slots_of(shard_ids integer[])
+returns bytea
+language sql
+stable
+as $$
+    select string_agg(set_byte('\x00', 0, p.partition), '' order by n)
+    from generate_series(0, 16383) as n
+    cross join lateral (
+        select s.partition
+        from jobq_private.shard as s
+        where s.shard_id = any (slots_of.shard_ids)
+        order by md5(s.shard_id || ':' || n) collate "C" desc
+        limit 1
+    ) as p
+$$;
+
+-- Writes the map into functions, which every call asks: they read no table, and a call of one is
+-- replaced by its body. Before the first epoch they answer null.
+--   current_epoch       its number
+--   current_partitions  those that get new keys
+--   by_key              where a key leads
+--   is_whole            whether all partitions get new keys
+--   is_settled          whether no key of an epoch before lives
+--   known_partition     that of a shard
 create function jobq_router.learn()
 returns void
 language plpgsql
 as $$
 declare
-    _of_shard text;
-    _epoch text := 'null::integer';
-    _shards text := 'null::integer[]';
-    _by_key text := 'null::integer';
-    _each record;
+    _learnt text;
 begin
-    for _each in
+    select string_agg(format(
+        'create or replace function jobq_router.%s language sql %s as %L;', f.signature,
+        case when f.body ~ 'now\(\)' then 'stable' else 'immutable' end, 'select ' || f.body
+    ), ' ')
+    into _learnt
+    from (
         select
-            e.epoch, e.epoch = 1 as is_first, e.began_at,
-            array_agg(s.partition order by s.shard_id) as partitions,
-            string_agg(
-                format('md5(%L || key) || %L', s.shard_id || ':', s.partition), ', '
-                order by s.shard_id
-            ) as hashes
-        from jobq_private.shard_epoch as e
-        join jobq_private.shard as s on s.shard_id = any (e.shard_ids)
-        group by e.epoch
-        order by e.epoch
-    loop
-        select
-            format('case when %1$s then %2$L else %3$s end', n.is_now, _each.epoch, _epoch),
-            format('case when %1$s then %2$L::integer[] else %3$s end', n.is_now, _each.partitions, _shards),
-            format(
-                'case when %1$s then substr(greatest(%2$s collate "C"), 33)::integer else %3$s end',
-                n.is_now, _each.hashes, _by_key
-            )
-        into _epoch, _shards, _by_key
+            string_agg(format('when %s then %s', e.is_now, e.epoch), ' ') as epochs,
+            string_agg(format('when %s then %L::integer[]', e.is_now, e.partitions), ' ') as partitions,
+            string_agg(format('when %s then %L::bytea', e.is_now, e.slots), ' ') as slots,
+            string_agg(format('when %s then %L::boolean', e.is_now, e.is_whole), ' ') as are_whole,
+            string_agg(format('when %s then %s', e.is_now, e.is_settled), ' ') as are_settled
         from (
-            select case
-                when _each.is_first then 'true' else format('now() >= %L::timestamptz', _each.began_at)
-            end as is_now
-        ) as n;
-    end loop;
-    select string_agg(format('when %s then %s', s.shard_id, s.partition), ' ')
-    into _of_shard
-    from jobq_private.shard as s;
-
-    execute format($sql$
-        create or replace function jobq_router.current_epoch() returns integer
-        language sql stable as $f$ select %s $f$;
-        create or replace function jobq_router.current_partitions() returns integer[]
-        language sql stable as $f$ select %s $f$;
-        create or replace function jobq_router.by_key(key text) returns integer
-        language sql stable as $f$ select %s $f$;
-        create or replace function jobq_router.known_partition(shard_id integer) returns integer
-        language sql immutable as $f$ select %s $f$;
-    $sql$, _epoch, _shards, _by_key, coalesce(format('case shard_id %s end', _of_shard), 'null::integer'));
+            select
+                e.epoch, e.slots, p.partitions,
+                p.partitions @> array(select s.partition from jobq_private.shard as s) as is_whole,
+                case
+                    when e.epoch = 1 or e.began_at <= now() then 'true'
+                    else format('now() >= %L', e.began_at)
+                end as is_now,
+                case
+                    when e.epoch = 1 or e.began_at + k.key_retention <= now() then 'true'
+                    else format('now() >= %L', e.began_at + k.key_retention)
+                end as is_settled
+            from jobq_private.shard_epoch as e
+            cross join jobq_private.setting as k
+            cross join lateral (
+                select array_agg(s.partition order by s.shard_id) as partitions
+                from jobq_private.shard as s
+                where s.shard_id = any (e.shard_ids)
+            ) as p
+            order by e.epoch desc
+        ) as e
+        where not exists (
+            select from jobq_private.shard_epoch as newer
+            where newer.epoch > e.epoch and newer.began_at <= now()
+        )
+    ) as e
+    cross join (
+        select string_agg(format('when %s then %s', s.shard_id, s.partition), ' ') as partitions
+        from jobq_private.shard as s
+    ) as s
+    cross join lateral (values
+        ('current_epoch() returns integer', coalesce('case ' || e.epochs || ' end', 'null::integer')),
+        (
+            'current_partitions() returns integer[]',
+            coalesce('case ' || e.partitions || ' end', 'null::integer[]')
+        ),
+        (
+            'by_key(key text) returns integer',
+            coalesce('get_byte(case ' || e.slots || ' end, jobq_router.slot_of(key))', 'null::integer')
+        ),
+        ('is_whole() returns boolean', coalesce('case ' || e.are_whole || ' end', 'null::boolean')),
+        ('is_settled() returns boolean', coalesce('case ' || e.are_settled || ' end', 'null::boolean')),
+        (
+            'known_partition(shard_id integer) returns integer',
+            coalesce('case shard_id ' || s.partitions || ' end', 'null::integer')
+        )
+    ) as f (signature, body);
+    execute _learnt;
 end
 $$;
 
@@ -231,44 +287,9 @@ as $$
     ]
 $$;
 
--- What choose_shard() says of a key, in the shards of any epoch.
-create function jobq_router.by_key_of(shard_ids integer[], key text)
-returns table (partition integer)
-language sql
-stable
-as $$
-    select substr(max((md5(s.shard_id || ':' || by_key_of.key) || s.partition) collate "C"), 33)::integer
-    from jobq_private.shard as s
-    where s.shard_id = any (by_key_of.shard_ids)
-$$;
-
--- A new job goes where its keys say. Written so that a call of it is replaced by its body: most
--- jobs have a key or none, and need no other function.
+-- Where a new job goes that a key alone does not place: one that belongs to others goes where they
+-- are; one whose idempotency key is held where an epoch before had it, there.
 create function jobq_router.place(
-    kind text, concurrency_key text, idempotency_key text, dedup_key text, after uuid[], batch_id uuid
-)
-returns integer
-language sql
-volatile
-as $$
-    select case
-        when place.after is not null or place.batch_id is not null
-            or place.idempotency_key is not null and jobq_router.current_epoch() <> 1
-        then jobq_router.place_bound(
-            place.kind, place.concurrency_key, place.idempotency_key, place.dedup_key,
-            place.after, place.batch_id
-        )
-        when coalesce(place.concurrency_key, place.idempotency_key, place.dedup_key) is null
-        then jobq_router.lot()
-        else jobq_router.by_key(
-            coalesce(place.concurrency_key, place.idempotency_key, place.dedup_key)
-        )
-    end
-$$;
-
--- A job that belongs to others goes where they are; one whose idempotency key is held where an
--- epoch before had it, there.
-create function jobq_router.place_bound(
     kind text, concurrency_key text, idempotency_key text, dedup_key text, after uuid[], batch_id uuid
 )
 returns integer
@@ -276,32 +297,27 @@ language plpgsql
 volatile
 as $$
 declare
-    _key constant text := coalesce(
-        place_bound.concurrency_key, place_bound.idempotency_key, place_bound.dedup_key
-    );
+    _key constant text := coalesce(place.concurrency_key, place.idempotency_key, place.dedup_key);
     _partition integer;
     _earlier integer;
 begin
-    if place_bound.batch_id is not null or place_bound.after[1] is not null then
-        return jobq_router.partition_of(
-            jobq.shard_of(coalesce(place_bound.batch_id, place_bound.after[1]))
-        );
+    if place.batch_id is not null or place.after[1] is not null then
+        return jobq_router.partition_of(jobq.shard_of(coalesce(place.batch_id, place.after[1])));
     elsif _key is null then
         return jobq_router.lot();
     end if;
     _partition := jobq_router.by_key(_key);
-    if place_bound.idempotency_key is null or jobq_router.current_epoch() = 1 then
+    if place.idempotency_key is null or jobq_router.is_settled() then
         return _partition;
     end if;
     for _earlier in
         select k.partition
         from jobq_private.living_epoch as e
-        cross join lateral jobq_router.by_key_of(e.shard_ids, _key) as k
+        cross join lateral get_byte(e.slots, jobq_router.slot_of(_key)) as k (partition)
         where e.epoch < jobq_router.current_epoch() and k.partition <> _partition
         order by e.epoch desc
     loop
-        if jobq_router.find_job(_earlier, place_bound.kind, place_bound.idempotency_key) is not null
-        then
+        if jobq_router.find_job(_earlier, place.kind, place.idempotency_key) is not null then
             return _earlier;
         end if;
     end loop;
@@ -373,9 +389,8 @@ as $$
 $$;
 
 -- The jobs of each partition as text, in which they travel, and at which places they stood; null
--- where all go to one. Those
--- without a key or a parent go to one together. By its key a job goes where choose_shard() says,
--- here for many at once; while keys of an epoch before live, place() looks for each.
+-- where all go to one. Those without a key or a parent go to one together; others where place()
+-- says, which is asked where a key alone does not tell.
 create function jobq_router.parts_of_jobs(jobs jsonb)
 returns table (partition integer, part text, places integer[])
 language plpgsql
@@ -383,13 +398,12 @@ volatile
 set enable_sort = off -- so that each part keeps the order of its jobs
 as $$
 declare
-    _bound constant text[] := '{concurrency_key,idempotency_key,dedup_key,after,batch_id}';
+    _bound constant jsonpath[] := '{$[*].idempotency_key,$[*].concurrency_key,$[*].dedup_key,$[*].after,$[*].batch_id}';
     _lot constant integer := jobq_router.lot();
-    _is_one_epoch constant boolean := (select count(*) = 1 from jobq_private.living_epoch);
+    _is_settled constant boolean := jobq_router.is_settled();
 begin
-    if jsonb_typeof(parts_of_jobs.jobs) is distinct from 'array' or not exists (
-        select from jsonb_array_elements(parts_of_jobs.jobs) as j (job) where j.job ?| _bound
-    ) then
+    if jsonb_typeof(parts_of_jobs.jobs) is distinct from 'array'
+    or not parts_of_jobs.jobs @? any (_bound) then
         return query select _lot, parts_of_jobs.jobs::text, null::integer[];
         return;
     end if;
@@ -397,10 +411,9 @@ begin
     select p.partition, '[' || string_agg(p.job::text, ',') || ']', array_agg(p.n)
     from (
         select j.job, j.n, case
-            when _is_one_epoch and j.key is not null and not j.job ?| '{after,batch_id}'
-            then jobq_router.by_key(j.key)
-            when j.job ?| _bound
-            then jobq_router.place_bound(
+            when j.job ->> 'after' is not null or j.job ->> 'batch_id' is not null
+                or not _is_settled and j.job ->> 'idempotency_key' is not null
+            then jobq_router.place(
                 j.job ->> 'kind', j.job ->> 'concurrency_key', j.job ->> 'idempotency_key',
                 j.job ->> 'dedup_key', (
                     select array_agg(a.job_id::uuid)
@@ -408,7 +421,8 @@ begin
                 ),
                 (j.job ->> 'batch_id')::uuid
             )
-            else _lot
+            when j.key is null then _lot
+            else jobq_router.by_key(j.key)
         end as partition
         from (
             select e.job, e.n::integer as n, coalesce(

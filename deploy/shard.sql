@@ -109,8 +109,8 @@ comment on view jobq_private.routed_function is
 'What a router must know of each public function.';
 
 -- Purpose: the functions of PL/Proxy by which a router calls one function on its shards.
--- Invariant: one line each: on the partition that the first argument names, on all, or on those
--- that the first argument names for each element, whose numbers the second holds.
+-- Invariant: one line each: on the partition that the first argument names, on any, on all, or on
+-- those that the first argument names for each element, whose numbers the second holds.
 -- A single value is selected without from, which spares the shard a scan. Raises: nothing.
 create or replace function jobq_private.router_calls(called jobq_private.routed_function)
 returns table (statement text)
@@ -136,6 +136,7 @@ as $$
     )
     from (values
         ('one', '{integer}'::text[], 'run on $1; select * from <call>'),
+        ('any', '{}', 'run on any; select * from <call>'),
         ('all', '{}', 'run on all; select * from <call>'),
         ('split', '{integer[],integer[]}',
          'split all; run on $1; select ($2)[row_number() over ()] as ordinal_, a.* from <call> as a')
@@ -158,7 +159,7 @@ as $$
                 when called.answer = 'set' then called.result
                 when called.answer = 'record'
                 then format('table (%s)', array_to_string(called.output_columns, ', '))
-                when w.way = 'one' and called.answer = 'value' then called.result
+                when w.way in ('one', 'any') and called.answer = 'value' then called.result
                 else 'setof ' || called.result
             end as result
         from (
@@ -175,6 +176,7 @@ as $$
         when 'every' then '{all}'
         when 'all' then '{all}'
         when 'split' then '{one,split}'
+        when 'key' then '{one,any}'
         else '{one}'
     end)
 $$;
@@ -239,10 +241,22 @@ $template$,
             when called.class = 'split'
             then format('_places integer[] := jobq_router.places_of_%s(%I);', called.detail, called.detail)
             when called.class = 'some' then '_partition integer; _ids uuid[]; _found integer; _count integer := 0;'
+            when called.class = 'key' then '_partition integer;'
             when w.place is not null then format('_partition integer := %s;', w.place)
             else ''
         end,
         case called.class
+            when 'key' then format(
+                'if coalesce(concurrency_key, idempotency_key, dedup_key) is null and after is null '
+                'and batch_id is null and jobq_router.is_whole() then return jobq_router.%1$I(%2$s); '
+                'elsif coalesce(concurrency_key, idempotency_key, dedup_key) is not null and after is null '
+                'and batch_id is null and (idempotency_key is null or jobq_router.is_settled()) '
+                'then _partition := jobq_router.by_key(coalesce(concurrency_key, idempotency_key, dedup_key)); '
+                'else _partition := jobq_router.place('
+                'kind, concurrency_key, idempotency_key, dedup_key, after, batch_id); end if; '
+                'return jobq_router.%1$I(_partition, %2$s);',
+                called.name, substr(g.given, 3)
+            )
             when 'jobs' then format(
                 'return query select coalesce(p.places[a.ordinal], a.ordinal), a.job_id, a.created '
                 'from jobq_router.parts_of_jobs(%1$I) as p '
@@ -268,7 +282,7 @@ $template$,
             )
             else a.answer
         end,
-        case when w.place is not null then '_partition' else 'null' end
+        case when w.place is not null or called.class = 'key' then '_partition' else 'null' end
     )
     from (
         select
@@ -297,7 +311,6 @@ $template$,
         ) as p (name)
     ) as g
     cross join lateral (values (case called.class
-        when 'key' then 'jobq_router.place(kind, concurrency_key, idempotency_key, dedup_key, after, batch_id)'
         when 'lot' then format(
             'coalesce(jobq_router.partition_of(jobq.shard_of(%s)), jobq_router.lot())',
             coalesce(nullif(called.detail, ''), 'null')
@@ -346,9 +359,10 @@ comment on function jobq_private.router_function is
 
 -- Purpose: the shard for a new job, by the rule that routers and clients share.
 -- Invariant: what belongs together stays together: by batch_id, else after, the shard of those;
--- else by the first key given, the shard for which md5 of number, colon and key is greatest, so
--- that a shard that is added takes keys from all others, and no other key moves. md5 is the
--- same in every version of PostgreSQL and every language. Without any, one at random.
+-- else by the first key given. The first 16 bits of its md5, modulo 16384, are its slot, and the
+-- shard is the one for which md5 of number, colon and slot is greatest: so a shard that is added
+-- takes slots from all others, no other key moves, and a router needs one md5 and a table. md5 is
+-- the same in every version of PostgreSQL and every language. Without any, one at random.
 -- Raises: 22004.
 -- Argument shard_ids: the shards that get new keys, as the epoch has them.
 -- Argument after: the jobs that it waits for, whose first decides.
@@ -374,6 +388,7 @@ declare
     _key constant text := coalesce(
         choose_shard.concurrency_key, choose_shard.idempotency_key, choose_shard.dedup_key
     );
+    _slot constant integer := ('x' || left(md5(_key), 4))::"bit"::integer & 16383;
 begin
     if coalesce(cardinality(choose_shard.shard_ids), 0) = 0 then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'shard_ids');
@@ -389,7 +404,7 @@ begin
             else (
                 select s.shard_id
                 from unnest(choose_shard.shard_ids) as s (shard_id)
-                order by md5(s.shard_id || ':' || _key) collate "C" desc
+                order by md5(s.shard_id || ':' || _slot) collate "C" desc
                 limit 1
             )
         end

@@ -1,8 +1,9 @@
 -- Purpose: the shard for a new job, by the rule that routers and clients share.
 -- Invariant: what belongs together stays together: by batch_id, else after, the shard of those;
--- else by the first key given, the shard for which md5 of number, colon and key is greatest, so
--- that a shard that is added takes keys from all others, and no other key moves. md5 is the
--- same in every version of PostgreSQL and every language. Without any, one at random.
+-- else by the first key given. The first 16 bits of its md5, modulo 16384, are its slot, and the
+-- shard is the one for which md5 of number, colon and slot is greatest: so a shard that is added
+-- takes slots from all others, no other key moves, and a router needs one md5 and a table. md5 is
+-- the same in every version of PostgreSQL and every language. Without any, one at random.
 -- Raises: 22004.
 -- Argument shard_ids: the shards that get new keys, as the epoch has them.
 -- Argument after: the jobs that it waits for, whose first decides.
@@ -28,6 +29,7 @@ declare
     _key constant text := coalesce(
         choose_shard.concurrency_key, choose_shard.idempotency_key, choose_shard.dedup_key
     );
+    _slot constant integer := ('x' || left(md5(_key), 4))::"bit"::integer & 16383;
 begin
     if coalesce(cardinality(choose_shard.shard_ids), 0) = 0 then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'shard_ids');
@@ -43,7 +45,7 @@ begin
             else (
                 select s.shard_id
                 from unnest(choose_shard.shard_ids) as s (shard_id)
-                order by md5(s.shard_id || ':' || _key) collate "C" desc
+                order by md5(s.shard_id || ':' || _slot) collate "C" desc
                 limit 1
             )
         end

@@ -5,7 +5,8 @@ Usage: make bench PART=shards ARGS="[--jobs 20000] [--singles 3000] [--shards 1,
 Each shard is a PostgreSQL 18 of its own, pinned to a core, the next one to the next core. On each
 a session claims and finishes its jobs, a hundred in an exchange, all at once. Then jobs are
 enqueued on the shard itself and through a router, PostgreSQL 15 with PL/Proxy: one by one, and a
-thousand in a call, with keys, so that each call is split, and without.
+thousand in a call, with keys, so that each call is split, and without. Beside single calls stands
+one function of PL/Proxy, written by hand, that neither tells errors nor finds keys of before.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import psycopg
-from bench import DRAIN, SETTINGS, Connection, bulk, clear, install, singles
+from bench import DRAIN, SETTINGS, Connection, bulk, clear, install
 from bench_http import cpu_of_all, postmaster
 from psycopg.conninfo import make_conninfo
 
@@ -31,7 +33,7 @@ from jobq.embedded import Server
 from jobq.router import init
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import psutil
 
@@ -41,6 +43,20 @@ MAPPING = """
     create user mapping for current_user server jobq options (user 'postgres', password '{}')
 """
 MANY = "select count(*) from jobq.enqueue_many(%s)"
+PROTOTYPE = """
+    create schema by_hand;
+    do $do$
+    begin
+        execute format(
+            $$create function by_hand.enqueue(%s) returns uuid language plproxy as '
+                cluster ''jobq'';
+                run on hashtext(coalesce(idempotency_key, dedup_key, random()::text));
+                target jobq.enqueue;
+            '$$, pg_get_function_arguments('jobq.enqueue'::regproc)
+        );
+    end
+    $do$
+"""
 
 
 @dataclass
@@ -92,16 +108,15 @@ def main() -> None:
     options = parser.parse_args()
     counts = [int(count) for count in options.shards.split(",")]
     print(f"{os.cpu_count()} cores, {options.rounds} rounds of {options.jobs:,} jobs a shard")
-    work = 0.0
     for count in counts:
         with cluster(count) as shards:
-            work = drained(shards, options.jobs, options.rounds)
+            drained(shards, options.jobs, options.rounds)
             if count > 1:
-                routed(shards, options, work)
+                routed(shards, options)
 
 
-def drained(shards: Sequence[Member], jobs: int, rounds: int) -> float:
-    """Print how fast shards drain together; return the CPU of a job, enqueued in bulk and done."""
+def drained(shards: Sequence[Member], jobs: int, rounds: int) -> None:
+    """Print how fast shards drain together, and the CPU of a job, enqueued in bulk and done."""
     rates, costs = [], []
     for _ in range(rounds):
         before = sum(shard.cpu() for shard in shards)
@@ -119,7 +134,6 @@ def drained(shards: Sequence[Member], jobs: int, rounds: int) -> float:
         f" {statistics.median(costs):.0f} µs",
         flush=True,
     )
-    return statistics.median(costs)
 
 
 def drain(shard: Member) -> None:
@@ -127,31 +141,52 @@ def drain(shard: Member) -> None:
     shard.connection.execute("call pg_temp.drain(100)")
 
 
-def routed(shards: Sequence[Member], options: argparse.Namespace, work: float) -> None:
+def routed(shards: Sequence[Member], options: argparse.Namespace) -> None:
     """Print what an enqueue costs on a shard itself and through a router."""
     for shard in shards:
         clear(shard.connection)  # a database with jobs keeps its number
     with serving("15", 0, Path("/usr/lib/postgresql/15/bin")) as router:
         init(router.url, [shard.url for shard in shards])
         router.connection.execute(MAPPING.format(PASSWORD))
+        router.connection.execute(PROTOTYPE)
         router.connection = psycopg.connect(router.url, autocommit=True)  # with its settings
         bench = Measure(router, shards, options.rounds)
-        for clients in (1, 8):
-            for name, member in (("direct", shards[0]), ("routed", router)):
-                bench.run(
-                    f"single, {clients} connections, {name}", options.singles,
-                    lambda m=member, c=clients: singles(m.url, c, options.singles),
-                )  # fmt: skip
+        for with_keys in (False, True):
+            kind = "with a key" if with_keys else "without keys"
+            for clients in (1, 8):
+                by_hand, routed = bench.run(options.singles, {
+                    f"single {kind}, {clients} connections, {name}": partial(
+                        singles, member.url, clients, options.singles, function, with_keys
+                    )
+                    for name, member, function in (
+                        ("direct", shards[0], "jobq.enqueue"),
+                        ("by hand", router, "by_hand.enqueue"),
+                        ("routed", router, "jobq.enqueue"),
+                    )
+                })[1:]  # fmt: skip
+                print(f"  the router: {routed.router / by_hand.router:.2f} of one by hand")
         for with_keys in (True, False):
             kind = "with keys" if with_keys else "without keys"
-            for name, member in (("direct", shards[0]), ("routed", router)):
-                share = bench.run(
-                    f"{BATCH} in a call, {kind}, {name}", options.jobs,
-                    lambda m=member, k=with_keys: batches(m, options.jobs, k),
-                )  # fmt: skip
+            _, routed = bench.run(options.jobs, {
+                f"{BATCH} in a call, {kind}, {name}": partial(
+                    batches, member, options.jobs, with_keys
+                )
+                for name, member in (("direct", shards[0]), ("routed", router))
+            })  # fmt: skip
             print(
-                f"  the router: {share / work:.0%} of what a job costs its shard until it is done"
+                f"  the router: {routed.router / (routed.shards + routed.drain):.1%} of the"
+                f" {routed.shards + routed.drain:.1f} µs that such a job costs its shard until done"
             )
+
+
+@dataclass
+class Figures:
+    """What a job cost the router and the shards until it was there, and those until it was done."""
+
+    rate: float
+    router: float
+    shards: float
+    drain: float
 
 
 @dataclass
@@ -162,32 +197,61 @@ class Measure:
     shards: Sequence[Member]
     rounds: int
 
-    def run(self, name: str, jobs: int, act: Callable[[], None]) -> float:
-        """Print jobs a second and the CPU of each; return the router's, in µs."""
-        rates, at_router, at_shards = [], [], []
+    def run(self, jobs: int, ways: Mapping[str, Callable[[], None]]) -> list[Figures]:
+        """Go each way in turn; print jobs a second and the CPU of each in µs, and return them."""
+        found: dict[str, list[Figures]] = {name: [] for name in ways}
         for _ in range(self.rounds):
-            for shard in self.shards:
-                clear(shard.connection)
-            before = self.router.cpu(), self._cpu_of_shards()
-            started = time.monotonic()
-            act()
-            rates.append(jobs / (time.monotonic() - started))
-            time.sleep(0.5)  # a server's clock has what an ended session used when that is gone
-            at_router.append((self.router.cpu() - before[0]) / jobs * 1e6)
-            at_shards.append((self._cpu_of_shards() - before[1]) / jobs * 1e6)
-        rate, router, shards = map(statistics.median, (rates, at_router, at_shards))
-        print(
-            f"{name:<40} {rate:8,.0f} jobs/s;"
-            f" CPU of each: router {router:6.1f} µs, shards {shards:6.1f} µs",
-            flush=True,
-        )
-        return router
+            for name, act in ways.items():
+                found[name].append(self._measured(jobs, act))
+        medians = []
+        for name, rounds in found.items():
+            columns = zip(*map(astuple, rounds), strict=True)
+            of = Figures(*map(statistics.median, columns))
+            medians.append(of)
+            print(
+                f"{name:<44} {of.rate:8,.0f} jobs/s; CPU of each: router {of.router:6.1f} µs,"
+                f" shards {of.shards:6.1f} µs and {of.drain:5.1f} µs until it is done",
+                flush=True,
+            )
+        return medians
+
+    def _measured(self, jobs: int, act: Callable[[], None]) -> Figures:
+        for shard in self.shards:
+            clear(shard.connection)
+        before = self.router.cpu(), self._cpu_of_shards()
+        started = time.monotonic()
+        act()
+        rate = jobs / (time.monotonic() - started)
+        time.sleep(0.5)  # a server's clock has what an ended session used when that is gone
+        between = self.router.cpu(), self._cpu_of_shards()
+        for shard in self.shards:
+            drain(shard)
+        drained = self._cpu_of_shards() - between[1]
+        costs = between[0] - before[0], between[1] - before[1], drained
+        return Figures(rate, *(cost / jobs * 1e6 for cost in costs))
 
     def _cpu_of_shards(self) -> float:
         return sum(shard.cpu() for shard in self.shards)
 
 
 _numbers = iter(range(10**9))
+
+
+def singles(url: str, clients: int, jobs: int, function: str, with_keys: bool) -> None:
+    """Enqueue jobs one by one, each in a transaction of its own."""
+    call = f"select {function}('noop', '{{\"n\": 1}}'"
+
+    def client(_number: int) -> None:
+        with psycopg.connect(url, autocommit=True) as connection:
+            for _ in range(jobs // clients):
+                if with_keys:
+                    key = [f"key-{next(_numbers)}"]
+                    connection.execute(f"{call}, idempotency_key => %s)", key, prepare=True)
+                else:
+                    connection.execute(f"{call})", prepare=True)
+
+    with ThreadPoolExecutor(clients) as pool:
+        list(pool.map(client, range(clients)))
 
 
 def batches(member: Member, jobs: int, with_keys: bool) -> None:

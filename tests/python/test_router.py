@@ -138,6 +138,9 @@ def test_the_router_chooses_as_clients_do(routed: Routed) -> None:
     )
     for key, by_concurrency, by_idempotency in rows:
         assert by_concurrency == by_idempotency == choose_shard([0, 1], key)
+    many = [f"customer-{n}" for n in range(5000)]
+    places = routed.run("select jobq_router.by_key(k) from unnest(%s::text[]) as k", many)
+    assert [shard for (shard,) in places] == [choose_shard([0, 1], key) for key in many]
     ((schedule,),) = routed.run("select jobq.create_schedule('daily', 'work', '@daily')")
     with ShardedClient(routed.shards) as client:
         assert client.get_schedule("daily").schedule_id == schedule
@@ -275,6 +278,50 @@ def test_a_shard_is_added_and_idempotency_holds(
             assert direct.enqueue_many(batch)[5].job_id == before[5].job_id
         client.put_kind("work", priority=3)
         assert routed.command("check", "--login", routed.login) == "the shards agree\n"
+
+
+LOTS = """
+    select jobq.shard_of(jobq.enqueue('work')) from generate_series(1, 24)
+    union select jobq.shard_of(e.job_id) from generate_series(1, 8)
+    cross join lateral jobq.enqueue_many(
+        '[{"kind": "work"}, {"kind": "work", "dedup_key": null}]'
+    ) as e
+    order by 1
+"""
+
+
+def test_jobs_without_keys_go_where_new_keys_go(routed: Routed) -> None:
+    assert routed.run(LOTS) == [(0,), (1,)]
+    routed.run("select jobq.put_epoch(2, '{1}', now() + interval '1 hour')")
+    assert routed.run(LOTS) == [(0,), (1,)]  # it has not begun
+    routed.run("delete from jobq_private.shard_epoch where epoch = 2")
+    routed.run("select jobq.put_epoch(2, '{1}')")
+    assert routed.run(LOTS) == [(1,)]
+    with pytest.raises(psycopg.errors.InvalidParameterValue):
+        routed.run("select jobq.put_epoch(3, '{1, 2}')")
+
+
+def test_keys_are_looked_for_where_they_were_while_they_live(routed: Routed) -> None:
+    mine = next(key for key in KEYS if choose_shard([0, 1], key) == 0)
+    once = "select jobq.enqueue('work', idempotency_key => %s)"
+    many = "select job_id from jobq.enqueue_many(%s)"
+    batch = json.dumps([{"kind": "work", "idempotency_key": mine}])
+    (first,) = routed.run(once, mine)
+    routed.run("select jobq.put_epoch(2, '{1}')")
+    assert routed.run(once, mine) == routed.run(many, batch) == [first]
+    ((keyed,),) = routed.run(
+        "select jobq.shard_of(jobq.enqueue('work', concurrency_key => %s))", mine
+    )
+    assert keyed == 1
+    with psycopg.connect(routed.url, autocommit=True) as connection:
+        connection.execute("select jobq.put_shard(0, 'host=127.0.0.1 port=1 dbname=away')")
+        for statement, given in ((once, mine), (many, batch)):
+            with pytest.raises(psycopg.Error, match="shard 0") as told:
+                connection.execute(statement.encode(), [given])
+            assert (told.value.sqlstate, told.value.diag.constraint_name) == ("JQ012", "SHARD_AWAY")
+        connection.execute("select jobq_router.keep_keys('0 s')")
+        (second,) = connection.execute(once.encode(), [mine]).fetchall()
+    assert shard_of(second[0]) == 1
 
 
 def test_check_says_where_shards_differ(routed: Routed) -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import random
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
 
 __all__ = ["choose_shard", "shard_of"]
+
+# Keys are spread over so many slots, and those over the shards.
+SLOTS: Final = 16384
 
 
 def shard_of(job_id: UUID) -> int:
@@ -43,9 +47,15 @@ def choose_shard(
         return shard_of(after[0])
     for key in (concurrency_key, idempotency_key, dedup_key):
         if key is not None:
-            return max(shard_ids, key=lambda shard: _weight(shard, key))
+            return _of_slot(tuple(shard_ids), int.from_bytes(_md5(key)[:2]) % SLOTS)
     return random.choice(shard_ids)  # noqa: S311 - no secret
 
 
-def _weight(shard: int, key: str) -> str:
-    return hashlib.md5(f"{shard}:{key}".encode(), usedforsecurity=False).hexdigest()
+@lru_cache(maxsize=4 * SLOTS)
+def _of_slot(shard_ids: tuple[int, ...], slot: int) -> int:
+    """Return the shard of the keys of a slot, by which no slot moves but to a shard that is new."""
+    return max(shard_ids, key=lambda shard: _md5(f"{shard}:{slot}"))
+
+
+def _md5(text: str) -> bytes:
+    return hashlib.md5(text.encode(), usedforsecurity=False).digest()

@@ -1,6 +1,6 @@
 -- Purpose: the functions of PL/Proxy by which a router calls one function on its shards.
--- Invariant: one line each: on the partition that the first argument names, on all, or on those
--- that the first argument names for each element, whose numbers the second holds.
+-- Invariant: one line each: on the partition that the first argument names, on any, on all, or on
+-- those that the first argument names for each element, whose numbers the second holds.
 -- A single value is selected without from, which spares the shard a scan. Raises: nothing.
 create or replace function jobq_private.router_calls(called jobq_private.routed_function)
 returns table (statement text)
@@ -26,6 +26,7 @@ as $$
     )
     from (values
         ('one', '{integer}'::text[], 'run on $1; select * from <call>'),
+        ('any', '{}', 'run on any; select * from <call>'),
         ('all', '{}', 'run on all; select * from <call>'),
         ('split', '{integer[],integer[]}',
          'split all; run on $1; select ($2)[row_number() over ()] as ordinal_, a.* from <call> as a')
@@ -48,7 +49,7 @@ as $$
                 when called.answer = 'set' then called.result
                 when called.answer = 'record'
                 then format('table (%s)', array_to_string(called.output_columns, ', '))
-                when w.way = 'one' and called.answer = 'value' then called.result
+                when w.way in ('one', 'any') and called.answer = 'value' then called.result
                 else 'setof ' || called.result
             end as result
         from (
@@ -65,6 +66,7 @@ as $$
         when 'every' then '{all}'
         when 'all' then '{all}'
         when 'split' then '{one,split}'
+        when 'key' then '{one,any}'
         else '{one}'
     end)
 $$;

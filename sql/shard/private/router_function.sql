@@ -29,10 +29,22 @@ $template$,
             when called.class = 'split'
             then format('_places integer[] := jobq_router.places_of_%s(%I);', called.detail, called.detail)
             when called.class = 'some' then '_partition integer; _ids uuid[]; _found integer; _count integer := 0;'
+            when called.class = 'key' then '_partition integer;'
             when w.place is not null then format('_partition integer := %s;', w.place)
             else ''
         end,
         case called.class
+            when 'key' then format(
+                'if coalesce(concurrency_key, idempotency_key, dedup_key) is null and after is null '
+                'and batch_id is null and jobq_router.is_whole() then return jobq_router.%1$I(%2$s); '
+                'elsif coalesce(concurrency_key, idempotency_key, dedup_key) is not null and after is null '
+                'and batch_id is null and (idempotency_key is null or jobq_router.is_settled()) '
+                'then _partition := jobq_router.by_key(coalesce(concurrency_key, idempotency_key, dedup_key)); '
+                'else _partition := jobq_router.place('
+                'kind, concurrency_key, idempotency_key, dedup_key, after, batch_id); end if; '
+                'return jobq_router.%1$I(_partition, %2$s);',
+                called.name, substr(g.given, 3)
+            )
             when 'jobs' then format(
                 'return query select coalesce(p.places[a.ordinal], a.ordinal), a.job_id, a.created '
                 'from jobq_router.parts_of_jobs(%1$I) as p '
@@ -58,7 +70,7 @@ $template$,
             )
             else a.answer
         end,
-        case when w.place is not null then '_partition' else 'null' end
+        case when w.place is not null or called.class = 'key' then '_partition' else 'null' end
     )
     from (
         select
@@ -87,7 +99,6 @@ $template$,
         ) as p (name)
     ) as g
     cross join lateral (values (case called.class
-        when 'key' then 'jobq_router.place(kind, concurrency_key, idempotency_key, dedup_key, after, batch_id)'
         when 'lot' then format(
             'coalesce(jobq_router.partition_of(jobq.shard_of(%s)), jobq_router.lot())',
             coalesce(nullif(called.detail, ''), 'null')
