@@ -12,12 +12,12 @@ import sys
 from uuid import UUID
 
 from jobq.delivery.address import Guard
-from jobq.delivery.connections import trusting
 from jobq.delivery.http import HttpSender
 from jobq.delivery.kafka import KafkaSender
 from jobq.delivery.mask import Mask
 from jobq.delivery.message import Message
 from jobq.delivery.redis_stream import RedisStreamSender
+from jobq.delivery.trust import trusting
 from jobq.outcomes import Permanent, Retry
 
 

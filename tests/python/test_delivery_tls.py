@@ -18,7 +18,7 @@ from delivery_sink import LOCAL, Sink, posting
 from waiting import until_async
 
 from jobq.delivery.address import Guard
-from jobq.delivery.connections import trusting
+from jobq.delivery.trust import trusting
 from jobq.errors import InvalidArgument
 
 if TYPE_CHECKING:

@@ -64,6 +64,14 @@ class Handler:
         """Whether it is a coroutine function."""
         return self.mode == "coroutine"
 
+    def read(self, text: str) -> object:
+        """Make its payload of JSON text; None where it takes none.
+
+        Raises:
+            ValueError, RecursionError: the payload does not fit.
+        """
+        return self.parse(msgspec.json.decode(text)) if self.takes_payload else None
+
     def arguments(self, payload: object, context: object, connection: object) -> tuple[Any, ...]:
         """Return the positional arguments of a call."""
         given = (payload,) if self.takes_payload else ()

@@ -25,6 +25,7 @@ __all__ = [
     "FIRST_MOMENT",
     "LAST_MOMENT",
     "NOTHING",
+    "NO_RESULT",
     "CancelConfirmed",
     "Failed",
     "Gone",
@@ -150,7 +151,7 @@ class Gone:
 
 Settlement: TypeAlias = Succeeded | Failed | Released | CancelConfirmed | Gone
 
-_NO_RESULT: Final = Succeeded(None)
+NO_RESULT: Final = Succeeded(None)
 
 
 def settlement_of(did: Returned | Raised, *, is_cancel_requested: bool = False) -> Settlement:
@@ -162,7 +163,7 @@ def settlement_of(did: Returned | Raised, *, is_cancel_requested: bool = False) 
     """
     try:
         if isinstance(did, Returned):
-            return _NO_RESULT if did.value is None else Succeeded(_as_json(did.value))
+            return NO_RESULT if did.value is None else Succeeded(_as_json(did.value))
         return _of_error(did.error, is_cancel_requested=is_cancel_requested)
     except ResultError as error:
         return Failed("RESULT_INVALID", error_text(str(error)), is_retryable=False)

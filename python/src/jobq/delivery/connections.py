@@ -9,47 +9,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import select
-import ssl
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
-import certifi
 import httpcore
 from anyio.streams.tls import TLSStream
 
-from jobq.errors import InvalidArgument
-
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping
+    import ssl
+    from collections.abc import AsyncIterator, Iterable
 
     from jobq.delivery.address import Guard
 
-__all__ = ["CA_FILE", "Connections", "trusting"]
-
-CA_FILE: Final = "JOBQ_DELIVERY_CA_FILE"
+__all__ = ["Connections"]
 
 MOST_IDLE: Final = 100
 KEEP_ALIVE: Final = 30.0
-
-
-def trusting(environment: Mapping[str, str] = os.environ) -> ssl.SSLContext:
-    """Return what trusts the public authorities, and those of JOBQ_DELIVERY_CA_FILE.
-
-    Raises:
-        InvalidArgument: the file is none of certificates.
-    """
-    trust = ssl.create_default_context(cafile=certifi.where())
-    name = environment.get(CA_FILE)
-    if name:
-        try:
-            trust.load_verify_locations(name)
-        except (OSError, ssl.SSLError) as error:
-            raise InvalidArgument(
-                "the file of authorities cannot be read", detail=f"{CA_FILE} {name}: {error}"
-            ) from error
-    return trust
 
 
 class Connections:

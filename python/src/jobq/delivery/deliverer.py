@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from jobq.client import AsyncClient
 from jobq.delivery.address import Guard
-from jobq.delivery.connections import trusting
 from jobq.delivery.endpoint import Endpoint, Endpoints, list_undeliverable
 from jobq.delivery.limit import Limit
 from jobq.delivery.message import MAX_BYTES, Message
 from jobq.delivery.secret import Keyring, SecretKeyError, Vault
 from jobq.delivery.template import TemplateError, TooLargeError, as_json
+from jobq.delivery.trust import trusting
 from jobq.errors import InvalidArgument
 from jobq.outcomes import Permanent, Retry, Snooze, Unable
 

@@ -11,7 +11,6 @@ import traceback
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 import psycopg
 
 from jobq import tracing
@@ -19,6 +18,7 @@ from jobq.errors import JobNotFound, JobqError, LeaseLost, of_database
 from jobq.outcomes import OUTCOMES
 from jobq.redaction import error_text
 from jobq.settlement import (
+    NO_RESULT,
     NOTHING,
     Failed,
     Gone,
@@ -172,7 +172,7 @@ class Attempts:
         handler = held.handler
         assert handler is not None  # noqa: S101 - else it is left to others
         try:
-            payload = handler.parse(msgspec.json.decode(held.payload))
+            payload = handler.read(held.payload)
         except (ValueError, RecursionError) as error:
             return Failed("PAYLOAD_INVALID", error_text(error), is_retryable=False)
         if handler.extras or self._registry.hooks:
@@ -213,6 +213,8 @@ class Attempts:
 
     def _judged(self, handler: Handler, held: Held, did: Returned | Raised) -> Settlement:
         """Return what follows from what a handler did, and what the worker did to it."""
+        if did is NOTHING:
+            return NO_RESULT
         if isinstance(did, Returned):
             if isinstance(did.value, Gone):
                 return did.value
@@ -242,7 +244,7 @@ class Attempts:
     def _hooked(self, call: Callable[..., Any], held: Held) -> Callable[..., Any]:
         """Return a call of a handler with the registry's hooks around it."""
         hooks, handler, context = self._registry.hooks, held.handler, held.context
-        if not hooks or handler is None or context is None:
+        if context is None or handler is None or not hooks:
             return call
         if self._registry.is_fallback(handler) and held.delivery_version is None:
             return call

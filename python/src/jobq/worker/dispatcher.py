@@ -349,7 +349,7 @@ class Dispatcher:
         self._is_pressed = is_full and asked == BATCH
         self._take(claimed.jobs)
         for held in settled:
-            outcome = claimed.outcomes.get(held.key, "lost")
+            outcome = claimed.outcomes.get(held, "lost")
             if outcome == "held":
                 self._settle_later(held)
                 continue
@@ -398,10 +398,8 @@ class Dispatcher:
             waited = time.monotonic() - self._settled_since
             if not self._buffer or waited >= LINGER:
                 return True
-        has_room = (
-            len(self._buffer) + self._asked <= self._appetite.prefetch // 2 and self._room() > 0
-        )
-        return self._is_hungry and has_room
+        is_low = len(self._buffer) + self._asked <= self._appetite.prefetch // 2
+        return self._is_hungry and is_low and self._room() > 0
 
     def _room(self) -> int:
         """How many jobs to ask for."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from jobq.settlement import Hold
-    from jobq.worker.held import Held, Key
+    from jobq.worker.held import Held
     from jobq.worker.protocol import Protocol
 
 __all__ = ["Claimed", "Exchange"]
@@ -39,7 +39,7 @@ class Claimed:
     """
 
     jobs: list[Held]
-    outcomes: dict[Key, str]
+    outcomes: dict[Held, str]
 
 
 class Exchange:
@@ -64,8 +64,11 @@ class Exchange:
         Raises:
             DatabaseUnavailable: there was no answer; settle the same batch again.
         """
-        outcomes = await self._end_all(settled)
-        plain = [h for h in settled if isinstance(h.settlement, Succeeded | Failed)]
+        rest = [h for h in settled if not isinstance(h.settlement, Succeeded)]
+        outcomes = await self._end_all(rest)
+        plain = settled
+        if rest:
+            plain = [h for h in settled if isinstance(h.settlement, Succeeded | Failed)]
         try:
             jobs, ended = await self._exchange_twice(plain, queues, max_jobs, max_limited)
         except DatabaseUnavailable:
@@ -81,7 +84,7 @@ class Exchange:
 
     async def _exchange_twice(
         self, settled: Sequence[Held], queues: Sequence[str], max_jobs: int, max_limited: int
-    ) -> tuple[list[Held], dict[Key, str]]:
+    ) -> tuple[list[Held], dict[Held, str]]:
         """Exchange, and again if a day's partition was made just then."""
         try:
             return await self._protocol.exchange(settled, queues, max_jobs, max_limited)
@@ -90,7 +93,7 @@ class Exchange:
                 raise
         return await self._protocol.exchange(settled, queues, max_jobs, max_limited)
 
-    async def _settle_alone(self, held: Held) -> dict[Key, str]:
+    async def _settle_alone(self, held: Held) -> dict[Held, str]:
         """Settle one job of a batch that was refused; if it was the culprit, it fails."""
         failure: Failed | None = None
         for _ in range(2):
@@ -102,11 +105,11 @@ class Exchange:
                 failure = Failed(REFUSED, error_text(str(error)), is_retryable=False)
                 held.settlement = failure
         logger.error("job %s cannot be settled, its lease will expire: %s", held.job_id, failure)
-        return {held.key: "lost"}
+        return {held: "lost"}
 
-    async def _end_all(self, settled: Sequence[Held]) -> dict[Key, str]:
+    async def _end_all(self, settled: Sequence[Held]) -> dict[Held, str]:
         """Settle what neither succeeded nor failed; before the claim, which must come last."""
-        outcomes: dict[Key, str] = {}
+        outcomes: dict[Held, str] = {}
         released: defaultdict[datetime | timedelta | None, list[Held]] = defaultdict(list)
         for held in settled:
             hold = getattr(held.settlement, "hold", None)
@@ -131,7 +134,7 @@ class Exchange:
 
     async def _release(
         self, jobs: Sequence[Held], until: datetime | timedelta | None
-    ) -> dict[Key, str]:
+    ) -> dict[Held, str]:
         """Give jobs back until a moment; at once, should the database refuse the moment."""
         try:
             return await self._protocol.release(jobs, until)

@@ -55,8 +55,8 @@ class Held:
         is_interrupted: whether the worker has stopped it.
 
     Args:
-        row: what was claimed, as `jobq.worker.protocol.JOB_COLUMNS` has it; ids, times,
-            intervals and JSON as text. What cannot be read settles the job as failed.
+        row: what was claimed: the outcome, then as `jobq.worker.protocol.JOB_COLUMNS` has it;
+            ids, times, intervals and JSON as text. What cannot be read settles the job as failed.
     """
 
     __slots__ = (
@@ -100,6 +100,7 @@ class Held:
         self.idempotency_key: str | None
         self.delivery_version: int | None
         (
+            _,
             self.job_id,
             self.attempt,
             self.kind,

@@ -61,8 +61,7 @@ class Metrics:
         self.left: Mapping[str, int] = {}
         self._stuck = 0
         self._started: Counter[str] = Counter()
-        self._ended: Counter[tuple[str, str]] = Counter()
-        self._durations: defaultdict[tuple[str, str], Durations] = defaultdict(Durations)
+        self._ended: defaultdict[tuple[str, str], Ended] = defaultdict(Ended)
         self._running = 0
         self._registry = CollectorRegistry()
         self._registry.register(self)
@@ -73,16 +72,16 @@ class Metrics:
 
     def ended(self, held: Held, outcome: str) -> None:
         """Count a job that is settled."""
-        key = self._label(held.kind), outcome
-        self._ended[key] += 1
+        ended = self._ended[self._label(held.kind), outcome]
+        ended.count += 1
         if held.started_at:
-            self._durations[key].add(time.monotonic() - held.started_at)
+            ended.took(time.monotonic() - held.started_at)
 
     def called(self, kind: str, state: str) -> None:
         """Count a job that is a function of the database, and has ended."""
         label = self._label(kind, is_served=True)
         self._started[label] += 1
-        self._ended[label, state] += 1
+        self._ended[label, state].count += 1
 
     def lacked(self, code: str) -> None:
         """Count a job that was given back because this worker cannot do it."""
@@ -108,16 +107,17 @@ class Metrics:
         ended = CounterMetricFamily(
             "worker_jobs_completed", "Jobs settled, by what came of the attempt.", labels=labels
         )
-        for key, count in self._ended.items():
-            ended.add_metric(key, count)
+        for key, known in self._ended.items():
+            ended.add_metric(key, known.count)
         yield ended
         durations = HistogramMetricFamily(
             "worker_job_duration_seconds",
             "From an attempt's start to its settlement.",
             labels=labels,
         )
-        for key, taken in self._durations.items():
-            durations.add_metric(key, taken.buckets(), taken.sum)
+        for key, known in self._ended.items():
+            if known.has_durations:
+                durations.add_metric(key, known.buckets(), known.sum)
         yield durations
         yield GaugeMetricFamily(
             "worker_jobs_running", "Jobs whose handlers run now.", value=self._running
@@ -155,15 +155,21 @@ class Metrics:
         return OTHER
 
 
-class Durations:
-    """How many durations fell into each bucket, and their sum in seconds."""
+class Ended:
+    """How many jobs came to one end, how many took how long, and the sum of that in seconds."""
 
     def __init__(self) -> None:
-        self._counts = [0] * (len(BUCKETS) + 1)
+        self.count = 0
         self.sum = 0.0
+        self._counts = [0] * (len(BUCKETS) + 1)
 
-    def add(self, seconds: float) -> None:
-        """Count one."""
+    @property
+    def has_durations(self) -> bool:
+        """Whether any of them had been started."""
+        return any(self._counts)
+
+    def took(self, seconds: float) -> None:
+        """Count a duration."""
         self._counts[bisect_left(BUCKETS, seconds)] += 1
         self.sum += seconds
 

@@ -13,6 +13,7 @@ import msgspec
 from jobq.settlement import (
     FIRST_MOMENT,
     LAST_MOMENT,
+    NO_RESULT,
     Failed,
     Released,
     Succeeded,
@@ -93,7 +94,7 @@ class Protocol:
 
     async def exchange(
         self, settled: Sequence[Held], queues: Sequence[str], max_jobs: int, max_limited: int
-    ) -> tuple[list[Held], dict[Key, str]]:
+    ) -> tuple[list[Held], dict[Held, str]]:
         """Settle what succeeded or failed, and claim, of what has limits no more than is run.
 
         Returns:
@@ -101,7 +102,9 @@ class Protocol:
             ``held`` where another transaction holds it: settle it again later.
         """
         done = [h for h in settled if isinstance(h.settlement, Succeeded)]
-        failed = [h for h in settled if isinstance(h.settlement, Failed)]
+        failed: list[Held] = []
+        if len(done) < len(settled):
+            failed = [h for h in settled if isinstance(h.settlement, Failed)]
         unknown = self._unknown.kinds()
         rows = await self._links.call(
             EXCHANGE,
@@ -117,13 +120,11 @@ class Protocol:
                 unknown,
             ),
         )
-        outcomes = dict.fromkeys((h.key for h in done), "succeeded")
-        jobs = []
-        for row in rows:
-            if row[0] == "claimed":
-                jobs.append(Held(row[1:]))
-            else:
-                outcomes[row[1], row[2]] = row[0]
+        outcomes = dict.fromkeys(done, "succeeded")
+        jobs = [Held(row) for row in rows if row[0] == "claimed"]
+        if len(jobs) < len(rows):
+            told = {row[1:3]: row[0] for row in rows if row[0] != "claimed"}
+            outcomes |= {held: told[held.key] for held in settled if held.key in told}
         if unknown:
             for held in jobs:
                 if held.kind in unknown:
@@ -136,11 +137,12 @@ class Protocol:
 
     async def release(
         self, jobs: Sequence[Held], until: datetime | timedelta | None
-    ) -> dict[Key, str]:
+    ) -> dict[Held, str]:
         """Give jobs back unfinished, until a moment or for so long; return what came of each."""
         statement = RELEASE_IN if isinstance(until, timedelta) else RELEASE_MANY
         rows = await self._links.call(statement, (*_keys(jobs), until))
-        return {(job_id, attempt): _RELEASED[state] for job_id, attempt, state in rows}
+        states = {(job_id, attempt): state for job_id, attempt, state in rows}
+        return {held: _RELEASED[states.get(held.key)] for held in jobs}
 
     async def heartbeat(self, jobs: Sequence[Held]) -> dict[Key, str]:
         """Extend the leases of jobs; return what is known of each."""
@@ -248,9 +250,9 @@ def _array(values: Iterable[str]) -> str:
 
 def _results(done: Sequence[Held]) -> str | None:
     """Return the results of jobs as one JSON array, or None when all are null."""
-    texts = [h.settlement.result for h in done if isinstance(h.settlement, Succeeded)]
-    if not any(texts):
+    if all(h.settlement is NO_RESULT for h in done):
         return None
+    texts = [h.settlement.result for h in done if isinstance(h.settlement, Succeeded)]
     return (b"[" + b",".join(text or b"null" for text in texts) + b"]").decode()
 
 

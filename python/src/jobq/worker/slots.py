@@ -34,20 +34,20 @@ class Slots:
 
     Args:
         total: how many there are.
+
+    Attributes:
+        is_shared: whether several dispatchers have them.
     """
 
     def __init__(self, total: int) -> None:
         self.total = total
+        self.is_shared = False
         self._members: list[Member] = []
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether several dispatchers have them."""
-        return len(self._members) > 1
 
     def join(self, member: Member) -> None:
         """Let a dispatcher have slots."""
         self._members.append(member)
+        self.is_shared = len(self._members) > 1
 
     def limit(self, member: Member) -> int:
         """Return how many slots a member may have now, with those that it has."""

@@ -1,0 +1,36 @@
+"""Whose certificates a delivery takes for good; apart from what speaks HTTP, which loads late."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from typing import TYPE_CHECKING, Final
+
+import certifi
+
+from jobq.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["CA_FILE", "trusting"]
+
+CA_FILE: Final = "JOBQ_DELIVERY_CA_FILE"
+
+
+def trusting(environment: Mapping[str, str] = os.environ) -> ssl.SSLContext:
+    """Return what trusts the public authorities, and those of JOBQ_DELIVERY_CA_FILE.
+
+    Raises:
+        InvalidArgument: the file is none of certificates.
+    """
+    trust = ssl.create_default_context(cafile=certifi.where())
+    name = environment.get(CA_FILE)
+    if name:
+        try:
+            trust.load_verify_locations(name)
+        except (OSError, ssl.SSLError) as error:
+            raise InvalidArgument(
+                "the file of authorities cannot be read", detail=f"{CA_FILE} {name}: {error}"
+            ) from error
+    return trust
