@@ -55,6 +55,7 @@ def three_steps(rig: Rig) -> None:
     halt = Path(f"{rig.journal}.halt")
     halt.touch()
     rig.every(0.01, 0.03, lambda: kill_some(rig))
+    rig.wait(lambda: has_cut_one_off(rig), "no step was cut off")
     halt.unlink()
     rig.every(0.01, 0.03, lambda: kill_stopped(rig), seconds=1.0)
     outcome = rig.check()
@@ -103,6 +104,17 @@ def kill_some(rig: Rig) -> None:
     kill_stopped(rig)
     if rig.random.random() < OTHERS:
         rig.kill_worker()
+
+
+def has_cut_one_off(rig: Rig) -> bool:
+    """Kill some more; tell whether a step has begun twice. A slow machine begins few in time."""
+    kill_some(rig)
+    begun = [
+        (what, words[0])
+        for what, *words in map(str.split, rig.journal.read_text().splitlines())
+        if what.startswith("ran:")
+    ]
+    return len(set(begun)) < len(begun)
 
 
 def kill_stopped(rig: Rig) -> None:
