@@ -519,6 +519,48 @@ revoke all on function jobq_private.cancel_jobs from public;
 comment on function jobq_private.cancel_jobs is
 'Cancels jobs that the caller has locked, and says of each how.';
 
+-- Purpose: refuse a row that claims a past it does not have.
+-- Invariant: a new job has no previous state, and is queued or blocked;
+-- only what redrives brings one back, from dead or cancelled: a trigger, or redrive_jobs().
+-- Raises: JQ002.
+create or replace function jobq_private.check_birth(job jobq_private.job)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if job.state in ('queued', 'blocked')
+        and job.attempt = job.uncounted
+        and job.max_attempts > 0
+        and num_nonnulls(job.claimed_at, job.lease_expires_at, job.worker) = 0
+        and (job.concurrency_key is null or job.lane_id is not null)
+        and (
+            (job.previous_state is null and job.attempt = 0)
+            or (
+                job.previous_state in ('dead', 'cancelled')
+                and (
+                    pg_trigger_depth() > 1 or current_setting('jobq.redrives', true) = 'on'
+                )
+            )
+        )
+    then
+        return;
+    end if;
+    perform jobq_private.raise_error('ILLEGAL_STATE', format(
+        'job_id %s: a job is born queued or blocked, in the lane of its key, with no previous state, attempt or lease',
+        job.job_id
+    ));
+end
+$$;
+
+revoke all on function jobq_private.check_birth from public;
+
+comment on function jobq_private.check_birth is
+'Refuses a job that claims a past.';
+
 -- Purpose: read what is to change of waiting jobs, and refuse what no new job could have.
 -- Invariant: reads only. What a payload must fit is looked up for each kind of these jobs; the
 -- limit of a queue counts only those that come from another.
@@ -950,7 +992,7 @@ comment on function jobq_private.check_payload_change is
 
 -- Purpose: which payload of a batch of new jobs does not fit the schema of its kind, and why; null
 -- where all do.
--- Invariant: kinds without a schema cost one probe of a small table; a JSON Schema that
+-- Invariant: looks at the jobs only where a kind has a schema; a JSON Schema that
 -- the database cannot enforce by itself is one for its extension. Raises: nothing.
 create or replace function jobq_private.payload_schema_problem(jobs jobq_private.new_job[])
 returns text
@@ -976,6 +1018,10 @@ as $$
         end as violation
     ) as v
     where v.violation is not null
+    and exists (
+        select from jobq_private.kind as k
+        where k.payload_schema is not null or k.json_schema is not null
+    )
     limit 1
 $$;
 
@@ -1880,8 +1926,6 @@ as $$
 #variable_conflict use_column
 declare
     _job jobq_private.new_job;
-    _ids uuid[];
-    _fresh boolean[];
 begin
     if cardinality(insert_jobs.jobs) = 1 then
         _job := insert_jobs.jobs[1];
@@ -1892,16 +1936,57 @@ begin
     end if;
 
     perform jobq_private.check_new_jobs(insert_jobs.jobs);
-    select h.ids, h.fresh into _ids, _fresh
-    from jobq_private.hold_keys(insert_jobs.jobs) as h;
+    if exists (
+        select from unnest(insert_jobs.jobs) as j
+        where coalesce(j.idempotency_key, j.dedup_key) is not null
+    ) then
+        return query
+        select k.ordinal, k.job_id, k.created
+        from jobq_private.insert_keyed_jobs(insert_jobs.jobs) as k;
+        return;
+    end if;
     return query
-    select s.ordinal, s.job_id, true
-    from jobq_private.store_jobs(array(
-        select j from unnest(insert_jobs.jobs) as j
+    select s.ordinal::integer, s.job_id, true
+    from unnest(jobq_private.store_jobs(insert_jobs.jobs)) with ordinality as s (job_id, ordinal);
+end
+$$;
+
+revoke all on function jobq_private.insert_jobs from public;
+
+comment on function jobq_private.insert_jobs is
+'Checks and inserts a batch of new jobs, all or none.';
+
+-- Purpose: insert a batch of checked jobs of which some have idempotency or dedup keys.
+-- Invariant: idempotency keys are taken first, by kind and key, then dedup keys, by kind and key.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
+create or replace function jobq_private.insert_keyed_jobs(jobs jobq_private.new_job[])
+returns table (ordinal integer, job_id uuid, created boolean)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _job jobq_private.new_job;
+    _ids uuid[];
+    _fresh boolean[];
+    _plain jobq_private.new_job[];
+    _stored uuid[];
+begin
+    select h.ids, h.fresh into _ids, _fresh
+    from jobq_private.hold_keys(insert_keyed_jobs.jobs) as h;
+    _plain := array(
+        select j from unnest(insert_keyed_jobs.jobs) as j
         where j.dedup_key is null and coalesce(_fresh[j.ordinal], true)
-    ), coalesce(_ids, '{}')) as s;
+    );
+    _stored := jobq_private.store_jobs(_plain, coalesce(_ids, '{}'));
+    return query
+    select j.ordinal, _stored[j.ordinality], true
+    from unnest(_plain) with ordinality as j;
     for _job in
-        select j.* from unnest(insert_jobs.jobs) as j
+        select j.* from unnest(insert_keyed_jobs.jobs) as j
         where j.dedup_key is not null and coalesce(_fresh[j.ordinal], true)
         order by j.kind, j.dedup_key, j.ordinal
     loop
@@ -1916,7 +2001,7 @@ begin
         perform pg_logical_emit_message(true, 'jobq', '');
         return query
         select j.ordinal, k.job_id, false
-        from unnest(insert_jobs.jobs) as j
+        from unnest(insert_keyed_jobs.jobs) as j
         join jobq_private.idempotency_key as k
             on k.kind = j.kind and k.idempotency_key = j.idempotency_key
         where not _fresh[j.ordinal];
@@ -1924,10 +2009,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.insert_jobs from public;
+revoke all on function jobq_private.insert_keyed_jobs from public;
 
-comment on function jobq_private.insert_jobs is
-'Checks and inserts a batch of new jobs, all or none.';
+comment on function jobq_private.insert_keyed_jobs is
+'Inserts a batch of checked jobs of which some have keys.';
 
 -- Purpose: whether an idempotency key that stands for a job may pass to another one: the
 -- key is past its retention and its job not live, or the job has failed and its kind says
@@ -2084,61 +2169,40 @@ for each row
 when (old.lease_expires_at is not null and new.lease_expires_at is null)
 execute function jobq_private.record_attempt();
 
--- Purpose: refuse a row that claims a past it does not have.
--- Invariant: a new job has no previous state, and is queued or blocked;
--- only what redrives brings one back, from dead or cancelled: a trigger, or redrive_jobs().
--- The WHEN clause keeps the function away from every ordinary enqueue, and is short, since
--- PostgreSQL reads its text again for every statement. Raises: JQ002.
-create or replace function jobq_private.refuse_forged_birth()
+-- Purpose: pass what is born queued with no past, as nearly all are, and have the rest looked at.
+-- Invariant: no WHEN clause, whose text PostgreSQL would read anew for every statement, 100,000
+-- instructions; and no SET clause, which costs as much as the whole: it names the schema of all it
+-- calls. Raises: JQ002.
+create or replace function jobq_private.look_at_birth()
 returns trigger
 language plpgsql
 volatile
 parallel unsafe
 security definer
-set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if new.state in ('queued', 'blocked')
-        and new.attempt = new.uncounted
-        and new.max_attempts > 0
-        and num_nonnulls(new.claimed_at, new.lease_expires_at, new.worker) = 0
+    if new.previous_state is null and new.claimed_at is null
+        and new.lease_expires_at is null and new.worker is null
+        and new.state operator(pg_catalog.=) 'queued'
+        and new.attempt operator(pg_catalog.|) new.uncounted operator(pg_catalog.=) 0
+        and new.max_attempts operator(pg_catalog.>) 0
         and (new.concurrency_key is null or new.lane_id is not null)
-        and (
-            (new.previous_state is null and new.attempt = 0)
-            or (
-                new.previous_state in ('dead', 'cancelled')
-                and (
-                    pg_trigger_depth() > 1 or current_setting('jobq.redrives', true) = 'on'
-                )
-            )
-        )
     then
         return new;
     end if;
-    perform jobq_private.raise_error('ILLEGAL_STATE', format(
-        'job_id %s: a job is born queued or blocked, in the lane of its key, with no previous state, attempt or lease',
-        new.job_id
-    ));
-    return null;
+    perform jobq_private.check_birth(new);
+    return new;
 end
 $$;
 
-revoke all on function jobq_private.refuse_forged_birth from public;
+revoke all on function jobq_private.look_at_birth from public;
 
-comment on function jobq_private.refuse_forged_birth is
-'Refuses an inserted job that claims a past.';
+comment on function jobq_private.look_at_birth is
+'Has an inserted job looked at that is not simply queued.';
 
 create or replace trigger job_birth
 before insert on jobq_private.job
-for each row
-when (
-    new.state <> 'queued'
-    or new.attempt | new.uncounted <> 0
-    or new.max_attempts < 1
-    or num_nonnulls(new.previous_state, new.claimed_at, new.lease_expires_at, new.worker) > 0
-    or (new.concurrency_key is not null and new.lane_id is null)
-)
-execute function jobq_private.refuse_forged_birth();
+for each row execute function jobq_private.look_at_birth();
 
 -- Purpose: refuse a change of what identifies a job, and of the payload of one that has run.
 -- Invariant: whoever writes, the payload changes only while no attempt has begun. Fires only
@@ -2929,7 +2993,6 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     _problem text;
-    _jobs jobq_private.new_job[];
 begin
     if read_jobs.jobs is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'jobs');
@@ -2946,14 +3009,15 @@ begin
         perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
     end if;
 
-    select array_agg(jsonb_populate_record(
-        row(
-            e.n, null, null, null, null, null, null, null, null, null, null, null, null, null,
-            null, null, null, null, null, null, null
-        )::jobq_private.new_job, e.job
-    ) order by e.n) into _jobs
-    from jsonb_array_elements(read_jobs.jobs) with ordinality as e (job, n);
-    return coalesce(_jobs, '{}');
+    return array(
+        select jsonb_populate_record(
+            row(
+                e.n, null, null, null, null, null, null, null, null, null, null, null, null,
+                null, null, null, null, null, null, null, null
+            )::jobq_private.new_job, e.job
+        )
+        from jsonb_array_elements(read_jobs.jobs) with ordinality as e (job, n)
+    );
 end
 $$;
 
@@ -3378,13 +3442,14 @@ revoke all on function jobq_private.store_job from public;
 comment on function jobq_private.store_job is
 'Checks and inserts one job, or finds the job that holds its idempotency or dedup key.';
 
--- Purpose: insert many checked jobs that have no dedup key, and wake their queues.
+-- Purpose: insert many checked jobs that have no dedup key, and wake their queues; their ids, in
+-- the order of the jobs.
 -- Invariant: one statement, whatever their number. ids has, by ordinal, the ids under which
 -- idempotency keys are held already. Raises: 22004, 22023, JQ001, JQ002, JQ006.
 create or replace function jobq_private.store_jobs(
     jobs jobq_private.new_job[], ids uuid[] default '{}', is_checked boolean default false
 )
-returns table (ordinal integer, job_id uuid)
+returns uuid[]
 language plpgsql
 volatile
 parallel unsafe
@@ -3392,12 +3457,16 @@ security invoker
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
-#variable_conflict use_column
 declare
-    _ids constant uuid[] := array(
-        select coalesce(store_jobs.ids[j.ordinal], jobq_private.new_id())
-        from unnest(store_jobs.jobs) as j
-    );
+    _ids constant uuid[] := case
+        when store_jobs.ids = '{}' then array(
+            select jobq_private.new_id() from generate_subscripts(store_jobs.jobs, 1)
+        )
+        else array(
+            select coalesce(store_jobs.ids[j.ordinal], jobq_private.new_id())
+            from unnest(store_jobs.jobs) as j
+        )
+    end;
     _queues text[];
     _has_keys boolean;
     _has_links boolean;
@@ -3441,16 +3510,14 @@ begin
     if _queues is not null then
         perform jobq_private.wake(_queues);
     end if;
-    return query
-    select j.ordinal, _ids[j.ordinality]
-    from unnest(store_jobs.jobs) with ordinality as j;
+    return _ids;
 end
 $$;
 
 revoke all on function jobq_private.store_jobs from public;
 
 comment on function jobq_private.store_jobs is
-'Inserts many checked jobs without dedup keys, and wakes their queues.';
+'Inserts many checked jobs without dedup keys, wakes their queues, and returns their ids.';
 
 -- Purpose: what is added to the transitions is legal in every lane.
 -- Invariant: the foreign key of the lanes takes along what is changed or deleted.

@@ -38,9 +38,7 @@ begin
             || jsonb_build_object('batch_id', _batch_id);
     end loop;
     perform jobq_private.check_new_jobs(_jobs);
-    _ids := array(
-        select s.job_id from jobq_private.store_jobs(_jobs) as s order by s.ordinal
-    );
+    _ids := jobq_private.store_jobs(_jobs);
     insert into jobq_private.batch (batch_id, on_success, on_end, on_first_death, queue)
     select
         _batch_id,

@@ -14,8 +14,6 @@ as $$
 #variable_conflict use_column
 declare
     _job jobq_private.new_job;
-    _ids uuid[];
-    _fresh boolean[];
 begin
     if cardinality(insert_jobs.jobs) = 1 then
         _job := insert_jobs.jobs[1];
@@ -26,35 +24,18 @@ begin
     end if;
 
     perform jobq_private.check_new_jobs(insert_jobs.jobs);
-    select h.ids, h.fresh into _ids, _fresh
-    from jobq_private.hold_keys(insert_jobs.jobs) as h;
-    return query
-    select s.ordinal, s.job_id, true
-    from jobq_private.store_jobs(array(
-        select j from unnest(insert_jobs.jobs) as j
-        where j.dedup_key is null and coalesce(_fresh[j.ordinal], true)
-    ), coalesce(_ids, '{}')) as s;
-    for _job in
-        select j.* from unnest(insert_jobs.jobs) as j
-        where j.dedup_key is not null and coalesce(_fresh[j.ordinal], true)
-        order by j.kind, j.dedup_key, j.ordinal
-    loop
+    if exists (
+        select from unnest(insert_jobs.jobs) as j
+        where coalesce(j.idempotency_key, j.dedup_key) is not null
+    ) then
         return query
-        select _job.ordinal, s.job_id, s.created
-        from jobq_private.store_job(
-            _job, coalesce(_ids[_job.ordinal], jobq_private.new_id())
-        ) as s;
-    end loop;
-
-    if false = any (_fresh) then
-        perform pg_logical_emit_message(true, 'jobq', '');
-        return query
-        select j.ordinal, k.job_id, false
-        from unnest(insert_jobs.jobs) as j
-        join jobq_private.idempotency_key as k
-            on k.kind = j.kind and k.idempotency_key = j.idempotency_key
-        where not _fresh[j.ordinal];
+        select k.ordinal, k.job_id, k.created
+        from jobq_private.insert_keyed_jobs(insert_jobs.jobs) as k;
+        return;
     end if;
+    return query
+    select s.ordinal::integer, s.job_id, true
+    from unnest(jobq_private.store_jobs(insert_jobs.jobs)) with ordinality as s (job_id, ordinal);
 end
 $$;
 

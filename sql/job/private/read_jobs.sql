@@ -13,7 +13,6 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     _problem text;
-    _jobs jobq_private.new_job[];
 begin
     if read_jobs.jobs is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'jobs');
@@ -30,14 +29,15 @@ begin
         perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
     end if;
 
-    select array_agg(jsonb_populate_record(
-        row(
-            e.n, null, null, null, null, null, null, null, null, null, null, null, null, null,
-            null, null, null, null, null, null, null
-        )::jobq_private.new_job, e.job
-    ) order by e.n) into _jobs
-    from jsonb_array_elements(read_jobs.jobs) with ordinality as e (job, n);
-    return coalesce(_jobs, '{}');
+    return array(
+        select jsonb_populate_record(
+            row(
+                e.n, null, null, null, null, null, null, null, null, null, null, null, null,
+                null, null, null, null, null, null, null, null
+            )::jobq_private.new_job, e.job
+        )
+        from jsonb_array_elements(read_jobs.jobs) with ordinality as e (job, n)
+    );
 end
 $$;
 

@@ -1,10 +1,11 @@
--- Purpose: insert many checked jobs that have no dedup key, and wake their queues.
+-- Purpose: insert many checked jobs that have no dedup key, and wake their queues; their ids, in
+-- the order of the jobs.
 -- Invariant: one statement, whatever their number. ids has, by ordinal, the ids under which
 -- idempotency keys are held already. Raises: 22004, 22023, JQ001, JQ002, JQ006.
 create or replace function jobq_private.store_jobs(
     jobs jobq_private.new_job[], ids uuid[] default '{}', is_checked boolean default false
 )
-returns table (ordinal integer, job_id uuid)
+returns uuid[]
 language plpgsql
 volatile
 parallel unsafe
@@ -12,12 +13,16 @@ security invoker
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
-#variable_conflict use_column
 declare
-    _ids constant uuid[] := array(
-        select coalesce(store_jobs.ids[j.ordinal], jobq_private.new_id())
-        from unnest(store_jobs.jobs) as j
-    );
+    _ids constant uuid[] := case
+        when store_jobs.ids = '{}' then array(
+            select jobq_private.new_id() from generate_subscripts(store_jobs.jobs, 1)
+        )
+        else array(
+            select coalesce(store_jobs.ids[j.ordinal], jobq_private.new_id())
+            from unnest(store_jobs.jobs) as j
+        )
+    end;
     _queues text[];
     _has_keys boolean;
     _has_links boolean;
@@ -61,13 +66,11 @@ begin
     if _queues is not null then
         perform jobq_private.wake(_queues);
     end if;
-    return query
-    select j.ordinal, _ids[j.ordinality]
-    from unnest(store_jobs.jobs) with ordinality as j;
+    return _ids;
 end
 $$;
 
 revoke all on function jobq_private.store_jobs from public;
 
 comment on function jobq_private.store_jobs is
-'Inserts many checked jobs without dedup keys, and wakes their queues.';
+'Inserts many checked jobs without dedup keys, wakes their queues, and returns their ids.';

@@ -255,8 +255,9 @@ insert into inlined values
 ('json_size'), ('is_wide'), ('noted_at');
 create temporary table hot (name text);
 insert into hot values
-('look_at'), ('next_mark'), ('settle_successes'), ('wake'), ('lane_rules'), ('open_lanes'), ('next_level'),
-('pick_lanes'), ('whole_lanes'), ('take_from_lanes'), ('close_lanes');
+('look_at'), ('next_mark'), ('settle_successes'), ('wake'), ('lane_rules'), ('open_lanes'),
+('next_level'), ('pick_lanes'), ('whole_lanes'), ('take_from_lanes'), ('close_lanes'),
+('look_at_birth');
 select is_empty(
     $$
     select function, config from routine
@@ -276,7 +277,10 @@ select is_empty(
     where g.name !~ '^cron_'
     and (
         g.name not in (select i.name from inlined as i union all select h.name from hot as h)
-        or f.name in (select h.name from hot as h)
+        or (
+            f.name in (select h.name from hot as h)
+            and g.name in (select i.name from inlined as i)
+        )
     )
     and not coalesce('search_path=pg_catalog, pg_temp' = any (f.config), false)
     $$,
