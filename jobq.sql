@@ -12179,7 +12179,7 @@ begin
                 perform jobq_private.call_lane(_lane_id, _queue, _key, _priority, _run_at);
             end if;
             if _run_at < now() + interval '60 s' then
-                perform jobq_private.wake(array[_queue]);
+                perform jobq_private.wake_queue(_queue);
             end if;
             return;
         end if;
@@ -12794,8 +12794,9 @@ comment on function jobq.delete_many is
 -- Purpose: add one job to a queue, in the caller's transaction.
 -- Invariant: the job exists when the caller's transaction commits, and not otherwise; an
 -- idempotency key or dedup key that is taken yields the job that holds it.
--- A small job without options of its own, of a kind and queue without limits, goes in by one
--- statement, planned once. Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
+-- A small job without options of its own, of a kind and queue without limits, goes in by a path
+-- of its own, which resolves what settings_for() does and is the cheaper the fewer functions and
+-- operators it names: PostgreSQL looks at the privileges for each in every transaction. Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 -- Argument queue: the queue; null means the kind's, else default.
 -- Argument priority: higher ones are claimed first, -32768 to 32767; null takes the
 -- setting.
@@ -12842,6 +12843,9 @@ as $$
 declare
     _job_id uuid;
     _queue text;
+    _of_all jobq_private.setting;
+    _of_kind jobq_private.kind;
+    _of_queue jobq_private.queue;
 begin
     if num_nonnulls(
         enqueue.run_at, enqueue.priority, enqueue.max_attempts, enqueue.timeout,
@@ -12849,25 +12853,35 @@ begin
         enqueue.concurrency_key, enqueue.expires_at, enqueue.after, enqueue.after_failure,
         enqueue.batch_id
     ) = 0 then
-        -- Not in the statement: a volatile function there costs a level of its plan.
-        _job_id := jobq_private.new_id();
-        insert into jobq_private.job as j (
-            job_id, kind, payload, queue, priority, max_attempts, timeout, lease,
-            delivery_version, keep
-        )
-        select
-            _job_id, enqueue.kind, coalesce(enqueue.payload, '{}'), s.queue,
-            s.priority, s.max_attempts, s.timeout, s.lease, s.delivery_version, s.keep
-        from jobq_private.settings_for(enqueue.kind, enqueue.queue) as s
-        where num_nonnulls(s.payload_schema, s.json_schema, s.max_depth, s.concurrency_key) = 0
-        and s.is_limited is not true
-        and length(enqueue.kind) between 1 and 128
-        and length(s.queue) between 1 and 128
-        and jobq_private.json_size(enqueue.payload) <= least(308, 2 * s.max_payload_depth)
-        returning j.queue into _queue;
-        if found then
+        _of_all := g from jobq_private.setting as g;
+        _of_kind := k from jobq_private.kind as k where k.kind = enqueue.kind;
+        _queue := coalesce(enqueue.queue, _of_kind.queue, 'default');
+        _of_queue := q from jobq_private.queue as q where q.queue = _queue;
+        if num_nonnulls(
+            _of_kind.payload_schema, _of_kind.json_schema, _of_kind.concurrency_key,
+            _of_kind.max_running, _of_kind.rate_limit, _of_queue.max_depth
+        ) = 0
+        and enqueue.kind is not null
+        and least(enqueue.kind, _queue) <> ''
+        and octet_length(concat(enqueue.kind, _queue)) <= 128
+        and pg_column_size(enqueue.payload) <= 2000
+        and octet_length(enqueue.payload::text) <= least(308, 2 * _of_all.max_payload_depth)
+        then
+            _job_id := jobq_private.new_id();
+            insert into jobq_private.job (
+                job_id, kind, payload, queue, priority, max_attempts, timeout, lease,
+                delivery_version, keep
+            )
+            values (
+                _job_id, enqueue.kind, enqueue.payload, _queue,
+                coalesce(_of_kind.priority, _of_queue.priority, _of_all.priority),
+                coalesce(_of_kind.max_attempts, _of_queue.max_attempts, _of_all.max_attempts),
+                coalesce(_of_kind.timeout, _of_queue.timeout, _of_all.timeout),
+                coalesce(_of_kind.lease, _of_queue.lease, _of_all.lease),
+                _of_kind.delivery_version, _of_kind.keep
+            );
             -- An expression: PERFORM would be a query of its own.
-            return case when jobq_private.wake(array[_queue]) is not null then _job_id end;
+            return case when jobq_private.wake_queue(_queue) is not null then _job_id end;
         end if;
     end if;
     return (jobq_private.store_job(row(
@@ -22760,12 +22774,8 @@ comment on function jobq_private.start_calls is
 'Starts jobs of kinds that are functions, and returns them in their order.';
 
 -- Purpose: wake an idle worker of these queues when the caller's transaction commits.
--- Invariant: the producer holds P (shared) before it tests W; an idle worker holds W
--- (shared) before it tests P. So one of the two always sees the other, and NOTIFY, whose
--- lock serialises commits, is sent only when somebody sleeps. docs/wake-ups.md has the
--- proof. Queues share 1024 locks; who has more than 16 queues takes 16 that stand for all of
--- them, so that nobody takes all of the server's. Hot: its callers pin the search path, and an
--- expression, whose parts come in order, costs a third of a PERFORM. Raises: nothing.
+-- Invariant: who has more than 16 queues takes 16 locks that stand for all of them, so that nobody
+-- takes all of the server's. Hot: its callers pin the search path. Raises: nothing.
 create or replace function jobq_private.wake(queues text[])
 returns void
 language plpgsql
@@ -22775,23 +22785,10 @@ security invoker
 as $$
 declare
     _queue text;
-    _narrow integer;
 begin
     foreach _queue in array wake.queues loop
-        _narrow := hashtext(_queue) & 1023;
-        if pg_advisory_xact_lock_shared(
-            jobq_private.lock_class('producing'),
-            case
-                when cardinality(wake.queues) > 16 then 1024 + (_narrow & 15) else _narrow
-            end
-        ) is not null
-        and (
-            jobq_private.is_held('waiting', _narrow)
-            or jobq_private.is_held('waiting', 1024 + (_narrow & 15))
-        )
-        then
-            perform jobq_private.notify('jobq', _queue);
-        end if;
+        -- An expression: PERFORM would be a query of its own.
+        continue when jobq_private.wake_queue(_queue, cardinality(wake.queues) > 16) is not null;
     end loop;
 end
 $$;
@@ -22800,6 +22797,41 @@ revoke all on function jobq_private.wake from public;
 
 comment on function jobq_private.wake is
 'Notifies sleeping workers of these queues at commit, and nobody when none sleeps.';
+
+-- Purpose: wake an idle worker of a queue when the caller's transaction commits.
+-- Invariant: the producer holds P (shared) before it tests W; an idle worker holds W
+-- (shared) before it tests P. So one of the two always sees the other, and NOTIFY, whose
+-- lock serialises commits, is sent only when somebody sleeps. docs/wake-ups.md has the
+-- proof. Queues share 1024 locks, of which 16 more stand for all. Hot: its callers pin the search
+-- path, and an expression, whose parts come in order, costs a third of a PERFORM. Raises: nothing.
+create or replace function jobq_private.wake_queue(queue text, is_wide boolean default false)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+as $$
+declare
+    _narrow constant integer := hashtext(wake_queue.queue) & 1023;
+    _wide constant integer := 1024 + (_narrow & 15);
+begin
+    if pg_advisory_xact_lock_shared(
+        jobq_private.lock_class('producing'),
+        case when wake_queue.is_wide then _wide else _narrow end
+    ) is not null
+    and (
+        jobq_private.is_held('waiting', _narrow) or jobq_private.is_held('waiting', _wide)
+    )
+    then
+        perform jobq_private.notify('jobq', wake_queue.queue);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.wake_queue from public;
+
+comment on function jobq_private.wake_queue is
+'Notifies sleeping workers of a queue at commit, and nobody when none sleeps.';
 
 -- Purpose: how long to wait before the attempt after this one.
 -- Invariant: fixed: d; linear: d·n; exponential: d·2^(n-1); each then ± jitter·delay, and

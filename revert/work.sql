@@ -29,6 +29,7 @@ drop function if exists jobq.claim_calls;
 drop function if exists jobq.claim;
 drop function if exists jobq.begin_wait;
 drop function if exists jobq.backoff;
+drop function if exists jobq_private.wake_queue;
 drop function if exists jobq_private.wake;
 drop function if exists jobq_private.start_calls;
 drop function if exists jobq_private.settle_successes;

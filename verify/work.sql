@@ -51,6 +51,7 @@ begin
         ('function', 'jobq_private.settle_successes', '', 1),
         ('function', 'jobq_private.start_calls', '', 1),
         ('function', 'jobq_private.wake', '', 1),
+        ('function', 'jobq_private.wake_queue', '', 1),
         ('view', 'jobq.worker', '', 1)
     )
     select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong

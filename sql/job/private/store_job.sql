@@ -93,7 +93,7 @@ begin
                 perform jobq_private.call_lane(_lane_id, _queue, _key, _priority, _run_at);
             end if;
             if _run_at < now() + interval '60 s' then
-                perform jobq_private.wake(array[_queue]);
+                perform jobq_private.wake_queue(_queue);
             end if;
             return;
         end if;
