@@ -678,8 +678,8 @@ comment on domain jobq_private.last_error is 'An error''s text, cut.';
 -- has a place, of which job_place_idx gives each of a lane to one job, whoever claims it.
 -- What must hold between columns (a lease while it runs and no longer, an attempt left while it
 -- waits, a past only for what has one) job_birth and job_transition see to, for every writer. The
--- lane is null for a job that a claim has started: job_transition has seen that change, and the
--- foreign key does not look it up.
+-- lane is 0 for a job that has changed no state yet, since the foreign key looks nothing up, and null
+-- for one that a claim has started: job_transition has seen that change.
 create table jobq_private.job (
     job_id uuid not null,
     created_at timestamptz not null default now(),
@@ -700,7 +700,7 @@ create table jobq_private.job (
     expiries integer not null default 0,
     delivery_version integer,
     priority smallint not null default 0,
-    lane smallint default (pg_backend_pid() & 1023),
+    lane smallint default 0,
     is_awaited boolean not null default false,
     state text collate "C" not null default 'queued',
     previous_state text collate "C",
@@ -813,6 +813,7 @@ partition by range (finished_at);
 
 -- squawk-ignore adding-not-nullable-field
 alter table jobq_private.job_archive alter column previous_state set not null;
+alter table jobq_private.job_archive alter column lane set default (pg_backend_pid() & 1023);
 
 create index job_archive_state_idx
 on jobq_private.job_archive (state, job_id) include (queue, kind, last_error_code)
@@ -9092,7 +9093,7 @@ begin
         idempotency_key, dedup_key, dedup, last_error_code, last_error,
         last_error_details, metadata, payload, delivery_version,
         lane_id, concurrency_key, keep, is_awaited, batch_id,
-        waits_since
+        waits_since, lane
     )
     values (
         new.job_id, new.created_at, now(), new.slot_at, new.lease, new.timeout,
@@ -9103,7 +9104,7 @@ begin
         case when new.last_error_code not in ('PARENT_FAILED', 'PARENT_GONE') then new.last_error end,
         new.last_error_details, new.metadata, new.payload,
         new.delivery_version, new.lane_id, new.concurrency_key, new.keep, true,
-        new.batch_id, clock_timestamp()
+        new.batch_id, clock_timestamp(), new.lane
     )
     on conflict (kind, dedup_key, (case when dedup is null then job_id end))
     where dedup_key is not null do nothing;
@@ -11841,7 +11842,7 @@ begin
             uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
             idempotency_key, dedup_key, dedup, last_error_code, last_error, last_error_details,
             metadata, payload, delivery_version, lane_id, concurrency_key, keep, is_awaited,
-            batch_id, waits_since
+            batch_id, waits_since, lane
         )
         select
             a.job_id, a.created_at, now(), a.slot_at, a.lease, a.timeout, a.schedule_id,
@@ -11858,7 +11859,8 @@ begin
                 when not redrive_jobs.latest then a.delivery_version
                 else (select k.delivery_version from jobq_private.kind as k where k.kind = a.kind)
             end, a.lane_id,
-            a.concurrency_key, a.keep, true, a.batch_id, clock_timestamp()
+            a.concurrency_key, a.keep, true, a.batch_id, clock_timestamp(),
+            pg_backend_pid() & 1023
         from unnest(redrive_jobs.job_ids, redrive_jobs.finished_ats) as c (job_id, finished_at)
         join jobq_private.job_archive as a
             on a.job_id = any(redrive_jobs.job_ids) and a.job_id = c.job_id

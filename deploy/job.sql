@@ -325,7 +325,7 @@ begin
         idempotency_key, dedup_key, dedup, last_error_code, last_error,
         last_error_details, metadata, payload, delivery_version,
         lane_id, concurrency_key, keep, is_awaited, batch_id,
-        waits_since
+        waits_since, lane
     )
     values (
         new.job_id, new.created_at, now(), new.slot_at, new.lease, new.timeout,
@@ -336,7 +336,7 @@ begin
         case when new.last_error_code not in ('PARENT_FAILED', 'PARENT_GONE') then new.last_error end,
         new.last_error_details, new.metadata, new.payload,
         new.delivery_version, new.lane_id, new.concurrency_key, new.keep, true,
-        new.batch_id, clock_timestamp()
+        new.batch_id, clock_timestamp(), new.lane
     )
     on conflict (kind, dedup_key, (case when dedup is null then job_id end))
     where dedup_key is not null do nothing;
@@ -3074,7 +3074,7 @@ begin
             uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
             idempotency_key, dedup_key, dedup, last_error_code, last_error, last_error_details,
             metadata, payload, delivery_version, lane_id, concurrency_key, keep, is_awaited,
-            batch_id, waits_since
+            batch_id, waits_since, lane
         )
         select
             a.job_id, a.created_at, now(), a.slot_at, a.lease, a.timeout, a.schedule_id,
@@ -3091,7 +3091,8 @@ begin
                 when not redrive_jobs.latest then a.delivery_version
                 else (select k.delivery_version from jobq_private.kind as k where k.kind = a.kind)
             end, a.lane_id,
-            a.concurrency_key, a.keep, true, a.batch_id, clock_timestamp()
+            a.concurrency_key, a.keep, true, a.batch_id, clock_timestamp(),
+            pg_backend_pid() & 1023
         from unnest(redrive_jobs.job_ids, redrive_jobs.finished_ats) as c (job_id, finished_at)
         join jobq_private.job_archive as a
             on a.job_id = any(redrive_jobs.job_ids) and a.job_id = c.job_id

@@ -76,8 +76,8 @@ comment on domain jobq_private.last_error is 'An error''s text, cut.';
 -- has a place, of which job_place_idx gives each of a lane to one job, whoever claims it.
 -- What must hold between columns (a lease while it runs and no longer, an attempt left while it
 -- waits, a past only for what has one) job_birth and job_transition see to, for every writer. The
--- lane is null for a job that a claim has started: job_transition has seen that change, and the
--- foreign key does not look it up.
+-- lane is 0 for a job that has changed no state yet, since the foreign key looks nothing up, and null
+-- for one that a claim has started: job_transition has seen that change.
 create table jobq_private.job (
     job_id uuid not null,
     created_at timestamptz not null default now(),
@@ -98,7 +98,7 @@ create table jobq_private.job (
     expiries integer not null default 0,
     delivery_version integer,
     priority smallint not null default 0,
-    lane smallint default (pg_backend_pid() & 1023),
+    lane smallint default 0,
     is_awaited boolean not null default false,
     state text collate "C" not null default 'queued',
     previous_state text collate "C",
@@ -211,6 +211,7 @@ partition by range (finished_at);
 
 -- squawk-ignore adding-not-nullable-field
 alter table jobq_private.job_archive alter column previous_state set not null;
+alter table jobq_private.job_archive alter column lane set default (pg_backend_pid() & 1023);
 
 create index job_archive_state_idx
 on jobq_private.job_archive (state, job_id) include (queue, kind, last_error_code)

@@ -28,7 +28,7 @@ select results_eq(
             null::timestamptz, null::timestamptz, null::timestamptz, null::timestamptz,
             null::timestamptz, interval '30 s',
             interval '5 min', null::uuid, 0, 0, 5, 0, null::integer, 0::smallint,
-            (pg_backend_pid() & 1023)::smallint, false,
+            0::smallint, false,
             'queued' collate "C", null::text collate "C", 'default', 'default', 'plain',
             null::uuid, null::text, null::smallint, null::uuid, null::text, null::text,
             null::text,
