@@ -2074,6 +2074,38 @@ revoke all on function jobq_private.is_over from public;
 comment on function jobq_private.is_over is
 'Whether the transaction that left its mark on a row has ended.';
 
+-- Purpose: whether a payload of any size is acceptable by itself, for enqueue().
+-- Invariant: what new_job_problem() says of a job that has nothing else; planned once, which leaves
+-- of it what looks at payloads. Hot: its caller pins the search path. Raises: nothing.
+-- Never: NULL_ARGUMENT, INVALID_ARGUMENT, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
+create or replace function jobq_private.is_sound(
+    payload jsonb, max_bytes integer, max_depth integer
+)
+returns boolean
+language plpgsql
+stable
+strict
+parallel safe
+security invoker
+as $$
+declare
+    _size constant integer := jobq_private.json_size(is_sound.payload);
+begin
+    return jobq_private.new_job_problem(
+        row(
+            1, 'kind', is_sound.payload, null, null, null, null, null, null, null, null,
+            null, null, null, null, null, null, null, null, null, null
+        )::jobq_private.new_job,
+        _size, is_sound.max_bytes, is_sound.max_depth
+    ) is null;
+end
+$$;
+
+revoke all on function jobq_private.is_sound from public;
+
+comment on function jobq_private.is_sound is
+'Says whether a payload is acceptable by itself.';
+
 -- Purpose: a live job that reaches a final state leaves for the archive.
 -- Invariant: so `update … set state` is enough, for functions and for psql alike; the
 -- foreign key has been checked before, by its name. The WHEN clause is short, since
@@ -4028,7 +4060,7 @@ comment on function jobq.delete_many is
 -- Purpose: add one job to a queue, in the caller's transaction.
 -- Invariant: the job exists when the caller's transaction commits, and not otherwise; an
 -- idempotency key or dedup key that is taken yields the job that holds it.
--- A small job without options of its own, of a kind and queue without limits, goes in by a path
+-- A job without options of its own, of a kind and queue without limits, goes in by a path
 -- of its own, which resolves what settings_for() does and is the cheaper the fewer functions and
 -- operators it names: PostgreSQL looks at the privileges for each in every transaction. Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 -- Argument queue: the queue; null means the kind's, else default.
@@ -4098,8 +4130,14 @@ begin
         and enqueue.kind is not null
         and least(enqueue.kind, _queue) <> ''
         and octet_length(concat(enqueue.kind, _queue)) <= 128
-        and pg_column_size(enqueue.payload) <= 2000
-        and octet_length(enqueue.payload::text) <= least(308, 2 * _of_all.max_payload_depth)
+        and (
+            pg_column_size(enqueue.payload) <= 2000
+            and octet_length(enqueue.payload::text)
+                <= least(308, 2 * _of_all.max_payload_depth)
+            or jobq_private.is_sound(
+                enqueue.payload, _of_all.max_payload_bytes, _of_all.max_payload_depth
+            )
+        )
         then
             _job_id := jobq_private.new_id();
             insert into jobq_private.job (

@@ -59,6 +59,7 @@ drop function if exists jobq_private.refuse_change;
 drop function if exists jobq_private.look_at_birth;
 drop function if exists jobq_private.record_attempt;
 drop function if exists jobq_private.archive_finished;
+drop function if exists jobq_private.is_sound;
 drop function if exists jobq_private.is_over;
 drop function if exists jobq_private.is_key_free;
 drop function if exists jobq_private.insert_keyed_jobs;

@@ -61,6 +61,7 @@ begin
         ('function', 'jobq_private.insert_keyed_jobs', '', 1),
         ('function', 'jobq_private.is_key_free', '', 1),
         ('function', 'jobq_private.is_over', '', 1),
+        ('function', 'jobq_private.is_sound', '', 1),
         ('function', 'jobq_private.is_wide', '', 1),
         ('function', 'jobq_private.job_rows', '', 1),
         ('function', 'jobq_private.jobs_ahead', '', 1),

@@ -257,8 +257,7 @@ create temporary table hot (name text);
 insert into hot values
 ('look_at'), ('next_mark'), ('settle_successes'), ('wake'), ('lane_rules'), ('open_lanes'),
 ('next_level'), ('pick_lanes'), ('whole_lanes'), ('take_from_lanes'), ('close_lanes'),
-('wake_queue');
-('look_at_birth');
+('wake_queue'), ('look_at_birth'), ('is_sound');
 select is_empty(
     $$
     select function, config from routine
