@@ -45,7 +45,9 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     _ended constant text[] := '{dead,cancelled}'::text[];
-    _all constant text[] := array(select distinct t.to_state from jobq_private.transition as t);
+    _all constant text[] := array(
+        select distinct t.to_state from jobq_private.transition as t order by 1
+    );
     _states constant text[] := coalesce(show_jobs.states, _all);
     _since constant uuid := coalesce(
         jobq_private.id_floor(show_jobs.created_after),
