@@ -4,6 +4,15 @@
 
 set local check_function_bodies = off;
 
+do $$
+begin
+    if getdatabaseencoding() <> 'UTF8' then
+        raise exception 'the database of a router must be encoded in UTF8'
+        using detail = 'keys lead where clients have them, by the md5 of their UTF-8';
+    end if;
+end
+$$;
+
 create extension if not exists plproxy;
 
 do $$

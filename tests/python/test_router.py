@@ -341,6 +341,27 @@ def test_check_says_where_shards_differ(routed: Routed) -> None:
     ]
 
 
+def test_check_says_when_the_router_forgets_keys_too_soon(routed: Routed) -> None:
+    with Client(routed.url) as client:
+        client.configure(key_retention="40 days", retention="50 days")
+    said = routed.command("check", "--login", routed.login)
+    assert said == "setting key_retention is different on the router: run jobq cluster init\n"
+    routed.init()
+    assert routed.command("check", "--login", routed.login) == "the shards agree\n"
+
+
+def test_a_router_of_another_encoding_is_refused(routed: Routed) -> None:
+    routed.run("create database latin encoding 'LATIN1' template template0")
+    try:
+        url = make_conninfo(routed.url, dbname="latin")
+        done = CliRunner().invoke(
+            main, ["cluster", "init", "--database", url, "--shard", routed.shards[0]]
+        )
+        assert done.exit_code != 0 and "must be encoded in UTF8" in done.output
+    finally:
+        routed.run("drop database latin")
+
+
 def test_init_again_keeps_the_map_and_heals_the_functions(routed: Routed) -> None:
     ((job_id,),) = routed.run("select jobq.enqueue('work')")
     routed.run("drop function jobq.get_job")

@@ -195,8 +195,10 @@ def check(router: str, login: str = "") -> list[Difference]:
     with connected(router) as client:
         known, epochs = client.run(_shards()), client.run(_epochs())
     found: dict[tuple[str, str], dict[int, str]] = {}
+    kept = set()
     for shard in known:
         with connected(_reached(shard.url, router, login)) as client:
+            kept.add(_key_retention(client.run(_epochs())))
             for each in client.run(_declarations()):
                 text = json.dumps(each.declaration, sort_keys=True)
                 found.setdefault((each.type, each.name), {})[shard.shard_id] = text
@@ -210,6 +212,9 @@ def check(router: str, login: str = "") -> list[Difference]:
     told = found.get(("map", f"epoch {epochs[0].epoch}"), {})
     if set(told) != set(shards):
         differences.append(Difference("map", "router", "the shards do not know its last epoch"))
+    if kept != {_key_retention(epochs)}:
+        finding = "is different on the router: run jobq cluster init"
+        differences.append(Difference("setting", "key_retention", finding))
     return differences
 
 
@@ -287,8 +292,12 @@ def _put_epoch(epoch: Epoch) -> Call[None]:
 
 def _keep_keys(epochs: list[Epoch]) -> Call[None]:
     """Tell a router for how long keys live, as a shard's epochs show it."""
-    kept = max(epoch.keys_until - epoch.began_at for epoch in epochs)
-    return Call("jobq_router.keep_keys", {"key_retention": kept}, nothing)
+    arguments = {"key_retention": _key_retention(epochs)}
+    return Call("jobq_router.keep_keys", arguments, nothing)
+
+
+def _key_retention(epochs: list[Epoch]) -> timedelta:
+    return max(epoch.keys_until - epoch.began_at for epoch in epochs)
 
 
 def _shards() -> Call[list[Shard]]:
