@@ -4174,7 +4174,7 @@ comment on function jobq.enqueue is
 
 -- Purpose: add many jobs with one call, given as a JSON array of objects whose members
 -- are named as the parameters of enqueue().
--- Invariant: all or none. An unknown member is refused.
+-- Invariant: all or none. An unknown member is refused. Planned once a session, not at each call.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 -- Members jobs: enqueue
 -- Column job_id: the id of the job: the new one, or the one that holds the key already.
@@ -4187,6 +4187,7 @@ volatile
 parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
