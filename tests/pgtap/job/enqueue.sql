@@ -20,22 +20,18 @@ $$;
 
 -- Defaults, and what is stored
 select jobq.enqueue('plain') as plain \gset
-select results_eq(
-    format('select * from jobq_private.job where job_id = %L', :'plain'),
-    format(
-        $$
-        select %L::uuid, now(), now()::jobq_private.instant, null::timestamptz, null::timestamptz,
-            null::timestamptz, null::timestamptz, null::timestamptz, null::timestamptz,
-            null::timestamptz, interval '30 s',
-            interval '5 min', null::uuid, 0, 0, 5, 0, null::integer, 0::smallint,
-            0::smallint, false,
-            'queued' collate "C", null::text collate "C", 'default', 'default', 'plain',
-            null::uuid, null::text, null::smallint, null::uuid, null::text, null::text,
-            null::text,
-            null::jobq_private.dedup, null::text, null::text, null::jobq_private.last_error,
-            null::jsonb, null::interval[], '{}'::jsonb, null::jsonb, '{}'::jsonb
-        $$,
-        :'plain'
+select is(
+    (
+        select jsonb_strip_nulls(to_jsonb(j))
+        from jobq_private.job as j
+        where j.job_id = :'plain'
+    ),
+    jsonb_build_object(
+        'job_id', :'plain', 'created_at', now(), 'run_at', now(), 'lease', interval '30 s',
+        'timeout', interval '5 min', 'attempt', 0, 'uncounted', 0, 'max_attempts', 5,
+        'expiries', 0, 'priority', 0, 'lane', 0, 'is_awaited', false,
+        'state', 'queued', 'region', 'default', 'queue', 'default', 'kind', 'plain',
+        'metadata', '{}'::jsonb, 'payload', '{}'::jsonb
     ),
     'a job of which only the kind is given waits in the default queue, to run now'
 );

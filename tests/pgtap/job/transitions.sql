@@ -2,7 +2,13 @@
 -- states, and everything that somebody might forge. The legal pairs stand here once
 -- more, so that a row added to the transitions table must be added here.
 begin;
-select plan(289);
+-- One for each column of the archive but its state, and 245 others.
+select plan(245 + (
+    select count(*)::integer
+    from pg_catalog.pg_attribute as c
+    where c.attrelid = 'jobq_private.job_archive'::regclass and c.attnum > 0
+    and not c.attisdropped and c.attname <> 'state'
+));
 
 create temporary table state (state text, is_live boolean, ordinal integer);
 insert into state values
