@@ -2623,7 +2623,7 @@ comment on function jobq_private.number_running is
 -- Invariant: bounded; SKIP LOCKED. A call is used up only while nobody closes its lane, by the
 -- lock of call_lane(), and under the locks of all rows of the lane; a lane that has none is made
 -- under a lock that whoever starts a job by hand holds too. Else the call stays for the next
--- claim. Raises: nothing.
+-- claim. Lanes are looked up by themselves, however many there are. Raises: nothing.
 create or replace function jobq_private.open_called_lanes(queue text)
 returns void
 language plpgsql
@@ -2666,7 +2666,9 @@ begin
     _new := array(
         select u.lane_id
         from unnest(_lanes) as u (lane_id)
-        where not exists (select from jobq_private.lane as l where l.lane_id = u.lane_id)
+        where not exists (
+            select from jobq_private.lane as l where l.lane_id = u.lane_id offset 0
+        )
     );
     if _new <> '{}' then
         _made := array(
@@ -2679,7 +2681,9 @@ begin
             from unnest(_lanes) as u (lane_id)
             where u.lane_id not in (select unnest(_new))
             or u.lane_id in (select unnest(_made))
-            and not exists (select from jobq_private.lane as l where l.lane_id = u.lane_id)
+            and not exists (
+                select from jobq_private.lane as l where l.lane_id = u.lane_id offset 0
+            )
         );
     end if;
     _calls := array(
@@ -2688,8 +2692,8 @@ begin
         where c.call_id in (select unnest(_free)) and c.lane_id in (select unnest(_lanes))
     );
     delete from jobq_private.lane_call as d
-    using unnest(_calls) as c
-    where d.queue = c.queue and d.call_id = c.call_id;
+    where d.queue = open_called_lanes.queue
+    and d.call_id = any (array(select c.call_id from unnest(_calls) as c));
 
     insert into jobq_private.lane as l (lane_id, priority, queue, concurrency_key)
     select distinct c.lane_id, c.priority, c.queue, c.concurrency_key
@@ -2702,12 +2706,12 @@ begin
 
     update jobq_private.lane as l
     set state = 'open', open_at = '-infinity', gate_id = null
-    where l.lane_id in (select c.lane_id from unnest(_calls) as c)
+    where l.lane_id = any (array(select c.lane_id from unnest(_calls) as c))
     and (
         l.state = 'full'
-        or l.state = 'later' and l.lane_id in (
+        or l.state = 'later' and l.lane_id = any (array(
             select c.lane_id from unnest(_calls) as c where c.priority is null
-        )
+        ))
     );
 end
 $$;

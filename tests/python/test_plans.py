@@ -564,3 +564,5 @@ def test_a_claim_behind_saturated_keys_reads_as_much_as_one_of_an_empty_queue(
     assert buffers <= empty + SLACK
     connection.execute("select jobq.enqueue('k', concurrency_key => 'another')")
     assert len(connection.execute("select from jobq.claim('{default}', 'w', 1)").fetchall()) == 1
+    connection.execute("select jobq.enqueue('k', concurrency_key => 'one more')")
+    assert cost(connection, claim, {})[0] < 400, "a lane is opened without a look at all others"
