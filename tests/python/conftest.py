@@ -113,18 +113,21 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("pg", chosen, ids=ids, scope="session")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None, None, None]:
     """Keep the tests of an older server together, so that it starts once.
 
     What one process does alone goes first, then what is long, so that the others do not wait
-    for it in the end.
+    for it in the end. Marks are read by pytest-xdist; then pytest itself sorts by parameters.
     """
     for item in items:
         call = getattr(item, "callspec", None)
         version = call and call.params.get("pg")
         if version not in (None, config.getoption("--pg")):
             item.add_marker(pytest.mark.xdist_group(f"pg{version}"))
+    yield
     items.sort(
         key=lambda item: [item.get_closest_marker(mark) is None for mark in ("xdist_group", "long")]
     )
