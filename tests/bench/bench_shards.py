@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import statistics
 import time
@@ -164,7 +165,7 @@ def routed(shards: Sequence[Member], options: argparse.Namespace) -> None:
                         ("routed", router, "jobq.enqueue"),
                     )
                 })[1:]  # fmt: skip
-                print(f"  the router: {routed.router / by_hand.router:.2f} of one by hand")
+                print(f"  the router: {ratio(routed.router, by_hand.router):.2f} of one by hand")
         for with_keys in (True, False):
             kind = "with keys" if with_keys else "without keys"
             _, routed = bench.run(options.jobs, {
@@ -173,9 +174,10 @@ def routed(shards: Sequence[Member], options: argparse.Namespace) -> None:
                 )
                 for name, member in (("direct", shards[0]), ("routed", router))
             })  # fmt: skip
+            own = routed.shards + routed.drain
             print(
-                f"  the router: {routed.router / (routed.shards + routed.drain):.1%} of the"
-                f" {routed.shards + routed.drain:.1f} µs that such a job costs its shard until done"
+                f"  the router: {ratio(routed.router, own):.1%} of the"
+                f" {own:.1f} µs that such a job costs its shard until done"
             )
 
 
@@ -187,6 +189,11 @@ class Figures:
     router: float
     shards: float
     drain: float
+
+
+def ratio(some: float, of: float) -> float:
+    """Return a part of something; not a number where the CPU's clock of 10 ms has not ticked."""
+    return some / of if of else math.nan
 
 
 @dataclass

@@ -60,9 +60,9 @@ plot: Any = SimpleNamespace(**runpy.run_path(str(BENCH / "plot.py")))
             "--jobs 1000 --singles 16 --shards 2 --rounds 1",
             [
                 r"2 shards drain +[\d,]+ jobs/s",
-                r"single, 8 connections, routed .* router +[\d.]+ µs, shards +[\d.]+ µs",
+                r"single with a key, 8 connections, routed .* router +[\d.]+ µs, shards +[\d.]+ µs",
                 r"1000 in a call, with keys, routed ",
-                r"the router: \d+% of what a job costs",
+                r"the router: \S+% of the [\d.]+ µs that such a job costs its shard",
             ],
         ),
         (
