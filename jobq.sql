@@ -13447,6 +13447,8 @@ begin
             return;
         end if;
         perform jobq_private.refuse_redrive(_job);
+        -- Somebody else has redriven it meanwhile: say what it is now.
+        _job := jobq.get_job(_job.job_id);
     end if;
     perform jobq_private.raise_error('ILLEGAL_STATE', format(
         'job_id %s is %s; dead and cancelled jobs can be redriven', _job.job_id, _job.state

@@ -316,7 +316,7 @@ async def test_a_list_of_queues_goes_on_to_the_last_of_them(browser: Browser) ->
 
 async def test_a_queue_may_have_any_name_and_any_key(browser: Browser) -> None:
     await browser.sign_in(["operate"])
-    for name in ("a/b", "..", "?x&y", EVIL):
+    for name in ("a/b", "..", "?x&y", EVIL, " a", "a "):
         form = {"queue": name, "key": f"{name} key", "hours": "1", "reason": EVIL}
         assert (await browser.act("/console/queue/hold", **form)).status_code == 303
         address = {"name": name, "key": f"{name} key"}
@@ -325,6 +325,21 @@ async def test_a_queue_may_have_any_name_and_any_key(browser: Browser) -> None:
         await browser.act("/console/queue/release", queue=name, key=f"{name} key")
         page = (await browser.get("/console/queue", params=address)).text
         assert "Starts no job" not in page and "No key is held" in page
+
+
+async def test_a_name_with_a_blank_at_an_end_is_another(browser: Browser) -> None:
+    """A link from one queue to its jobs, and what is done to all of them, is for no other."""
+    await browser.sign_in(["operate"])
+    for name in ("work", " work", "work "):
+        browser.api.run("select jobq.enqueue('of' || %s, queue => %s)", name, name)
+    for name in ("work", " work", "work "):
+        for path, words in (
+            ("jobs", {"queue": name}),
+            ("jobs", {"kind": f"of{name}"}),
+            ("jobs/bulk", {"queue": name, "action": "cancel"}),
+        ):
+            page = await browser.get(f"/console/{path}", params=words)
+            assert re.findall(r"/console/jobs/[^>]*>(?:<bdi>)?of([ work]*)<", page.text) == [name]
 
 
 async def test_every_answer_forbids_what_is_not_its_own(browser: Browser) -> None:
@@ -341,6 +356,12 @@ async def test_only_the_proxy_says_who_its_users_are(database: str) -> None:
         answer = await browser.get("/console/queues", headers={"x-user": "ada"})
         assert answer.status_code == 200 and "user ada" in answer.text
         assert (await browser.get("/console/queues")).status_code == 303
+        browser.client.cookies.clear()
+        for written in ("Žofie é".encode(), "é".encode("latin-1")):
+            browser.client.cookies.clear()
+            page = await browser.get("/console/queues", headers=[(b"x-user", written)])
+            name = "Žofie é" if len(written) > 1 else "é"
+            assert f"user {name}<" in page.text
         browser.client.cookies.clear()
         https = {"x-user": "ada", "x-forwarded-proto": "https", "x-forwarded-for": "192.0.2.1"}
         given = (await browser.get("/console/queues", headers=https)).headers["set-cookie"]
@@ -763,6 +784,7 @@ async def test_a_long_action_takes_each_job_once(browser: Browser) -> None:
     preview = (await browser.get("/console/jobs/bulk?action=run&kind=many")).text
     assert "with JavaScript the page then goes on by itself" in preview
     page = (await browser.post("/console/jobs/bulk", **hidden(preview))).text
+    assert "500 may run now; 500 in all." in page
     assert ">Run now 200<" in page and "goes on by itself" not in page
     await browser.post("/console/jobs/bulk", **hidden(page))
     assert run("select count(*) from jobq.job where run_at <= now()") == [(700,)]

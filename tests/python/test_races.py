@@ -510,8 +510,9 @@ def test_two_redrives_bring_one_job_back(connect: Connect) -> None:
     first.execute(redrive, [job_id])
     with held_up(watcher, second, partial(value, second, redrive, job_id)) as late:
         first.execute("commit")
-    assert isinstance(late.exception(), psycopg.Error)
-    assert late.exception().sqlstate == "JQ002"
+    refused = late.exception()
+    assert isinstance(refused, psycopg.Error) and refused.sqlstate == "JQ002"
+    assert f"{job_id} is queued;" in (refused.diag.message_detail or "")
     assert column(watcher, "select state from jobq.job") == ["queued"]
 
 

@@ -31,6 +31,7 @@ ACTIONS: Final = {
     "redrive": (("dead",), "Redrive"),
     "run": (("queued", "retrying"), "Run now"),
 }
+DONE: Final = {"redrive": "redriven", "run": "may run now"}
 
 
 @dataclass(slots=True)
@@ -224,7 +225,7 @@ async def done_to(
             )
         case _:
             rows = await visit.visitor.act("redrive_many", job_ids=job_ids)
-    return Counter({action: len(rows)})
+    return Counter({DONE[action]: len(rows)})
 
 
 PAGES = (

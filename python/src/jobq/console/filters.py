@@ -51,7 +51,9 @@ class Filter:
             ApiError: it is by metadata, which are hidden here: they could be guessed.
         """
         given = visit.request.query_params
-        words = {f.name: given.get(f.name, "").strip() for f in fields(cls)}
+        # Names are taken as they are: with a blank at an end it is another queue or kind.
+        words = {f.name: given.get(f.name, "") for f in fields(cls)}
+        words |= {name: words[name].strip() for name in ("after", "until", "metadata")}
         words["state"] = ",".join(s for s in given.getlist("state") if s)
         if words["metadata"] and visit.console.options.hides_payloads:
             raise ApiError("FORBIDDEN", message="Metadata are hidden here, and find no jobs.")

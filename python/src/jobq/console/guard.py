@@ -135,7 +135,7 @@ class Guard:
             return None
         names = headers.getlist(proxy.header)
         # Of several, one may be what the proxy's client said.
-        return names[0][:200] or None if len(names) == 1 else None
+        return in_utf_8(names[0])[:200] or None if len(names) == 1 else None
 
     async def _welcome(self, name: str) -> tuple[Session, str]:
         proxy = self._console.options.proxy
@@ -176,6 +176,14 @@ async def form(request: Request) -> dict[str, str]:
         if "%00" not in text and "\0" not in text:
             return dict(parse_qsl(text, keep_blank_values=True))
     raise ApiError("INVALID_REQUEST", "a form of text without NUL")
+
+
+def in_utf_8(header: str) -> str:
+    """Return a header's text as its sender wrote it: in UTF-8, else byte by byte as Latin-1."""
+    try:
+        return header.encode("latin-1").decode()
+    except UnicodeDecodeError:
+        return header
 
 
 def check_origin(request: Request) -> None:

@@ -31,7 +31,7 @@ async def show(visit: Visit) -> Response:
 
 async def look_up(visit: Visit) -> Response:
     """Lead to a job by its id."""
-    given = visit.query("id") or ""
+    given = (visit.query("id") or "").strip()
     try:
         job_id = UUID(given)
     except ValueError as error:

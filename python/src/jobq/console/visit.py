@@ -80,8 +80,8 @@ class Visit:
         return self.request.cookies.get(cookie_of(self.request), "")
 
     def query(self, name: str) -> str | None:
-        """Return a parameter of the address, or None where it is empty."""
-        return self.request.query_params.get(name, "").strip() or None
+        """Return a parameter of the address as it is, or None where it is empty."""
+        return self.request.query_params.get(name) or None
 
     def show(self, template: str, status: int = 200, **context: object) -> Response:
         """Render a page."""
