@@ -9469,8 +9469,9 @@ comment on function jobq_private.check_listening is
 'Refuses what listen_events() cannot answer.';
 
 -- Purpose: whether a JSON value may hold so many numbers that its text should not be made before
--- they are looked at: what is not wide has at most 22 MB.
--- Invariant: looks at the length of the value alone, which costs nothing. No SET clause, so that
+-- they are looked at: what is not wide has at most 22 MB. One that comes compressed out of a table is
+-- wide, since its length says nothing: 2,000 bytes can be a gigabyte of text.
+-- Invariant: looks at the head of the value alone, which costs nothing. No SET clause, so that
 -- it is inlined. Raises: nothing.
 create or replace function jobq_private.is_wide(value jsonb)
 returns boolean
@@ -9480,6 +9481,7 @@ parallel safe
 security invoker
 as $$
     select pg_catalog.pg_column_size(value) > 2000
+        or pg_catalog.pg_column_compression(value) is not null
 $$;
 
 revoke all on function jobq_private.is_wide from public;
@@ -12904,6 +12906,7 @@ begin
         and octet_length(concat(enqueue.kind, _queue)) <= 128
         and (
             pg_column_size(enqueue.payload) <= 2000
+            and pg_column_compression(enqueue.payload) is null
             and octet_length(enqueue.payload::text)
                 <= least(308, 2 * _of_all.max_payload_depth)
             or jobq_private.is_sound(

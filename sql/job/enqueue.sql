@@ -73,6 +73,7 @@ begin
         and octet_length(concat(enqueue.kind, _queue)) <= 128
         and (
             pg_column_size(enqueue.payload) <= 2000
+            and pg_column_compression(enqueue.payload) is null
             and octet_length(enqueue.payload::text)
                 <= least(308, 2 * _of_all.max_payload_depth)
             or jobq_private.is_sound(

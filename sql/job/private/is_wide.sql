@@ -1,6 +1,7 @@
 -- Purpose: whether a JSON value may hold so many numbers that its text should not be made before
--- they are looked at: what is not wide has at most 22 MB.
--- Invariant: looks at the length of the value alone, which costs nothing. No SET clause, so that
+-- they are looked at: what is not wide has at most 22 MB. One that comes compressed out of a table is
+-- wide, since its length says nothing: 2,000 bytes can be a gigabyte of text.
+-- Invariant: looks at the head of the value alone, which costs nothing. No SET clause, so that
 -- it is inlined. Raises: nothing.
 create or replace function jobq_private.is_wide(value jsonb)
 returns boolean
@@ -10,6 +11,7 @@ parallel safe
 security invoker
 as $$
     select pg_catalog.pg_column_size(value) > 2000
+        or pg_catalog.pg_column_compression(value) is not null
 $$;
 
 revoke all on function jobq_private.is_wide from public;

@@ -1,7 +1,7 @@
 -- What no reader of JSON can hold never reaches one, no text of more than a gigabyte is made of
 -- numbers, and no batch takes all locks.
 begin;
-select plan(32);
+select plan(35);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -78,6 +78,21 @@ from (
     ('put_payload_spec(''p'', jsonb_build_object(''const'', $))', 'JQ006 SCHEMA_INVALID'),
     ('put_kind(''x'', payload_schema => jsonb_build_object(''enum'', $))', 'JQ006 SCHEMA_INVALID')
 ) as a (call, refusal);
+-- 7,000 numbers that a table holds in less than 2,000 bytes, compressed: as text 900 MB
+create temporary table stored as
+select format('[%s0]', repeat('1e131071,', 7000))::jsonb as value;
+select cmp_ok(pg_column_size(s.value), '<', 2000, 'a compressed value is short') from stored as s;
+set local statement_timeout = '10s';
+select is(
+    pg_temp.refusal(format('select jobq.%s from stored as s', a.call)),
+    'JQ006 PAYLOAD_INVALID', format('nor of a compressed value: %s', a.call)
+)
+from (
+    values
+    ('enqueue(''x'', s.value)'),
+    ('enqueue(''x'', s.value, priority => 1)')
+) as a (call);
+reset statement_timeout;
 select is(
     pg_temp.refusal('select jobq.put_config(''c'', jsonb_build_object(''a'', repeat(''x'', 1048577)))'),
     '22023 INVALID_ARGUMENT', 'a config has at most 1 MiB'
