@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
@@ -131,10 +132,28 @@ def takes_connection(payload: Any, connection: Any) -> None: ...
 def takes_other(payload: Any, other: Any) -> None: ...
 
 
+def takes_by_name(*, payload: Any) -> None: ...
+
+
+def takes_more(region: str, payload: Address, context: JobContext, *, level: int) -> None: ...
+
+
+def test_a_partial_function_takes_what_is_left_open() -> None:
+    registry = Registry()
+    registry.handler("a")(partial(partial(takes_more, "eu"), level=1))
+    handler = registry.get("a")
+    assert handler is not None
+    assert handler.mode == "thread"
+    assert handler.arguments("given", "context", None) == ("given", "context")
+    assert handler.parse({"street": "x"}) == Address("x")
+
+
 @pytest.mark.parametrize(
     ("function", "options", "message"),
     [
         (takes_other, {}, "not other"),
+        (takes_by_name, {}, "'payload' is given by place"),
+        (takes_more, {}, "'level' is given by place"),
         (takes_connection, {}, "transactional"),
         (takes_payload, {"transactional": True}, "transactional"),
         (takes_connection, {"process": True}, "'context' at most"),

@@ -8,6 +8,7 @@ import math
 import sys
 import typing
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin
 
 import msgspec
@@ -108,7 +109,8 @@ def describe(
     Raises:
         TypeError: it cannot be called as a handler is.
     """
-    called = function if inspect.isroutine(function) else function.__call__  # type: ignore[operator]
+    is_function = inspect.isroutine(function) or isinstance(function, partial)
+    called = function if is_function else function.__call__  # type: ignore[operator]
     is_coroutine = inspect.iscoroutinefunction(called)
     takes_payload, extras, payload_type = _parameters(
         kind, called, _BATCH_EXTRAS if batch else _EXTRAS
@@ -170,9 +172,11 @@ def _parameters(
 ) -> tuple[bool, tuple[str, ...], Any]:
     """Return whether a payload is taken, which extras follow, and the payload's type."""
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    parameters = [
-        p for p in inspect.signature(function).parameters.values() if p.kind in positional
-    ]
+    named = inspect.signature(function).parameters.values()
+    for p in named:
+        if p.kind is p.KEYWORD_ONLY and p.default is p.empty:
+            raise TypeError(f"handler of {kind}: {p.name!r} is given by place, not by name alone")
+    parameters = [p for p in named if p.kind in positional]
     takes_payload = bool(parameters) and parameters[0].name not in known
     rest = parameters[1:] if takes_payload else parameters
     extras = tuple(p.name for p in rest if p.default is p.empty or p.name in known)
@@ -193,6 +197,8 @@ def _annotation(function: Callable[..., Any], parameter: inspect.Parameter) -> A
         return Any
     if not isinstance(given, str):
         return given
+    while isinstance(function, partial):
+        function = function.func
     plain = inspect.unwrap(getattr(function, "__func__", function))
     names = {**vars(builtins), **vars(typing), **vars(sys.modules[plain.__module__])}
     names.update(getattr(plain, "__globals__", {}))
