@@ -78,10 +78,20 @@ async def test_the_newest_lines_of_a_log_are_asked_for(api: Api) -> None:
     assert [line["message"] for line in rest["items"]] == ["1"]
 
 
-@pytest.mark.parametrize("path", ["/configs/", "/jobs/", "/queues/a/"])
+@pytest.mark.parametrize("path", ["/configs/", "/jobs/", "/queues/", "/queues/a/"])
 async def test_a_path_with_a_slash_behind_it_is_no_path(api: Api, path: str) -> None:
     answer = await api.ask("GET", path)
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "NOT_FOUND")
+
+
+async def test_names_of_kinds_and_queues_may_have_slashes(api: Api) -> None:
+    await api.ask("POST", "/kinds", json={"kind": "mail/é\n"})
+    assert (await api.ask("DELETE", "/kinds/mail%2F%C3%A9%0A")).status_code == 204
+    assert (await api.ask("GET", "/kinds")).json() == {"items": []}
+    for verb, is_paused in (("pause", True), ("resume", False)):
+        answer = await api.ask("POST", f"/queues/mail%2Feu/{verb}")
+        assert answer.json() == {"queue": "mail/eu", "is_paused": is_paused}
+    assert (await api.ask("GET", "/queues/mail%2Feu")).json()["queue"] == "mail/eu"
 
 
 async def test_who_hangs_up_in_a_request_is_no_mistake_of_the_server(live: Api) -> None:

@@ -10,6 +10,7 @@ from uuid import UUID
 
 import msgspec
 from msgspec import Struct
+from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -36,7 +37,18 @@ LAG: Final = "x-jobq-lag"
 TYPES: Final = {
     "limit": int, "max_buckets": int, "period_ms": int, "wait_ms": int, "newest": bool,
 }  # fmt: skip
+# The parameters whose names may have slashes, written %2F.
+NAMED: Final = re.compile(r"{(kind|queue)}")
 CANONICAL: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+class NameConvertor(StringConvertor):
+    """A name in a path, which may have slashes, but none at its end."""
+
+    regex = "(?s:.*[^/])"
+
+
+register_url_convertor("name", NameConvertor())
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +253,9 @@ def routes(operations: Sequence[Operation]) -> list[Route]:
     methods: dict[str, dict[str, Operation]] = {}
     for operation in operations:
         methods.setdefault(operation.path, {})[operation.method] = operation
-    return [Route(path, Endpoint(chosen)) for path, chosen in methods.items()]
+    return [
+        Route(NAMED.sub(r"{\1:name}", path), Endpoint(chosen)) for path, chosen in methods.items()
+    ]
 
 
 class Endpoint:

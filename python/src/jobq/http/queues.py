@@ -189,17 +189,6 @@ OPERATIONS = (
         may_lag=True,
     ),
     Operation(
-        "GET",
-        "/queues/{queue}",
-        show_queue,
-        "What a queue allows, which of its keys are held, and which jobs hold keys",
-        ("read", "operate"),
-        {200: Answer("The queue; one that nobody has declared allows all.", QueueInDetail)},
-        tag="queues",
-        query=KeyOf,
-        may_lag=True,
-    ),
-    Operation(
         "POST",
         "/queues/{queue}/pause",
         pause_queue,
@@ -219,5 +208,17 @@ OPERATIONS = (
         {200: Answer("It is not paused.", Pausing)},
         {404: ["QUEUE_NOT_FOUND"]},
         tag="queues",
+    ),
+    # Behind the two above, since a name may have slashes.
+    Operation(
+        "GET",
+        "/queues/{queue}",
+        show_queue,
+        "What a queue allows, which of its keys are held, and which jobs hold keys",
+        ("read", "operate"),
+        {200: Answer("The queue; one that nobody has declared allows all.", QueueInDetail)},
+        tag="queues",
+        query=KeyOf,
+        may_lag=True,
     ),
 )
