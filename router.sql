@@ -9,6 +9,9 @@ begin
     if getdatabaseencoding() <> 'UTF8' then
         raise exception 'the database of a router must be encoded in UTF8'
         using detail = 'keys lead where clients have them, by the md5 of their UTF-8';
+    elsif to_regclass('jobq_private.job') is not null then
+        raise exception 'the database of a router must be empty: this one has jobs of its own'
+        using hint = 'name another database with --database, and this one with --shard';
     end if;
 end
 $$;
@@ -116,12 +119,22 @@ create function jobq.put_epoch(
 returns void
 language plpgsql
 as $$
+declare
+    _next constant integer := (
+        select coalesce(max(e.epoch), 0) + 1 from jobq_private.shard_epoch as e
+    );
 begin
     if exists (
         select from jobq_private.shard_epoch as e
         where e.epoch = put_epoch.epoch and e.shard_ids <> put_epoch.shard_ids
     ) then
         perform jobq_private.raise_error('INVALID_ARGUMENT', 'an epoch never changes');
+    elsif put_epoch.epoch not between 1 and _next then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', format('epoch must be %s', _next));
+    elsif put_epoch.began_at not between '0001-01-02 UTC' and '9999-12-30 UTC' then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'began_at must be in the years 1 to 9999'
+        );
     elsif not put_epoch.shard_ids <@ array(select s.shard_id from jobq_private.shard as s) then
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT', 'shard_ids must be shards that put_shard has named'

@@ -34,6 +34,10 @@ begin
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT', 'shard_ids must be shards that put_shard has named, each once'
         );
+    elsif put_epoch.began_at not between '0001-01-02 UTC' and '9999-12-30 UTC' then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'began_at must be in the years 1 to 9999'
+        );
     end if;
     lock table jobq_private.shard_epoch in share row exclusive mode;
     select max(e.epoch) into _last from jobq_private.shard_epoch as e;

@@ -368,3 +368,32 @@ def test_init_again_keeps_the_map_and_heals_the_functions(routed: Routed) -> Non
     assert routed.init() == "the router knows the shards 0, 1\n"
     assert routed.run("select state from jobq.get_job(%s)", job_id) == [("queued",)]
     assert routed.run("show jit") == [("off",)]
+
+
+def test_the_router_keeps_keys_as_long_as_any_shard(
+    routed: Routed, clusters: Callable[[str], Cluster]
+) -> None:
+    with Client(routed.shards[1]) as longest:
+        longest.configure(key_retention="40 days", retention="50 days")
+    routed.init()
+    said = "setting settings is different on shard 1\n"
+    assert routed.command("check", "--login", routed.login) == said
+    with clusters("18").database() as three:
+        routed.command("add", "--login", routed.login, "--wait", "0", three)
+        kept = "select max(keys_until - began_at) = '40 days' from jobq.list_epochs()"
+        assert routed.run(kept) == [(True,)]
+
+
+def test_a_shard_that_is_named_twice_or_is_the_router_is_refused(routed: Routed) -> None:
+    one, two = routed.shards
+    assert "named twice" in routed.command("init", "--shard", one, "--shard", one)
+    words = ["cluster", "init", "--database", one, "--shard", one, "--shard", two]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 1 and "the database of a router must be empty" in done.output
+
+
+@pytest.mark.parametrize("epoch", ["3, '{0}'", "0, '{0}'", "2, '{0}', 'infinity'"])
+def test_the_router_refuses_an_epoch_as_shards_do(routed: Routed, epoch: str) -> None:
+    with pytest.raises(psycopg.Error) as refused:
+        routed.run(f"select jobq.put_epoch({epoch})")
+    assert refused.value.sqlstate == "22023"

@@ -21,7 +21,7 @@ from jobq.routes import Epoch
 from jobq.shards import choose_shard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from jobq.models import Json
 
@@ -104,7 +104,12 @@ def init(router: str, shards: Sequence[str]) -> list[int]:
     Args:
         router: the URL of a superuser's of the router's database.
         shards: the URLs of the shards, of the owner of jobq there or a superuser.
+
+    Raises:
+        InvalidArgument: a shard is named twice.
     """
+    if len({_address(url) for url in shards}) < len(shards):
+        raise InvalidArgument("each shard is another database: one is named twice")
     with ExitStack() as stack:
         clients = [stack.enter_context(connected(url)) for url in shards]
         numbers = _numbered([client.run(_shards()) for client in clients])
@@ -121,7 +126,7 @@ def init(router: str, shards: Sequence[str]) -> list[int]:
         for epoch in sorted(epochs, key=lambda epoch: epoch.epoch):
             for client in (*clients, to):
                 client.run(_put_epoch(epoch))
-        to.run(_keep_keys(clients[0].run(_epochs())))
+        to.run(_keep_keys(clients))
     return numbers
 
 
@@ -158,7 +163,7 @@ def add(router: str, shard: str, login: str = "", wait: float = 30) -> int:
             new.run(_put_epoch(epoch))
         for client in (*clients.values(), to):
             client.run(_put_epoch(next_))
-        to.run(_keep_keys(new.run(_epochs())))
+        to.run(_keep_keys(clients.values()))
     return number
 
 
@@ -195,10 +200,10 @@ def check(router: str, login: str = "") -> list[Difference]:
     with connected(router) as client:
         known, epochs = client.run(_shards()), client.run(_epochs())
     found: dict[tuple[str, str], dict[int, str]] = {}
-    kept = set()
+    kept = []
     for shard in known:
         with connected(_reached(shard.url, router, login)) as client:
-            kept.add(_key_retention(client.run(_epochs())))
+            kept.append(_key_retention(client.run(_epochs())))
             for each in client.run(_declarations()):
                 text = json.dumps(each.declaration, sort_keys=True)
                 found.setdefault((each.type, each.name), {})[shard.shard_id] = text
@@ -212,7 +217,7 @@ def check(router: str, login: str = "") -> list[Difference]:
     told = found.get(("map", f"epoch {epochs[0].epoch}"), {})
     if set(told) != set(shards):
         differences.append(Difference("map", "router", "the shards do not know its last epoch"))
-    if kept != {_key_retention(epochs)}:
+    if max(kept) != _key_retention(epochs):
         finding = "is different on the router: run jobq cluster init"
         differences.append(Difference("setting", "key_retention", finding))
     return differences
@@ -290,9 +295,10 @@ def _put_epoch(epoch: Epoch) -> Call[None]:
     return Call("put_epoch", arguments, nothing)
 
 
-def _keep_keys(epochs: list[Epoch]) -> Call[None]:
-    """Tell a router for how long keys live, as a shard's epochs show it."""
-    arguments = {"key_retention": _key_retention(epochs)}
+def _keep_keys(shards: Iterable[Client]) -> Call[None]:
+    """Tell a router for how long keys live: as long as on the shard that keeps them longest."""
+    longest = max(_key_retention(shard.run(_epochs())) for shard in shards)
+    arguments = {"key_retention": longest}
     return Call("jobq_router.keep_keys", arguments, nothing)
 
 

@@ -1,6 +1,6 @@
 -- From when on which shards get new keys.
 begin;
-select plan(9);
+select plan(11);
 
 select jobq.put_shard(0, 'postgresql://here/app', true), jobq.put_shard(1, 'postgresql://there/app') \g /dev/null
 select lives_ok($$ select jobq.put_epoch(1, '{0}') $$, 'the first epoch');
@@ -25,6 +25,11 @@ select throws_ok(
     $$ select jobq.put_epoch(3, '{0,7}') $$, '22023', null, 'its shards must be known'
 );
 select throws_ok($$ select jobq.put_epoch(3, null) $$, '22004', null, 'and given');
+select throws_ok(
+    format('select jobq.put_epoch(3, ''{0}'', %L)', instant), '22023', null,
+    'it begins at no ' || instant || ', which clients could not read'
+)
+from unnest(array['infinity', '-infinity']) as instant;
 
 select * from finish();
 rollback;
