@@ -136,7 +136,8 @@ type Job struct {
 // Complete completes a job in the transaction whose QueryRow (pgx) or QueryRowContext
 // (database/sql) is given, that of the handler's own rows: they commit together or not at all.
 // Roll back when it returns an error. What the handler returns without an error after it is not
-// recorded; it returns an error where the commit has failed or has had no answer.
+// recorded, and without a commit the attempt fails; it returns an error where the commit has
+// failed or has had no answer.
 func Complete[R Row](ctx context.Context, queryRow func(context.Context, string, ...any) R, job *Job, result any) error {
 	text, err := json.Marshal(result)
 	if err != nil {
@@ -504,11 +505,17 @@ func (w *Worker) settleAndClaim(batch []*Job, room int) (claimed int, err error)
 			claimed++
 			w.begin(row, sentAt)
 		case "held": // another transaction has the row: settle it later
-			w.settleLater(held[key(string(row[1]), number(row[2]))])
+			if job := held[key(string(row[1]), number(row[2]))]; !job.isLeftOpen() {
+				w.settleLater(job)
+			}
 		}
 	}
 	return claimed, nil
 }
+
+// isLeftOpen says whether a handler has left its transaction open for as long as a lease: there
+// is no waiting for it; the job comes back by its lease when that transaction has ended.
+func (j *Job) isLeftOpen() bool { return j.isCompleted && time.Since(j.heldAt) > j.lease }
 
 func (w *Worker) settleLater(job *Job) {
 	w.mu.Lock()
@@ -561,8 +568,8 @@ func (w *Worker) handle(ctx context.Context, job *Job) {
 		end = w.settlementOf(err, job)
 		return
 	}
-	if job.isCompleted {
-		end = nil
+	if job.isCompleted { // a failure, which is lost and changes nothing when that has committed
+		end = failed("the handler completed the job, and did not commit", "NOT_COMMITTED", true)
 		return
 	}
 	result, err := json.Marshal(value)

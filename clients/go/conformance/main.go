@@ -85,6 +85,9 @@ func handle(ctx context.Context, job *jobq.Job) (any, error) {
 			if err := jobq.Complete(ctx, own.queryRow, job, told["value"]); err != nil {
 				return nil, err
 			}
+			if string(told["commit"]) == "false" {
+				return nil, nil
+			}
 			return nil, own.queryRow(ctx, "commit").err
 		case "note":
 			own.queryRow(ctx, "begin")

@@ -166,7 +166,8 @@ module Jobq
     def overdue? = Jobq.now - @started_at > timeout
 
     # Complete the job in the connection's transaction, that of the handler's own rows: they
-    # commit together or not at all. Nothing that the handler returns after it is recorded.
+    # commit together or not at all. Nothing that the handler returns after it is recorded; when
+    # it returns without a commit, the attempt fails.
     def complete(connection, result = nil)
       connection.exec_params("select jobq.complete($1, $2, $3)", [*key, JSON.generate(result)])
       @is_completed = true
@@ -359,11 +360,15 @@ module Jobq
         when "claimed" then begin_job(row, sent_at)
         when "held" # another transaction has the row: settle it later
           job = batch.find { |one| one.key == [row["job_id"], row["attempt"].to_i] }
-          @lock.synchronize { @later << [Jobq.now + 0.25, job] }
+          @lock.synchronize { @later << [Jobq.now + 0.25, job] } unless left_open?(job)
         end
         row["outcome"] == "claimed"
       end
     end
+
+    # Whether a handler has left its transaction open for as long as a lease: there is no waiting
+    # for it; the job comes back by its lease when that transaction has ended.
+    def left_open?(job) = job.completed? && Jobq.now - job.held_at > job.lease
 
     def settle_alone(job)
       settle_and_claim([job], 0)
@@ -405,7 +410,7 @@ module Jobq
     def perform(job, payload)
       settlement = { end: :failed, error: "the handler ended its thread", code: "ERROR", retryable: true }
       result = @handlers[job.kind].call(JSON.parse(payload), job)
-      settlement = job.completed? ? nil : { end: :succeeded, result: JSON.generate(result) }
+      settlement = job.completed? ? uncommitted : { end: :succeeded, result: JSON.generate(result) }
     rescue Exception => error # rubocop:disable Lint/RescueException -- whatever a handler raises
       settlement = settlement_of(error, job)
     ensure
@@ -426,6 +431,10 @@ module Jobq
     end
 
     def failed(error, code, retryable: true) = { end: :failed, error: Jobq.text_of(error), code: code, retryable: retryable }
+
+    # What settles a job that its handler has completed: a failure, which is lost and changes
+    # nothing when that has committed.
+    def uncommitted = { end: :failed, error: "the handler completed the job, and did not commit", code: "NOT_COMMITTED", retryable: true }
 
     def failure(job)
       job.settlement => { error:, code:, retryable: }

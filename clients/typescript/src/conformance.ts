@@ -50,7 +50,7 @@ async function obey(payload: Json, context: Context, own: pg.Client): Promise<Js
       case "return":
         if (!isTransactional) return order.value;
         await context.complete(own, order.value);
-        await own.query("commit");
+        if (order.commit !== false) await own.query("commit");
         return null;
       case "note":
         await own.connect();

@@ -111,7 +111,8 @@ export interface Context extends Job {
   readonly signal: AbortSignal;
   /**
    * Complete the job in the transaction that `db` is in, that of the handler's own rows: they
-   * commit together or not at all. Nothing that the handler returns after it is recorded.
+   * commit together or not at all. Nothing that the handler returns after it is recorded; when
+   * it returns without a commit, the attempt fails.
    */
   complete(db: Queryable, result?: Json): Promise<void>;
   /** Do something once, whatever becomes of the attempt. */
@@ -151,6 +152,8 @@ class Held {
   timer?: NodeJS.Timeout;
   constructor(readonly job: Job, readonly payload: Json, readonly lease: number, readonly timeout: number, public heldAt: number) {}
   get key(): string { return `${this.job.jobId} ${this.job.attempt}`; }
+  /** Whether its handler has left a transaction open for as long as a lease: the job comes back by that lease. */
+  isLeftOpen(): boolean { return this.isCompleted && now() - this.heldAt > this.lease; }
 }
 
 const JOB = "outcome, job_id, attempt, kind, payload, metadata, queue, max_attempts," +
@@ -308,7 +311,9 @@ export class Worker {
         claimed++;
         this.begin(row, sentAt);
       } else if (row.outcome === "held") { // another transaction has the row: settle it later
-        setTimeout(() => { this.settled.push(held.get(`${row.job_id} ${row.attempt}`)!); this.wake(); }, 250);
+        const one = held.get(`${row.job_id} ${row.attempt}`)!;
+        if (one.isLeftOpen()) continue;
+        setTimeout(() => { this.settled.push(one); this.wake(); }, 250);
       }
     }
     return claimed;
@@ -359,7 +364,7 @@ export class Worker {
     }
     try {
       const result = (await handler(held.payload, this.context(held))) ?? null;
-      this.settle(held, held.isCompleted ? undefined : { end: "succeeded", result: JSON.parse(JSON.stringify(result)) });
+      this.settle(held, held.isCompleted ? uncommitted : { end: "succeeded", result: JSON.parse(JSON.stringify(result)) });
     } catch (error) {
       this.settle(held, settlementOf(error, held));
     }
@@ -526,6 +531,11 @@ function failure(held: Held): { [name: string]: Json } {
     retry_in: seconds === undefined ? null : `${seconds} s`,
   };
 }
+
+/** What settles a job that its handler has completed: lost, and changing nothing, when that has committed. */
+const uncommitted: Settlement = {
+  end: "failed", error: "the handler completed the job, and did not commit", code: "NOT_COMMITTED", retryable: true,
+};
 
 function settlementOf(error: unknown, held: Held): Settlement | undefined {
   if (error instanceof Suspended || codeOf(error) === "LEASE_LOST") return undefined;

@@ -191,6 +191,8 @@ def end(order: Order) -> Json:
     """End a handler as ordered."""
     match order["do"]:
         case "return":
+            if order.get("commit") is False:
+                raise RuntimeError("its transaction is rolled back")
             return order["value"]
         case "raise":
             raise RuntimeError(order["message"])
