@@ -207,6 +207,7 @@ async def test_an_outage_is_told_to_who_is_in_and_who_comes(
                     away = await browser.client.request(method, "/console/queues")
                     assert away.status_code == 503, away.text
                     assert ">Sign out<" in away.text and ">Sign in<" not in away.text
+                    assert ("may have been done" in away.text) == (method == "POST")
                     assert "content-security-policy" in away.headers
             finally:
                 admin.execute(f"alter database {name} allow_connections true")
