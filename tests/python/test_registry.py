@@ -135,6 +135,9 @@ def takes_other(payload: Any, other: Any) -> None: ...
 def takes_by_name(*, payload: Any) -> None: ...
 
 
+def takes_context_alone(job: JobContext) -> None: ...
+
+
 def takes_more(region: str, payload: Address, context: JobContext, *, level: int) -> None: ...
 
 
@@ -152,6 +155,7 @@ def test_a_partial_function_takes_what_is_left_open() -> None:
     ("function", "options", "message"),
     [
         (takes_other, {}, "not other"),
+        (takes_context_alone, {}, "by the name 'context'"),
         (takes_by_name, {}, "'payload' is given by place"),
         (takes_more, {}, "'level' is given by place"),
         (takes_connection, {}, "transactional"),

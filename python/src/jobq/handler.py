@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin
 
 import msgspec
 
+from jobq.context import JobContext
 from jobq.schema import payload_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    from jobq.context import JobContext
 
 __all__ = ["Handler", "Mode", "describe"]
 
@@ -187,6 +186,8 @@ def _parameters(
             f"handler of {kind}: after the payload come {names}, not {', '.join(unknown)}"
         )
     payload_type = _annotation(function, parameters[0]) if takes_payload else Any
+    if payload_type is JobContext:
+        raise TypeError(f"handler of {kind}: the context is given by the name 'context' alone")
     return takes_payload, extras, payload_type
 
 
