@@ -397,3 +397,13 @@ def test_the_router_refuses_an_epoch_as_shards_do(routed: Routed, epoch: str) ->
     with pytest.raises(psycopg.Error) as refused:
         routed.run(f"select jobq.put_epoch({epoch})")
     assert refused.value.sqlstate == "22023"
+
+
+@pytest.mark.parametrize("words", [["add", "postgresql://nowhere/app"], ["list"], ["check"]])
+def test_a_database_that_is_no_router_yet_is_told_how_to_become_one(
+    clusters: Callable[[str], Cluster], words: list[str]
+) -> None:
+    with clusters("15").database("template0") as url:
+        done = CliRunner().invoke(main, ["cluster", *words, "--database", url])
+        assert done.exit_code == 1
+        assert "jobq cluster init" in done.output and "jobq deploy" not in done.output

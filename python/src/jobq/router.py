@@ -15,7 +15,7 @@ from jobq.call import Call, nothing
 from jobq.client import Client
 from jobq.database import conninfo, use_json
 from jobq.deploy import project_dir
-from jobq.errors import DatabaseUnavailable, InvalidArgument, JobqError, translate
+from jobq.errors import DatabaseUnavailable, InvalidArgument, JobqError, NotDeployed, translate
 from jobq.models import record
 from jobq.routes import Epoch
 from jobq.shards import choose_shard
@@ -142,8 +142,7 @@ def add(router: str, shard: str, login: str = "", wait: float = 30) -> int:
     """
     with ExitStack() as stack:
         to = stack.enter_context(connected(router))
-        known = to.run(_shards())
-        epochs = to.run(_epochs())
+        known, epochs = _map(to)
         clients = {
             each.shard_id: stack.enter_context(connected(_reached(each.url, router, login)))
             for each in known
@@ -170,7 +169,7 @@ def add(router: str, shard: str, login: str = "", wait: float = 30) -> int:
 def members(router: str, login: str = "") -> list[Member]:
     """Return the shards, and how each one stands."""
     with connected(router) as client:
-        known, epochs = client.run(_shards()), client.run(_epochs())
+        known, epochs = _map(client)
     now = datetime.now(UTC)
     current = next((epoch for epoch in epochs if epoch.began_at <= now), epochs[-1])
     return [_member(each, each.shard_id in current.shard_ids, router, login) for each in known]
@@ -198,7 +197,7 @@ def check(router: str, login: str = "") -> list[Difference]:
         DatabaseUnavailable: a shard does not answer.
     """
     with connected(router) as client:
-        known, epochs = client.run(_shards()), client.run(_epochs())
+        known, epochs = _map(client)
     found: dict[tuple[str, str], dict[int, str]] = {}
     kept = []
     for shard in known:
@@ -304,6 +303,15 @@ def _keep_keys(shards: Iterable[Client]) -> Call[None]:
 
 def _key_retention(epochs: list[Epoch]) -> timedelta:
     return max(epoch.keys_until - epoch.began_at for epoch in epochs)
+
+
+def _map(router: Client) -> tuple[list[Shard], list[Epoch]]:
+    try:
+        return router.run(_shards()), router.run(_epochs())
+    except NotDeployed as error:
+        raise NotDeployed(
+            "this database is no router", hint="make it one with: jobq cluster init"
+        ) from error
 
 
 def _shards() -> Call[list[Shard]]:
