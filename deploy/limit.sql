@@ -596,8 +596,9 @@ revoke all on function jobq_private.call_lanes from public;
 comment on function jobq_private.call_lanes is
 'Has the lanes opened that new jobs have come into.';
 
--- Purpose: before these jobs move to a queue, or (null) are deleted or go behind others: have the lanes opened
--- in which others wait for one of them, as in an ordered lane, or where its kind may start no more.
+-- Purpose: before these jobs move to a queue, or (null) are deleted or go behind others, or when they
+-- have started: have the lanes opened in which others wait for one of them, as in an ordered lane, or
+-- where its kind may start no more.
 -- Invariant: the protocol of call_lane(). Raises: nothing.
 create or replace function jobq_private.call_left_lanes(job_ids uuid[], queue text)
 returns void
@@ -627,7 +628,8 @@ comment on function jobq_private.call_left_lanes is
 'Has lanes opened that waiting jobs are about to leave.';
 
 -- Purpose: these jobs have started: what the rates of their keys and kinds have let pass, and
--- which job is the last of an ordered lane.
+-- which job is the last of an ordered lane. Where one was tried again before which no other of its
+-- lane might start, the lane is opened.
 -- Invariant: the caller holds the gates. Raises: nothing.
 create or replace function jobq_private.charge_gates(job_ids uuid[])
 returns void
@@ -638,6 +640,8 @@ security invoker
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
+declare
+    _heads uuid[];
 begin
     update jobq_private.gate as g
     set
@@ -689,6 +693,19 @@ begin
         offset 0
     ) as s
     where g.gate_id = jobq_private.key_gate_id(s.kind, s.concurrency_key);
+
+    if exists (select from jobq_private.kind as k where k.ordered) then
+        _heads := array(
+            select j.job_id
+            from jobq_private.job as j
+            join jobq_private.kind as k on k.kind = j.kind and k.ordered
+            where j.job_id = any (charge_gates.job_ids)
+            and j.attempt > 1 and j.concurrency_key is not null
+        );
+        if _heads <> '{}' then
+            perform jobq_private.call_left_lanes(_heads, null);
+        end if;
+    end if;
 end
 $$;
 
@@ -838,7 +855,8 @@ revoke all on function jobq_private.spent from public;
 comment on function jobq_private.spent is
 'Until when a rate is spent, once so many jobs have started.';
 
--- Purpose: a job has started by no claim of a batch: the gates that it has passed know of it.
+-- Purpose: a job has started by no claim of a batch: the gates that it has passed know of it,
+-- and a lane in which no other might start before it is opened.
 -- Invariant: the caller holds them since find_place(), and has stamped the start. All are written
 -- to, so that a repeatable snapshot that has not seen the start fails at them. Raises: nothing.
 create or replace function jobq_private.charge_job(job jobq_private.job)
@@ -856,7 +874,15 @@ as $$
         ),
         head_job_id = case when j.is_ordered then job.job_id end
     from jobq_private.job_gates(job) as j
-    where g.gate_id = j.gate_id
+    where g.gate_id = j.gate_id;
+
+    select jobq_private.call_full_lanes(
+        array[job.queue], array[job.lane_id], array[job.kind], array[job.concurrency_key]
+    )
+    where job.attempt > 0 and job.lane_id is not null
+    and exists (
+        select from jobq_private.kind as k where k.kind = job.kind and k.ordered
+    )
 $$;
 
 revoke all on function jobq_private.charge_job from public;
@@ -2773,7 +2799,7 @@ comment on function jobq_private.open_lanes is
 -- Purpose: of jobs that a claim has locked in lanes of a queue, those that the limits of their kinds for each key let
 -- pass; and the lanes of the others.
 -- Invariant: what a key may start is counted after its gate's lock was had. Where another holds it, the
--- lane stays open. Raises: nothing.
+-- lane stays open. None passes one before it in its lane. Raises: nothing.
 create or replace function jobq_private.pass_keys(
     queue text, now timestamptz, inout jobs tid[], inout places smallint[],
     out barred jobq_private.barred_lane[]
@@ -2836,17 +2862,24 @@ begin
         cross join lateral jobq_private.key_room(d.kind, d.concurrency_key, pass_keys.now) as r
     ),
     judged as materialized (
-        select c.*, c.gate_id is null or c.gate_id = any (_held)
+        select c.*, bool_and(
+            c.gate_id is null or c.gate_id = any (_held)
             and c.nth <= coalesce(r.room, 2147483647)
-            and coalesce(r.head_job_id, c.job_id) = c.job_id as may_pass
+            and coalesce(r.head_job_id, c.job_id) = c.job_id
+        ) over (partition by c.lane_id order by c.n) as may_pass
         from candidate as c
         left join room as r on r.gate_id = c.gate_id
     ),
-    barred as (
-        select distinct on (j.lane_id) j.lane_id, j.kind, j.concurrency_key
+    stopped as (
+        select distinct on (j.lane_id) j.lane_id, j.kind, j.concurrency_key, j.gate_id
         from judged as j
-        where not j.may_pass and j.gate_id = any (_held)
+        where not j.may_pass
         order by j.lane_id, j.n
+    ),
+    barred as (
+        select s.lane_id, s.kind, s.concurrency_key
+        from stopped as s
+        where s.gate_id = any (_held)
     )
     select
         coalesce((select array_agg(j.job order by j.n) from judged as j where j.may_pass), '{}'),
@@ -2864,7 +2897,8 @@ comment on function jobq_private.pass_keys is
 -- Purpose: of jobs that a claim has locked in lanes, those that the gates of their kinds let
 -- pass; and the lanes of the others, with the gates that they are to wait for.
 -- Invariant: what a kind may start is counted after its gate's lock was had. Where another holds
--- it, the lane stays open. Raises: nothing.
+-- it, the lane stays open. None passes one before it in its lane: a lane waits for the gate of the
+-- first that may not start. Raises: nothing.
 create or replace function jobq_private.pass_kinds(
     now timestamptz, inout jobs tid[], inout places smallint[],
     out barred uuid[], out gates uuid[]
@@ -2909,14 +2943,20 @@ begin
         ) as d
     ),
     judged as materialized (
-        select c.*, c.nth <= coalesce(r.room, 2147483647) as may_pass
+        select c.*, bool_and(c.nth <= coalesce(r.room, 2147483647)) over (
+            partition by c.lane_id order by c.n
+        ) as may_pass
         from candidate as c
         left join room as r on r.gate_id = c.gate_id
     ),
-    closed as (
+    stopped as (
         select distinct on (j.lane_id) j.lane_id, j.gate_id
         from judged as j
-        where not j.may_pass and j.gate_id = any (_held)
+        where not j.may_pass
+        order by j.lane_id, j.n
+    ),
+    closed as (
+        select s.* from stopped as s where s.gate_id = any (_held)
     )
     select
         coalesce((select array_agg(j.job order by j.n) from judged as j where j.may_pass), '{}'),

@@ -44,9 +44,11 @@ begin
     _set := jobq_private.check_change(change_many.changes, _chosen);
     perform jobq_private.check_worked(_chosen, _set.queue);
     if not change_many.dry_run then
-        if num_nonnulls(_set.queue, _set.run_at) > 0 then
+        if num_nonnulls(_set.queue, _set.run_at, _set.priority) > 0 then
             perform jobq_private.call_left_lanes(
-                _chosen, case when _set.run_at is null then _set.queue end
+                _chosen, case
+                    when num_nonnulls(_set.run_at, _set.priority) = 0 then _set.queue
+                end
             );
         end if;
         with changed as (

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from waiting import until
 
 from jobq import RateLimited, Registry, Worker
 from jobq.worker import dispatcher, rests
@@ -828,6 +829,70 @@ def test_a_head_that_leaves_its_order_lets_the_next_start(connect: Connect, leav
     assert claim(connection, 5) == []
     connection.execute(f"select jobq.{leave}".encode(), [head])
     assert len(claim(connection, 5)) == 1
+
+
+@pytest.mark.parametrize("priority", [5, 0, -5])
+@pytest.mark.parametrize(
+    "start",
+    [
+        "select from jobq.claim('{default}', 'w')",
+        "select from jobq.claim_job(%s, 'w')",
+        "update jobq.job set state = 'running' where job_id = %s",
+        'select jobq.change_many(\'{"priority": 5}\', array[%s::uuid])',
+    ],
+)
+def test_a_head_of_an_ordered_kind_that_starts_opens_its_lane_at_other_priorities(
+    connect: Connect, start: str, priority: int
+) -> None:
+    connection = connect()
+    connection.execute("select jobq.put_queue('default', key_max_running => 2)")
+    connection.execute("select jobq.put_kind('k', ordered => true)")
+    fill(connection, 1, keys=1)
+    [[head, attempt]] = claim(connection, 5)
+    connection.execute("select jobq.fail(%s, %s, 'e', retry_in => '1 h')", [head, attempt])
+    connection.execute(
+        "select jobq.enqueue('other', concurrency_key => concurrency_key, priority => %s)"
+        " from jobq.job",
+        [priority],
+    )
+    assert claim(connection, 5) == []
+    connection.execute("update jobq_private.job set run_at = now() where job_id = %s", [head])
+    connection.execute("update jobq_private.lane set open_at = now() where state = 'later'")
+    connection.execute(start.encode(), [head] if "%s" in start else None)
+    until(lambda: claim(connection, 5), "the start of a job behind the head")
+
+
+@pytest.mark.parametrize("order", [("k", "other"), ("other", "k")])
+def test_a_lane_waits_for_the_kind_of_its_first_job(
+    connect: Connect, order: tuple[str, str]
+) -> None:
+    connection = connect()
+    for n in range(8):
+        first, second = (f"{kind}{n}" for kind in order)
+        for kind in (first, second):
+            connection.execute("select jobq.put_kind(%s, max_running => 1)", [kind])
+            connection.execute("select jobq.enqueue(%s, queue => 'busy')", [kind])
+        running = dict(
+            connection.execute("select kind, job_id from jobq.claim('{busy}', 'w', 5)").fetchall()
+        )
+        for kind in (first, second):
+            connection.execute(
+                "select jobq.enqueue(%s, queue => %s, concurrency_key => 'a')", [kind, f"q{n}"]
+            )
+        assert claim(connection, 5, f"q{n}") == []
+        connection.execute("select jobq.complete(%s, 1)", [running[first]])
+        assert len(claim(connection, 5, f"q{n}")) == 1
+
+
+def test_no_job_starts_before_one_that_its_key_holds_up_in_its_lane(connect: Connect) -> None:
+    connection = connect()
+    connection.execute("select jobq.put_kind('k', key_max_running => 1)")
+    for queue, kind in (("default", "k"), ("second", "k"), ("second", "other")):
+        connection.execute(
+            "select jobq.enqueue(%s, queue => %s, concurrency_key => 'a')", [kind, queue]
+        )
+    assert len(claim(connection, 5)) == 1
+    assert claim(connection, 5, "second") == []
 
 
 def test_a_rate_counts_from_when_a_job_was_started_by_hand(connect: Connect) -> None:

@@ -1,5 +1,6 @@
--- Purpose: before these jobs move to a queue, or (null) are deleted or go behind others: have the lanes opened
--- in which others wait for one of them, as in an ordered lane, or where its kind may start no more.
+-- Purpose: before these jobs move to a queue, or (null) are deleted or go behind others, or when they
+-- have started: have the lanes opened in which others wait for one of them, as in an ordered lane, or
+-- where its kind may start no more.
 -- Invariant: the protocol of call_lane(). Raises: nothing.
 create or replace function jobq_private.call_left_lanes(job_ids uuid[], queue text)
 returns void

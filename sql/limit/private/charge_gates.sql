@@ -1,5 +1,6 @@
 -- Purpose: these jobs have started: what the rates of their keys and kinds have let pass, and
--- which job is the last of an ordered lane.
+-- which job is the last of an ordered lane. Where one was tried again before which no other of its
+-- lane might start, the lane is opened.
 -- Invariant: the caller holds the gates. Raises: nothing.
 create or replace function jobq_private.charge_gates(job_ids uuid[])
 returns void
@@ -10,6 +11,8 @@ security invoker
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
+declare
+    _heads uuid[];
 begin
     update jobq_private.gate as g
     set
@@ -61,6 +64,19 @@ begin
         offset 0
     ) as s
     where g.gate_id = jobq_private.key_gate_id(s.kind, s.concurrency_key);
+
+    if exists (select from jobq_private.kind as k where k.ordered) then
+        _heads := array(
+            select j.job_id
+            from jobq_private.job as j
+            join jobq_private.kind as k on k.kind = j.kind and k.ordered
+            where j.job_id = any (charge_gates.job_ids)
+            and j.attempt > 1 and j.concurrency_key is not null
+        );
+        if _heads <> '{}' then
+            perform jobq_private.call_left_lanes(_heads, null);
+        end if;
+    end if;
 end
 $$;
 

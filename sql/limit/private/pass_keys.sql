@@ -1,7 +1,7 @@
 -- Purpose: of jobs that a claim has locked in lanes of a queue, those that the limits of their kinds for each key let
 -- pass; and the lanes of the others.
 -- Invariant: what a key may start is counted after its gate's lock was had. Where another holds it, the
--- lane stays open. Raises: nothing.
+-- lane stays open. None passes one before it in its lane. Raises: nothing.
 create or replace function jobq_private.pass_keys(
     queue text, now timestamptz, inout jobs tid[], inout places smallint[],
     out barred jobq_private.barred_lane[]
@@ -64,17 +64,24 @@ begin
         cross join lateral jobq_private.key_room(d.kind, d.concurrency_key, pass_keys.now) as r
     ),
     judged as materialized (
-        select c.*, c.gate_id is null or c.gate_id = any (_held)
+        select c.*, bool_and(
+            c.gate_id is null or c.gate_id = any (_held)
             and c.nth <= coalesce(r.room, 2147483647)
-            and coalesce(r.head_job_id, c.job_id) = c.job_id as may_pass
+            and coalesce(r.head_job_id, c.job_id) = c.job_id
+        ) over (partition by c.lane_id order by c.n) as may_pass
         from candidate as c
         left join room as r on r.gate_id = c.gate_id
     ),
-    barred as (
-        select distinct on (j.lane_id) j.lane_id, j.kind, j.concurrency_key
+    stopped as (
+        select distinct on (j.lane_id) j.lane_id, j.kind, j.concurrency_key, j.gate_id
         from judged as j
-        where not j.may_pass and j.gate_id = any (_held)
+        where not j.may_pass
         order by j.lane_id, j.n
+    ),
+    barred as (
+        select s.lane_id, s.kind, s.concurrency_key
+        from stopped as s
+        where s.gate_id = any (_held)
     )
     select
         coalesce((select array_agg(j.job order by j.n) from judged as j where j.may_pass), '{}'),

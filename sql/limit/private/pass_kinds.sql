@@ -1,7 +1,8 @@
 -- Purpose: of jobs that a claim has locked in lanes, those that the gates of their kinds let
 -- pass; and the lanes of the others, with the gates that they are to wait for.
 -- Invariant: what a kind may start is counted after its gate's lock was had. Where another holds
--- it, the lane stays open. Raises: nothing.
+-- it, the lane stays open. None passes one before it in its lane: a lane waits for the gate of the
+-- first that may not start. Raises: nothing.
 create or replace function jobq_private.pass_kinds(
     now timestamptz, inout jobs tid[], inout places smallint[],
     out barred uuid[], out gates uuid[]
@@ -46,14 +47,20 @@ begin
         ) as d
     ),
     judged as materialized (
-        select c.*, c.nth <= coalesce(r.room, 2147483647) as may_pass
+        select c.*, bool_and(c.nth <= coalesce(r.room, 2147483647)) over (
+            partition by c.lane_id order by c.n
+        ) as may_pass
         from candidate as c
         left join room as r on r.gate_id = c.gate_id
     ),
-    closed as (
+    stopped as (
         select distinct on (j.lane_id) j.lane_id, j.gate_id
         from judged as j
-        where not j.may_pass and j.gate_id = any (_held)
+        where not j.may_pass
+        order by j.lane_id, j.n
+    ),
+    closed as (
+        select s.* from stopped as s where s.gate_id = any (_held)
     )
     select
         coalesce((select array_agg(j.job order by j.n) from judged as j where j.may_pass), '{}'),
