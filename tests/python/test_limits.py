@@ -838,7 +838,7 @@ def test_a_head_that_leaves_its_order_lets_the_next_start(connect: Connect, leav
         "select from jobq.claim('{default}', 'w')",
         "select from jobq.claim_job(%s, 'w')",
         "update jobq.job set state = 'running' where job_id = %s",
-        'select jobq.change_many(\'{"priority": 5}\', array[%s::uuid])',
+        "select jobq.change_many('{\"priority\": 5}', array[%s::uuid])",
     ],
 )
 def test_a_head_of_an_ordered_kind_that_starts_opens_its_lane_at_other_priorities(
@@ -872,7 +872,7 @@ def test_a_lane_waits_for_the_kind_of_its_first_job(
         for kind in (first, second):
             connection.execute("select jobq.put_kind(%s, max_running => 1)", [kind])
             connection.execute("select jobq.enqueue(%s, queue => 'busy')", [kind])
-        running = dict(
+        running: dict[str, Any] = dict(
             connection.execute("select kind, job_id from jobq.claim('{busy}', 'w', 5)").fetchall()
         )
         for kind in (first, second):
@@ -882,6 +882,31 @@ def test_a_lane_waits_for_the_kind_of_its_first_job(
         assert claim(connection, 5, f"q{n}") == []
         connection.execute("select jobq.complete(%s, 1)", [running[first]])
         assert len(claim(connection, 5, f"q{n}")) == 1
+
+
+@pytest.mark.parametrize(
+    "declare", ["put_kind('k', max_running", "put_queue('default', max_running"]
+)
+def test_a_job_that_is_given_back_while_a_limit_is_put_counts_no_more(
+    connect: Connect, declare: str
+) -> None:
+    connection, worker = connect(), connect()
+    fill(connection, 1, keys=1)
+    [[job, attempt]] = claim(connection, 1)
+    putter = connect()
+    thread = threading.Thread(target=putter.execute, args=[f"select jobq.{declare} => 1)".encode()])
+    with worker.transaction():
+        worker.execute("select jobq.release(%s, %s)", [job, attempt])
+        thread.start()
+        until(
+            lambda: connection.execute(
+                "select from pg_stat_activity where pid = %s and wait_event_type = 'Lock'",
+                [putter.info.backend_pid],
+            ).fetchall(),
+            "the limit waits for the job",
+        )
+    thread.join()
+    until(lambda: claim(connection, 1), "the job starts again")
 
 
 def test_no_job_starts_before_one_that_its_key_holds_up_in_its_lane(connect: Connect) -> None:

@@ -1,5 +1,6 @@
 -- Purpose: give places to what runs without in a queue (null for all), where limits count what runs.
--- Invariant: the caller keeps others from starting jobs there. Raises: nothing.
+-- Invariant: the caller keeps others from starting jobs there; what ends meanwhile gets no place.
+-- Raises: nothing.
 create or replace function jobq_private.number_running(queue text)
 returns void
 language sql
@@ -19,7 +20,8 @@ as $$
     update jobq_private.job as j
     set place = n.place
     from numbered as n
-    where j.job_id = n.job_id and n.place <= 32767
+    where j.job_id = n.job_id and j.state = 'running' and j.place is null
+    and n.place <= 32767
 $$;
 
 revoke all on function jobq_private.number_running from public;
