@@ -11199,7 +11199,10 @@ as $$
         j.schedule_id, j.slot_at, p.delivery_version, k.concurrency_key,
         jobq_private.lane_of(p.queue, k.concurrency_key, j.kind, p.is_limited), j.expires_at,
         p.keep,
-        case when j.after is null and j.callback_of is null then 'queued' else 'blocked' end,
+        case
+            when j.callback_of is null and coalesce(j.after, '{}') = '{}' then 'queued'
+            else 'blocked'
+        end,
         j.batch_id, coalesce(j.is_awaited, false)
     from pg_catalog.unnest(jobs) with ordinality as j
     join policy as p on p.of_kind = j.kind and p.of_queue = coalesce(j.queue, '')
@@ -12238,7 +12241,7 @@ begin
             jobq_private.lane_of(s.queue, k.concurrency_key, job.kind, s.is_limited),
             job.expires_at, s.keep,
             case
-                when job.after is null and job.callback_of is null then 'queued'
+                when job.callback_of is null and coalesce(job.after, '{}') = '{}' then 'queued'
                 else 'blocked'
             end,
             job.batch_id

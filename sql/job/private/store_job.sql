@@ -66,7 +66,7 @@ begin
             jobq_private.lane_of(s.queue, k.concurrency_key, job.kind, s.is_limited),
             job.expires_at, s.keep,
             case
-                when job.after is null and job.callback_of is null then 'queued'
+                when job.callback_of is null and coalesce(job.after, '{}') = '{}' then 'queued'
                 else 'blocked'
             end,
             job.batch_id

@@ -1,6 +1,6 @@
 -- What enqueue(after => …), list_inputs() and explain() promise of jobs that wait for others.
 begin;
-select plan(69);
+select plan(71);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -24,6 +24,13 @@ language sql
 as $$
 select j.state from jobq.job as j where j.kind = state.kind
 $$;
+
+-- No parents
+select from jobq.enqueue('alone', after => '{}');
+select is(pg_temp.state('alone'), 'queued', 'a job that waits for none is queued');
+select from jobq.enqueue_many('[{"kind": "alone2", "after": []}]');
+select is(pg_temp.state('alone2'), 'queued', 'in a batch, too');
+select from jobq.claim('{default}', 'w', 10);
 
 -- Two parents, one child
 select jobq.enqueue('a') as a \gset
