@@ -203,8 +203,8 @@ def becomes_another_program() -> None:
     os.execv("/bin/true", ["true"])
 
 
-def hangs_up() -> None:
-    os.kill(os.getpid(), signal.SIGHUP)
+def signals_itself() -> None:
+    os.kill(os.getpid(), signal.SIGUSR1)
 
 
 def ends_its_group() -> None:
@@ -227,7 +227,7 @@ def never_matches() -> None:
     ("handler", "code"),
     [
         (becomes_another_program, "PROCESS_DIED"),
-        (hangs_up, "PROCESS_DIED"),
+        (signals_itself, "PROCESS_DIED"),
         (ends_its_group, "PROCESS_DIED"),
         (closes_all_descriptors, "PROCESS_DIED"),
         (stops_itself, "TIMEOUT"),
