@@ -13468,9 +13468,10 @@ comment on function jobq.listen_events is
 -- Raises: 22004, JQ001, JQ002, JQ004.
 -- Argument latest: whether a delivery is made by its endpoint as it is now, and no longer as it
 -- was when the job was made; how many attempts the job has stays.
+-- Returns: queued, or blocked where it has to wait again.
 -- Example: select jobq.redrive(:'dead');
 create or replace function jobq.redrive(job_id uuid, latest boolean default false)
-returns void
+returns text
 language plpgsql
 volatile
 parallel unsafe
@@ -13498,7 +13499,11 @@ begin
             and a.state = _job.state;
         end if;
         if found then
-            return;
+            return (
+                select j.state
+                from jobq_private.job as j
+                where j.job_id = redrive.job_id
+            );
         end if;
         perform jobq_private.refuse_redrive(_job);
         -- Somebody else has redriven it meanwhile: say what it is now.
@@ -13514,7 +13519,7 @@ revoke all on function jobq.redrive from public;
 grant execute on function jobq.redrive to jobq_operator;
 
 comment on function jobq.redrive is
-'Puts a dead or cancelled job back in its queue.';
+'Puts a dead or cancelled job back in its queue, and returns its new state.';
 
 -- Purpose: run many dead jobs again: those of a queue, a kind or an error code that ended
 -- within a time.

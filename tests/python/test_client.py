@@ -203,8 +203,11 @@ def test_cancel_is_three_way(client: Client, connect: Connect) -> None:
 def test_redrive_brings_dead_and_cancelled_jobs_back(client: Client, connect: Connect) -> None:
     cancelled = client.enqueue("a").job_id
     client.cancel(cancelled)
-    client.redrive(cancelled)
+    assert client.redrive(cancelled) == "queued"
     assert client.get(cancelled).state == "queued"
+    child = client.enqueue("a", after=[cancelled]).job_id
+    client.cancel(child)
+    assert client.redrive(child) == "blocked"
     connect().execute(
         "select jobq.fail(job_id, attempt, 'x', 'BAD', false) from jobq.claim('{default}', 'w')"
     )

@@ -309,6 +309,10 @@ async def test_operators_redrive_one_and_many(api: Api) -> None:
         api.run("select jobq.fail(%s, 1, 'x', 'BOOM', false)", job_id)
     one = await api.ask("POST", f"/jobs/{ids[0]}/redrive")
     assert one.json() == {"job_id": ids[0], "state": "queued"}
+    child = (await api.job(after=[ids[1]], after_failure="wait"))["job_id"]
+    api.run("select jobq.cancel(%s)", child)
+    waiting = await api.ask("POST", f"/jobs/{child}/redrive")
+    assert waiting.json() == {"job_id": child, "state": "blocked"}
     again = await api.ask("POST", f"/jobs/{ids[0]}/redrive")
     assert again.json()["error"]["code"] == "ILLEGAL_STATE"
     for nothing in ({}, {"max_jobs": 5}, {"all": False}):

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from jobq.arguments import as_jsonb, as_text, as_uuid, as_uuids, encode
-from jobq.call import Call, first, nothing, scalar
+from jobq.call import Call, first, scalar
 from jobq.models import (
     Attempt,
     CancelOutcome,
@@ -21,6 +21,7 @@ from jobq.models import (
     JobPage,
     Json,
     LogLine,
+    RedriveOutcome,
     State,
     record,
 )
@@ -240,20 +241,23 @@ def cancel(job_id: UUID | str, reason: str | None = None) -> Call[CancelOutcome]
     return Call("cancel", {"job_id": as_uuid(job_id), "reason": reason}, scalar)
 
 
-def redrive(job_id: UUID | str, *, latest: bool = False) -> Call[None]:
-    """Run a dead or cancelled job again, its attempts counted afresh.
+def redrive(job_id: UUID | str, *, latest: bool = False) -> Call[RedriveOutcome]:
+    """Run a dead or cancelled job again, its attempts counted afresh, and return its new state.
 
     Args:
         job_id: its id.
         latest: whether a delivery is made by its endpoint as it is now, and no longer as it was
             when the job was made.
 
+    Returns:
+        ``queued``, or ``blocked`` where it has to wait again.
+
     Raises:
         JobNotFound: there is no such job.
         IllegalState: it is neither dead nor cancelled.
         Conflict: a live job holds its dedup key.
     """
-    return Call("redrive", {"job_id": as_uuid(job_id), "latest": latest}, nothing)
+    return Call("redrive", {"job_id": as_uuid(job_id), "latest": latest}, scalar)
 
 
 def redrive_many(

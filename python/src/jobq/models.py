@@ -40,6 +40,7 @@ __all__ = [
     "Privilege",
     "QueueGrant",
     "QueueStats",
+    "RedriveOutcome",
     "State",
     "Steered",
     "Step",
@@ -61,6 +62,7 @@ AfterFailure = Literal["cancel", "wait", "run"]
 """What follows for a job when one that it waits for is dead or cancelled."""
 
 CancelOutcome = Literal["cancelled", "cancel_requested", "already_finished"]
+RedriveOutcome = Literal["queued", "blocked"]
 
 
 @dataclass(frozen=True, slots=True)

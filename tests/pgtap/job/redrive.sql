@@ -1,6 +1,6 @@
 -- What jobq.redrive() promises.
 begin;
-select plan(22);
+select plan(23);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -27,8 +27,7 @@ select jobq.set_progress(:'dead', 1, '0.5');
 select jobq.fail(:'dead', 1, 'boom', 'E');
 create temporary table before as select * from jobq.job where job_id = :'dead';
 select is(
-    pg_temp.refusal(format('select jobq.redrive(%L)', :'dead')), 'none',
-    'a dead job goes back to its queue'
+    jobq.redrive(:'dead'), 'queued', 'a dead job goes back to its queue'
 );
 select results_eq(
     format(
@@ -84,6 +83,12 @@ select results_eq(
     $$ values ('queued' collate "C", 0, null::text, null::timestamptz) $$,
     'so does a cancelled job, which forgets that it was'
 );
+
+-- One that has to wait again
+select jobq.enqueue('work') as parent \gset
+select jobq.enqueue('work', after => array[:'parent'::uuid]) as child \gset
+select jobq.cancel(:'child');
+select is(jobq.redrive(:'child'), 'blocked', 'a job that has to wait again says so');
 
 -- What cannot be redriven
 select jobq.enqueue('work') as done, jobq.enqueue('work') as running,

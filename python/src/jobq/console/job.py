@@ -28,6 +28,10 @@ OUTCOMES: Final = {
     "cancel_requested": ("Its worker is asked to stop.", "good"),
     "already_finished": ("The job had ended already.", "bad"),
 }
+REDRIVEN: Final = {
+    "queued": "The job is back in its queue.",
+    "blocked": "The job is back, and has to wait again.",
+}
 
 
 async def show(visit: Visit) -> Response:
@@ -123,8 +127,8 @@ async def cancel(visit: Visit) -> Response:
 
 async def redrive(visit: Visit) -> Response:
     """Put a dead or cancelled job back in its queue."""
-    await visit.visitor.act("redrive", job_id=id_of(visit))
-    visit.tell("The job is back in its queue.")
+    [(state,)] = await visit.visitor.act("redrive", job_id=id_of(visit))
+    visit.tell(REDRIVEN[state])
     return to_job(visit)
 
 

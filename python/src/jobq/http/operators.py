@@ -57,10 +57,10 @@ class Explanation(Struct):
 
 
 class Redriven(Struct):
-    """A job that will run again."""
+    """A job that will run again, and its new state."""
 
     job_id: UUID
-    state: Literal["queued"]
+    state: Literal["queued", "blocked"]
 
 
 class RedrivenMany(Struct):
@@ -73,8 +73,8 @@ async def redrive_job(call: Call) -> Response:
     """Put a dead or cancelled job back in its queue."""
     job_id = call.job_id()
     latest = (await call.body(RedriveOne)).latest
-    await call.fetch("redrive", job_id=job_id, latest=latest)
-    return encoded({"job_id": job_id, "state": "queued"})
+    [(state,)] = await call.fetch("redrive", job_id=job_id, latest=latest)
+    return encoded({"job_id": job_id, "state": state})
 
 
 def same(kind: str | None, endpoint: str | None) -> str | None:
@@ -146,7 +146,7 @@ OPERATIONS = (
         redrive_job,
         "Run a dead or cancelled job again",
         ("operate",),
-        {200: Answer("It is back in its queue.", Redriven)},
+        {200: Answer("It is back in its queue; blocked where it has to wait again.", Redriven)},
         {
             404: ["JOB_NOT_FOUND", "JOB_IS_RECURRING"],
             409: ["ILLEGAL_STATE", "DEDUP_CONFLICT", "IDEMPOTENCY_CONFLICT"],
