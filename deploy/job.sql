@@ -4662,6 +4662,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _job jobq.job := jobq.get_job(redrive.job_id);
+    _state text;
 begin
     if redrive.latest is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'latest');
@@ -4681,19 +4682,21 @@ begin
             and a.state = _job.state;
         end if;
         if found then
-            return (
-                select j.state
-                from jobq_private.job as j
-                where j.job_id = redrive.job_id
-            );
+            select j.state into _state
+            from jobq_private.job as j
+            where j.job_id = redrive.job_id;
+        else
+            perform jobq_private.refuse_redrive(_job);
+            -- Somebody else has redriven it meanwhile: say what it is now.
+            _job := jobq.get_job(_job.job_id);
         end if;
-        perform jobq_private.refuse_redrive(_job);
-        -- Somebody else has redriven it meanwhile: say what it is now.
-        _job := jobq.get_job(_job.job_id);
     end if;
-    perform jobq_private.raise_error('ILLEGAL_STATE', format(
-        'job_id %s is %s; dead and cancelled jobs can be redriven', _job.job_id, _job.state
-    ));
+    if _state is null then
+        perform jobq_private.raise_error('ILLEGAL_STATE', format(
+            'job_id %s is %s; dead and cancelled jobs can be redriven', _job.job_id, _job.state
+        ));
+    end if;
+    return _state;
 end
 $$;
 
