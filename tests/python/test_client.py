@@ -309,6 +309,7 @@ SCHEMA = {"type": "object", "required": ["to"], "properties": {"to": {"type": "s
         (InvalidArgument, "INVALID_ARGUMENT", lambda c: c.get("no uuid")),
         (InvalidArgument, "INVALID_ARGUMENT", lambda c: c.enqueue("a", priority=99999)),
         (InvalidArgument, "INVALID_ARGUMENT", lambda c: c.enqueue("a", "nul \0")),
+        (InvalidArgument, "INVALID_ARGUMENT", lambda c: c.list_jobs(kind="\ud800")),
         (InvalidArgument, "INVALID_ARGUMENT", lambda c: c.enqueue("a", object())),
         (InvalidArgument, "INVALID_ARGUMENT", lambda c: c.enqueue("a", timeout="soon")),
         (InvalidArgument, "INVALID_ARGUMENT", lambda c: c.enqueue_many([{"kind": "a", "x": 1}])),

@@ -666,6 +666,7 @@ async def test_bad_addresses_are_answered_in_words(browser: Browser) -> None:
         "/console/audit?before=x": 400,
         "/console/jobs?state=,,,": 400,
         "/console/jobs?kind=a%00b": 400,
+        "/console/jobs?kind=%ff": 400,
         "/console/jobs/bulk?action=destroy": 404,
         "/console/nowhere": 404,
     }.items():

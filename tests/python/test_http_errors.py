@@ -42,6 +42,9 @@ REFUSED: dict[str, tuple[str, str, Any, int, str]] = {
         400,
         "INVALID_REQUEST",
     ),
+    "a query that is not UTF-8": ("GET", "/jobs?kind=%ff", None, 400, "INVALID_REQUEST"),
+    "half a surrogate in a query": ("GET", "/jobs?kind=%ed%a0%80", None, 400, "INVALID_REQUEST"),
+    "a path that is not UTF-8": ("GET", "/queues/%ff", None, 400, "INVALID_REQUEST"),
     "half a surrogate": (
         "POST",
         "/jobs",

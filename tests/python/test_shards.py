@@ -110,6 +110,10 @@ def test_a_cluster_is_one_queue(shards: list[str]) -> None:
         assert client.get_schedule(schedule).name == "daily"
         with pytest.raises(InvalidArgument, match="one database"):
             client.replica_lag()
+        with pytest.raises(InvalidArgument, match="not Unicode"):
+            client.find("work", "\ud800")
+        with pytest.raises(InvalidArgument, match="JSON"):
+            client.enqueue("work", concurrency_key="\ud800")
     for url in shards:
         with Client(url) as one:
             assert [queue.queue for queue in one.list_queues()] == ["mail"]

@@ -322,6 +322,8 @@ def translate(given: Iterable[object] = ()) -> Iterator[None]:
         yield
     except psycopg.Error as error:
         raise of_database(error, given) from error
+    except UnicodeEncodeError as error:
+        raise InvalidArgument("a text is not Unicode", detail=str(error)) from error
 
 
 def _is_huge(value: object) -> bool:

@@ -58,4 +58,4 @@ def _of_slot(shard_ids: tuple[int, ...], slot: int) -> int:
 
 
 def _md5(text: str) -> bytes:
-    return hashlib.md5(text.encode(), usedforsecurity=False).digest()
+    return hashlib.md5(text.encode(errors="surrogatepass"), usedforsecurity=False).digest()

@@ -174,7 +174,7 @@ async def form(request: Request) -> dict[str, str]:
     with suppress(UnicodeDecodeError):
         text = body.decode()
         if "%00" not in text and "\0" not in text:
-            return dict(parse_qsl(text, keep_blank_values=True))
+            return dict(parse_qsl(text, keep_blank_values=True, errors="strict"))
     raise ApiError("INVALID_REQUEST", "a form of text without NUL")
 
 

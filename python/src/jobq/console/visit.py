@@ -17,6 +17,7 @@ from jobq.console.rendering import TEMPLATES
 from jobq.console.sessions import PATH, cookie_of
 from jobq.console.sheet import ANYBODY, Sheet
 from jobq.http.errors import ApiError, translate
+from jobq.http.limits import check_address
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable
@@ -132,6 +133,7 @@ def routes(pages: Iterable[Page]) -> list[Route]:
 def _endpoint(page: Page) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         try:
+            check_address(request.scope)
             return own(request, await _answer(page, request))
         except Exception as error:
             return await refuse(request, error)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import time
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote_to_bytes
 
 from jobq.http.errors import ApiError
 
 if TYPE_CHECKING:
     from starlette.requests import Request
+    from starlette.types import Scope
 
 MAX_BODY: Final = 1 << 20
 MAX_DEPTH: Final = 64
@@ -18,6 +20,20 @@ MAX_DEPTH: Final = 64
 STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 BRACKET: Final = re.compile(rb"[\[\]{}]")
 NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+
+
+def check_address(scope: Scope) -> None:
+    """Refuse a path or a query whose bytes would be read as other characters.
+
+    Raises:
+        ApiError: INVALID_REQUEST: it is not UTF-8, or not escaped.
+    """
+    given = scope.get("raw_path", b"") + b"?" + scope["query_string"]
+    try:
+        given.decode("ascii")
+        unquote_to_bytes(given).decode()
+    except UnicodeDecodeError as error:
+        raise ApiError("INVALID_REQUEST", "the address is not UTF-8 that is escaped") from error
 
 
 async def read_json(request: Request, envelope: int) -> bytes:

@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from jobq.errors import PayloadInvalid
 from jobq.http.errors import ApiError
-from jobq.http.limits import read_json
+from jobq.http.limits import check_address, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -273,6 +273,7 @@ class Endpoint:
         if operation is None:
             raise HTTPException(405, headers={"allow": self._allow})
         scope["jobq.operation"] = operation
+        check_address(scope)
         key = scope.get("jobq.key")
         role = key.role(operation.scopes) if key and operation.scopes else "jobq_reader"
         state = scope["app"].state
