@@ -1362,7 +1362,7 @@ create table jobq_private.audit (
     constraint audit_pkey primary key (audit_id)
 );
 
-comment on table jobq_private.audit is 'What operators have done to jobs, queues, grants, keys and secrets; append-only.';
+comment on table jobq_private.audit is 'What was done to jobs, queues, kinds, schedules, grants, keys and secrets; append-only.';
 
 reset role;
 
@@ -2874,7 +2874,7 @@ comment on function jobq_private.check_sql_function is
 'Refuses a function that a kind cannot run.';
 
 -- Purpose: forget what was declared of a kind, an endpoint's too.
--- Invariant: refused while live jobs or schedules of the kind exist. Raises: JQ007, JQ008.
+-- Invariant: refused while live jobs or schedules of the kind exist, in their graphs too. Raises: JQ007, JQ008.
 create or replace function jobq_private.forget_kind(kind text)
 returns void
 language plpgsql
@@ -2892,7 +2892,12 @@ begin
         ));
     elsif exists (
         select from jobq_private.schedule as s
-        where s.kind = forget_kind.kind and s.status <> 'retired'
+        where (
+            s.kind = forget_kind.kind or s.graph @> jsonb_build_object(
+                'jobs', array[jsonb_build_object('kind', forget_kind.kind)]
+            )
+        )
+        and s.status <> 'retired'
     ) then
         perform jobq_private.raise_error('HAS_DEPENDENTS', format(
             'schedules of kind %s', forget_kind.kind
@@ -3276,6 +3281,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _before constant jsonb := (select to_jsonb(g) from jobq_private.setting as g);
     _violated text;
 begin
     update jobq_private.setting as g
@@ -3295,6 +3301,9 @@ begin
         retention = coalesce(configure.retention, g.retention),
         key_retention = coalesce(configure.key_retention, g.key_retention),
         redact_emails = coalesce(configure.redact_emails, g.redact_emails);
+    perform jobq_private.audit_settings('configure', 'settings', _before, (
+        select to_jsonb(g) from jobq_private.setting as g
+    ));
 exception
     when check_violation or foreign_key_violation or numeric_value_out_of_range then
         get stacked diagnostics _violated = constraint_name;
@@ -3331,6 +3340,7 @@ begin
         perform jobq_private.raise_error('IS_ENDPOINT', format('kind %s', delete_kind.kind));
     end if;
     perform jobq_private.forget_kind(delete_kind.kind);
+    perform jobq_private.record_audit('delete_kind', delete_kind.kind);
 end
 $$;
 
@@ -3341,8 +3351,8 @@ comment on function jobq.delete_kind is
 'Forgets what was declared of a kind; refused while live jobs or schedules of it exist.';
 
 -- Purpose: forget what was declared of a queue.
--- Invariant: refused while live jobs or schedules of the queue exist. Raises: 22004,
--- JQ007, JQ008.
+-- Invariant: refused while live jobs or schedules of the queue exist, in their graphs too.
+-- Raises: 22004, JQ007, JQ008.
 -- Example: select jobq.delete_queue('unused');
 create or replace function jobq.delete_queue(queue text)
 returns void
@@ -3363,7 +3373,12 @@ begin
         ));
     elsif exists (
         select from jobq_private.schedule as s
-        where s.queue = delete_queue.queue and s.status <> 'retired'
+        where (
+            s.queue = delete_queue.queue or s.graph @> jsonb_build_object(
+                'jobs', array[jsonb_build_object('queue', delete_queue.queue)]
+            )
+        )
+        and s.status <> 'retired'
     ) then
         perform jobq_private.raise_error('HAS_DEPENDENTS', format(
             'schedules of queue %s', delete_queue.queue
@@ -3375,6 +3390,7 @@ begin
             'queue %s', delete_queue.queue
         ));
     end if;
+    perform jobq_private.record_audit('delete_queue', delete_queue.queue);
 end
 $$;
 
@@ -3694,6 +3710,9 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _before constant jsonb := (
+        select to_jsonb(k) - 'kind' from jobq_private.kind as k where k.kind = put_kind.kind
+    );
     _keep constant interval[] := array[
         put_kind.keep_succeeded, put_kind.keep_dead, put_kind.keep_cancelled
     ];
@@ -3768,6 +3787,9 @@ begin
     ) then
         perform jobq_private.raise_error('IS_ENDPOINT', format('kind %s', put_kind.kind));
     end if;
+    perform jobq_private.audit_settings('put_kind', put_kind.kind, _before, (
+        select to_jsonb(k) - 'kind' from jobq_private.kind as k where k.kind = put_kind.kind
+    ));
 exception
     when check_violation or foreign_key_violation or numeric_value_out_of_range then
         get stacked diagnostics _problem = constraint_name;
@@ -3815,6 +3837,9 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _before constant jsonb := (
+        select to_jsonb(q) - 'queue' from jobq_private.queue as q where q.queue = put_queue.queue
+    );
     _violated text;
 begin
     if put_queue.queue is null then
@@ -3845,6 +3870,9 @@ begin
         key_rate_period = excluded.key_rate_period,
         key_rate_burst = excluded.key_rate_burst, ordered = excluded.ordered,
         on_dead = excluded.on_dead, updated_at = now();
+    perform jobq_private.audit_settings('put_queue', put_queue.queue, _before, (
+        select to_jsonb(q) - 'queue' from jobq_private.queue as q where q.queue = put_queue.queue
+    ));
 exception
     when check_violation or foreign_key_violation or numeric_value_out_of_range then
         get stacked diagnostics _violated = constraint_name;
@@ -7687,7 +7715,7 @@ begin
         ));
     end if;
     perform jobq_private.record_audit(
-        'delete limit', delete_limit.queue || ' ' || delete_limit.concurrency_key
+        'delete_limit', delete_limit.queue || ' ' || delete_limit.concurrency_key
     );
 end
 $$;
@@ -7729,7 +7757,7 @@ begin
         null, hold_key.until, hold_key.reason, hold_key.concurrency_key
     );
     perform jobq_private.record_audit(
-        'hold key', hold_key.queue || ' ' || hold_key.concurrency_key, hold_key.reason
+        'hold_key', hold_key.queue || ' ' || hold_key.concurrency_key, hold_key.reason
     );
 end
 $$;
@@ -7824,7 +7852,7 @@ begin
         rate_period = excluded.rate_period, rate_burst = excluded.rate_burst,
         updated_at = now();
     perform jobq_private.record_audit(
-        'put limit', put_limit.queue || ' ' || put_limit.concurrency_key,
+        'put_limit', put_limit.queue || ' ' || put_limit.concurrency_key,
         concat_ws(', ',
             'max_running ' || put_limit.max_running,
             'rate_limit ' || put_limit.rate_limit || ' in '
@@ -7877,7 +7905,7 @@ begin
     where l.lane_id = _lane_id and l.state <> 'open';
     perform jobq_private.wake(array[release_key.queue]);
     perform jobq_private.record_audit(
-        'release key', release_key.queue || ' ' || release_key.concurrency_key, null
+        'release_key', release_key.queue || ' ' || release_key.concurrency_key, null
     );
     return true;
 end
@@ -8754,7 +8782,7 @@ begin
     insert into jobq_private.shard_epoch (epoch, shard_ids, began_at)
     values (put_epoch.epoch, put_epoch.shard_ids, coalesce(put_epoch.began_at, now()));
     perform jobq_private.record_audit(
-        'put epoch', put_epoch.epoch::text, put_epoch.shard_ids::text
+        'put_epoch', put_epoch.epoch::text, put_epoch.shard_ids::text
     );
 end
 $$;
@@ -8806,7 +8834,7 @@ begin
     values (put_shard.shard_id, put_shard.url, put_shard.is_own)
     on conflict on constraint shard_pkey do update
     set url = excluded.url, is_own = excluded.is_own;
-    perform jobq_private.record_audit('put shard', put_shard.shard_id::text, put_shard.url);
+    perform jobq_private.record_audit('put_shard', put_shard.shard_id::text, put_shard.url);
 end
 $$;
 
@@ -14126,6 +14154,38 @@ create or replace trigger audit_immutable
 before update or delete or truncate on jobq_private.audit
 for each statement execute function jobq_private.guard_audit();
 
+-- Purpose: note what a declaration changes: the settings that are another, with their new values.
+-- Invariant: nothing where none is, so that a worker that declares its kinds at each start adds
+-- no row. Of a row that there was not before those are told that are given. Raises: nothing.
+create or replace function jobq_private.audit_settings(
+    action text, subject text, before jsonb, after jsonb
+)
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    insert into jobq_private.audit (action, subject, reason)
+    select audit_settings.action, audit_settings.subject, left(c.changes, 512)
+    from (
+        select string_agg(
+            format('%s %s', s.name, coalesce(s.value #>> '{}', 'none')), ', ' order by s.name
+        ) as changes
+        from jsonb_each(
+            audit_settings.after - '{created_at,updated_at}'::text[]
+        ) as s (name, value)
+        where s.value <> coalesce(audit_settings.before -> s.name, 'null')
+    ) as c
+    where audit_settings.before is null or c.changes is not null
+$$;
+
+revoke all on function jobq_private.audit_settings from public;
+
+comment on function jobq_private.audit_settings is
+'Notes the settings that a declaration changes.';
+
 -- Purpose: note what somebody does to a job, a queue, a key or a secret.
 -- Invariant: stands or falls with what it notes, being in the same transaction. The actor
 -- is the session's user, whom no caller can forge; the application is only what it says.
@@ -14184,7 +14244,7 @@ comment on function jobq.act_for is
 
 -- Purpose: what operators have done, for operators.
 -- Invariant: reads only; the table takes nothing but additions.
--- Column action: what was done: cancel, redrive, pause_queue and more.
+-- Column action: what was done: cancel, redrive, pause_queue, put_kind and more.
 create or replace view jobq.audit as
 select a.audit_id, a.acted_at, a.actor, a.application, a.action, a.subject, a.reason,
     a.acting_for
@@ -14194,7 +14254,7 @@ revoke all on jobq.audit from public;
 grant select on jobq.audit to jobq_operator;
 
 comment on view jobq.audit is
-'Who has cancelled or redriven jobs, paused or granted queues, or changed keys and secrets, when and why.';
+'Who has cancelled or redriven jobs, paused or granted queues, or changed declarations, schedules, keys and secrets, when and why.';
 
 reset role;
 
@@ -15723,6 +15783,9 @@ begin
     set replaced_by_id = _new.schedule_id
     where s.schedule_id = _old.schedule_id;
     schedule_id := _new.schedule_id;
+    perform jobq_private.record_audit(
+        'put_schedule', _new.name, 'version ' || _new.version
+    );
 end
 $$;
 
@@ -16568,8 +16631,8 @@ begin
         return next;
     end loop;
     perform jobq_private.record_audit(
-        format('backfill schedule: %s slots', cardinality(_slots)), _found.name,
-        backfill_schedule.reason
+        'backfill_schedule', _found.name,
+        concat_ws(': ', cardinality(_slots) || ' slots', backfill_schedule.reason)
     );
 end
 $$;
@@ -16842,6 +16905,11 @@ begin
         status = 'paused', paused_at = now(),
         pause_reason = left(pause_schedule.reason, 512)
     where s.schedule_id = _held.schedule_id and s.status = 'active';
+    if found then
+        perform jobq_private.record_audit(
+            'pause_schedule', _held.name, left(pause_schedule.reason, 512)
+        );
+    end if;
 end
 $$;
 
@@ -16927,6 +16995,7 @@ begin
             then jobq_private.schedule_first(_held, clock_timestamp())
         end
     where s.schedule_id = _held.schedule_id;
+    perform jobq_private.record_audit('resume_schedule', _held.name);
 end
 $$;
 
@@ -16957,6 +17026,9 @@ begin
         status = 'retired', retired_at = now(), next_run_at = null,
         awaited_job_id = null
     where s.schedule_id = _held.schedule_id and s.status <> 'retired';
+    if found then
+        perform jobq_private.record_audit('retire_schedule', _held.name);
+    end if;
 end
 $$;
 
@@ -16998,7 +17070,7 @@ begin
             case when _found.dedup_key is null then 'enqueue' else _found.dedup end, _found.graph
         );
     end if;
-    perform jobq_private.record_audit('run schedule', _found.name);
+    perform jobq_private.record_audit('run_schedule', _found.name);
     _job_id := jobq.enqueue(
         _found.kind, _found.payload, _found.queue, null, _found.priority,
         _found.max_attempts, _found.timeout, null, _found.dedup_key,

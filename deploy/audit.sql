@@ -141,6 +141,38 @@ create or replace trigger audit_immutable
 before update or delete or truncate on jobq_private.audit
 for each statement execute function jobq_private.guard_audit();
 
+-- Purpose: note what a declaration changes: the settings that are another, with their new values.
+-- Invariant: nothing where none is, so that a worker that declares its kinds at each start adds
+-- no row. Of a row that there was not before those are told that are given. Raises: nothing.
+create or replace function jobq_private.audit_settings(
+    action text, subject text, before jsonb, after jsonb
+)
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    insert into jobq_private.audit (action, subject, reason)
+    select audit_settings.action, audit_settings.subject, left(c.changes, 512)
+    from (
+        select string_agg(
+            format('%s %s', s.name, coalesce(s.value #>> '{}', 'none')), ', ' order by s.name
+        ) as changes
+        from jsonb_each(
+            audit_settings.after - '{created_at,updated_at}'::text[]
+        ) as s (name, value)
+        where s.value <> coalesce(audit_settings.before -> s.name, 'null')
+    ) as c
+    where audit_settings.before is null or c.changes is not null
+$$;
+
+revoke all on function jobq_private.audit_settings from public;
+
+comment on function jobq_private.audit_settings is
+'Notes the settings that a declaration changes.';
+
 -- Purpose: note what somebody does to a job, a queue, a key or a secret.
 -- Invariant: stands or falls with what it notes, being in the same transaction. The actor
 -- is the session's user, whom no caller can forge; the application is only what it says.
@@ -199,7 +231,7 @@ comment on function jobq.act_for is
 
 -- Purpose: what operators have done, for operators.
 -- Invariant: reads only; the table takes nothing but additions.
--- Column action: what was done: cancel, redrive, pause_queue and more.
+-- Column action: what was done: cancel, redrive, pause_queue, put_kind and more.
 create or replace view jobq.audit as
 select a.audit_id, a.acted_at, a.actor, a.application, a.action, a.subject, a.reason,
     a.acting_for
@@ -209,6 +241,6 @@ revoke all on jobq.audit from public;
 grant select on jobq.audit to jobq_operator;
 
 comment on view jobq.audit is
-'Who has cancelled or redriven jobs, paused or granted queues, or changed keys and secrets, when and why.';
+'Who has cancelled or redriven jobs, paused or granted queues, or changed declarations, schedules, keys and secrets, when and why.';
 
 commit;

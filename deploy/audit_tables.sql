@@ -15,6 +15,6 @@ create table jobq_private.audit (
     constraint audit_pkey primary key (audit_id)
 );
 
-comment on table jobq_private.audit is 'What operators have done to jobs, queues, grants, keys and secrets; append-only.';
+comment on table jobq_private.audit is 'What was done to jobs, queues, kinds, schedules, grants, keys and secrets; append-only.';
 
 commit;

@@ -3754,7 +3754,7 @@ begin
         ));
     end if;
     perform jobq_private.record_audit(
-        'delete limit', delete_limit.queue || ' ' || delete_limit.concurrency_key
+        'delete_limit', delete_limit.queue || ' ' || delete_limit.concurrency_key
     );
 end
 $$;
@@ -3796,7 +3796,7 @@ begin
         null, hold_key.until, hold_key.reason, hold_key.concurrency_key
     );
     perform jobq_private.record_audit(
-        'hold key', hold_key.queue || ' ' || hold_key.concurrency_key, hold_key.reason
+        'hold_key', hold_key.queue || ' ' || hold_key.concurrency_key, hold_key.reason
     );
 end
 $$;
@@ -3891,7 +3891,7 @@ begin
         rate_period = excluded.rate_period, rate_burst = excluded.rate_burst,
         updated_at = now();
     perform jobq_private.record_audit(
-        'put limit', put_limit.queue || ' ' || put_limit.concurrency_key,
+        'put_limit', put_limit.queue || ' ' || put_limit.concurrency_key,
         concat_ws(', ',
             'max_running ' || put_limit.max_running,
             'rate_limit ' || put_limit.rate_limit || ' in '
@@ -3944,7 +3944,7 @@ begin
     where l.lane_id = _lane_id and l.state <> 'open';
     perform jobq_private.wake(array[release_key.queue]);
     perform jobq_private.record_audit(
-        'release key', release_key.queue || ' ' || release_key.concurrency_key, null
+        'release_key', release_key.queue || ' ' || release_key.concurrency_key, null
     );
     return true;
 end

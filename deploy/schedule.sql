@@ -534,6 +534,9 @@ begin
     set replaced_by_id = _new.schedule_id
     where s.schedule_id = _old.schedule_id;
     schedule_id := _new.schedule_id;
+    perform jobq_private.record_audit(
+        'put_schedule', _new.name, 'version ' || _new.version
+    );
 end
 $$;
 
@@ -1379,8 +1382,8 @@ begin
         return next;
     end loop;
     perform jobq_private.record_audit(
-        format('backfill schedule: %s slots', cardinality(_slots)), _found.name,
-        backfill_schedule.reason
+        'backfill_schedule', _found.name,
+        concat_ws(': ', cardinality(_slots) || ' slots', backfill_schedule.reason)
     );
 end
 $$;
@@ -1653,6 +1656,11 @@ begin
         status = 'paused', paused_at = now(),
         pause_reason = left(pause_schedule.reason, 512)
     where s.schedule_id = _held.schedule_id and s.status = 'active';
+    if found then
+        perform jobq_private.record_audit(
+            'pause_schedule', _held.name, left(pause_schedule.reason, 512)
+        );
+    end if;
 end
 $$;
 
@@ -1738,6 +1746,7 @@ begin
             then jobq_private.schedule_first(_held, clock_timestamp())
         end
     where s.schedule_id = _held.schedule_id;
+    perform jobq_private.record_audit('resume_schedule', _held.name);
 end
 $$;
 
@@ -1768,6 +1777,9 @@ begin
         status = 'retired', retired_at = now(), next_run_at = null,
         awaited_job_id = null
     where s.schedule_id = _held.schedule_id and s.status <> 'retired';
+    if found then
+        perform jobq_private.record_audit('retire_schedule', _held.name);
+    end if;
 end
 $$;
 
@@ -1809,7 +1821,7 @@ begin
             case when _found.dedup_key is null then 'enqueue' else _found.dedup end, _found.graph
         );
     end if;
-    perform jobq_private.record_audit('run schedule', _found.name);
+    perform jobq_private.record_audit('run_schedule', _found.name);
     _job_id := jobq.enqueue(
         _found.kind, _found.payload, _found.queue, null, _found.priority,
         _found.max_attempts, _found.timeout, null, _found.dedup_key,

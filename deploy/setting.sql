@@ -462,7 +462,7 @@ comment on function jobq_private.check_sql_function is
 'Refuses a function that a kind cannot run.';
 
 -- Purpose: forget what was declared of a kind, an endpoint's too.
--- Invariant: refused while live jobs or schedules of the kind exist. Raises: JQ007, JQ008.
+-- Invariant: refused while live jobs or schedules of the kind exist, in their graphs too. Raises: JQ007, JQ008.
 create or replace function jobq_private.forget_kind(kind text)
 returns void
 language plpgsql
@@ -480,7 +480,12 @@ begin
         ));
     elsif exists (
         select from jobq_private.schedule as s
-        where s.kind = forget_kind.kind and s.status <> 'retired'
+        where (
+            s.kind = forget_kind.kind or s.graph @> jsonb_build_object(
+                'jobs', array[jsonb_build_object('kind', forget_kind.kind)]
+            )
+        )
+        and s.status <> 'retired'
     ) then
         perform jobq_private.raise_error('HAS_DEPENDENTS', format(
             'schedules of kind %s', forget_kind.kind
@@ -864,6 +869,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _before constant jsonb := (select to_jsonb(g) from jobq_private.setting as g);
     _violated text;
 begin
     update jobq_private.setting as g
@@ -883,6 +889,9 @@ begin
         retention = coalesce(configure.retention, g.retention),
         key_retention = coalesce(configure.key_retention, g.key_retention),
         redact_emails = coalesce(configure.redact_emails, g.redact_emails);
+    perform jobq_private.audit_settings('configure', 'settings', _before, (
+        select to_jsonb(g) from jobq_private.setting as g
+    ));
 exception
     when check_violation or foreign_key_violation or numeric_value_out_of_range then
         get stacked diagnostics _violated = constraint_name;
@@ -919,6 +928,7 @@ begin
         perform jobq_private.raise_error('IS_ENDPOINT', format('kind %s', delete_kind.kind));
     end if;
     perform jobq_private.forget_kind(delete_kind.kind);
+    perform jobq_private.record_audit('delete_kind', delete_kind.kind);
 end
 $$;
 
@@ -929,8 +939,8 @@ comment on function jobq.delete_kind is
 'Forgets what was declared of a kind; refused while live jobs or schedules of it exist.';
 
 -- Purpose: forget what was declared of a queue.
--- Invariant: refused while live jobs or schedules of the queue exist. Raises: 22004,
--- JQ007, JQ008.
+-- Invariant: refused while live jobs or schedules of the queue exist, in their graphs too.
+-- Raises: 22004, JQ007, JQ008.
 -- Example: select jobq.delete_queue('unused');
 create or replace function jobq.delete_queue(queue text)
 returns void
@@ -951,7 +961,12 @@ begin
         ));
     elsif exists (
         select from jobq_private.schedule as s
-        where s.queue = delete_queue.queue and s.status <> 'retired'
+        where (
+            s.queue = delete_queue.queue or s.graph @> jsonb_build_object(
+                'jobs', array[jsonb_build_object('queue', delete_queue.queue)]
+            )
+        )
+        and s.status <> 'retired'
     ) then
         perform jobq_private.raise_error('HAS_DEPENDENTS', format(
             'schedules of queue %s', delete_queue.queue
@@ -963,6 +978,7 @@ begin
             'queue %s', delete_queue.queue
         ));
     end if;
+    perform jobq_private.record_audit('delete_queue', delete_queue.queue);
 end
 $$;
 
@@ -1282,6 +1298,9 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _before constant jsonb := (
+        select to_jsonb(k) - 'kind' from jobq_private.kind as k where k.kind = put_kind.kind
+    );
     _keep constant interval[] := array[
         put_kind.keep_succeeded, put_kind.keep_dead, put_kind.keep_cancelled
     ];
@@ -1356,6 +1375,9 @@ begin
     ) then
         perform jobq_private.raise_error('IS_ENDPOINT', format('kind %s', put_kind.kind));
     end if;
+    perform jobq_private.audit_settings('put_kind', put_kind.kind, _before, (
+        select to_jsonb(k) - 'kind' from jobq_private.kind as k where k.kind = put_kind.kind
+    ));
 exception
     when check_violation or foreign_key_violation or numeric_value_out_of_range then
         get stacked diagnostics _problem = constraint_name;
@@ -1403,6 +1425,9 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _before constant jsonb := (
+        select to_jsonb(q) - 'queue' from jobq_private.queue as q where q.queue = put_queue.queue
+    );
     _violated text;
 begin
     if put_queue.queue is null then
@@ -1433,6 +1458,9 @@ begin
         key_rate_period = excluded.key_rate_period,
         key_rate_burst = excluded.key_rate_burst, ordered = excluded.ordered,
         on_dead = excluded.on_dead, updated_at = now();
+    perform jobq_private.audit_settings('put_queue', put_queue.queue, _before, (
+        select to_jsonb(q) - 'queue' from jobq_private.queue as q where q.queue = put_queue.queue
+    ));
 exception
     when check_violation or foreign_key_violation or numeric_value_out_of_range then
         get stacked diagnostics _violated = constraint_name;

@@ -699,7 +699,7 @@ begin
     insert into jobq_private.shard_epoch (epoch, shard_ids, began_at)
     values (put_epoch.epoch, put_epoch.shard_ids, coalesce(put_epoch.began_at, now()));
     perform jobq_private.record_audit(
-        'put epoch', put_epoch.epoch::text, put_epoch.shard_ids::text
+        'put_epoch', put_epoch.epoch::text, put_epoch.shard_ids::text
     );
 end
 $$;
@@ -751,7 +751,7 @@ begin
     values (put_shard.shard_id, put_shard.url, put_shard.is_own)
     on conflict on constraint shard_pkey do update
     set url = excluded.url, is_own = excluded.is_own;
-    perform jobq_private.record_audit('put shard', put_shard.shard_id::text, put_shard.url);
+    perform jobq_private.record_audit('put_shard', put_shard.shard_id::text, put_shard.url);
 end
 $$;
 

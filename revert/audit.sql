@@ -22,6 +22,7 @@ drop trigger if exists archive_audit on jobq_private.job_archive;
 drop view if exists jobq.audit;
 drop function if exists jobq.act_for;
 drop function if exists jobq_private.record_audit;
+drop function if exists jobq_private.audit_settings;
 drop function if exists jobq_private.guard_audit;
 drop function if exists jobq_private.audit_change;
 

@@ -9,6 +9,7 @@ begin
         values
         ('function', 'jobq.act_for', '', 1),
         ('function', 'jobq_private.audit_change', '', 1),
+        ('function', 'jobq_private.audit_settings', '', 1),
         ('function', 'jobq_private.guard_audit', '', 1),
         ('function', 'jobq_private.record_audit', '', 1),
         ('trigger', 'jobq_private.api_key', 'api_key_audit', 1),

@@ -23,7 +23,7 @@ begin
         ));
     end if;
     perform jobq_private.record_audit(
-        'delete limit', delete_limit.queue || ' ' || delete_limit.concurrency_key
+        'delete_limit', delete_limit.queue || ' ' || delete_limit.concurrency_key
     );
 end
 $$;

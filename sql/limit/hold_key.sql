@@ -29,7 +29,7 @@ begin
         null, hold_key.until, hold_key.reason, hold_key.concurrency_key
     );
     perform jobq_private.record_audit(
-        'hold key', hold_key.queue || ' ' || hold_key.concurrency_key, hold_key.reason
+        'hold_key', hold_key.queue || ' ' || hold_key.concurrency_key, hold_key.reason
     );
 end
 $$;

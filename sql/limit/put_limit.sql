@@ -38,7 +38,7 @@ begin
         rate_period = excluded.rate_period, rate_burst = excluded.rate_burst,
         updated_at = now();
     perform jobq_private.record_audit(
-        'put limit', put_limit.queue || ' ' || put_limit.concurrency_key,
+        'put_limit', put_limit.queue || ' ' || put_limit.concurrency_key,
         concat_ws(', ',
             'max_running ' || put_limit.max_running,
             'rate_limit ' || put_limit.rate_limit || ' in '

@@ -31,7 +31,7 @@ begin
     where l.lane_id = _lane_id and l.state <> 'open';
     perform jobq_private.wake(array[release_key.queue]);
     perform jobq_private.record_audit(
-        'release key', release_key.queue || ' ' || release_key.concurrency_key, null
+        'release_key', release_key.queue || ' ' || release_key.concurrency_key, null
     );
     return true;
 end

@@ -67,8 +67,8 @@ begin
         return next;
     end loop;
     perform jobq_private.record_audit(
-        format('backfill schedule: %s slots', cardinality(_slots)), _found.name,
-        backfill_schedule.reason
+        'backfill_schedule', _found.name,
+        concat_ws(': ', cardinality(_slots) || ' slots', backfill_schedule.reason)
     );
 end
 $$;

@@ -23,6 +23,11 @@ begin
         status = 'paused', paused_at = now(),
         pause_reason = left(pause_schedule.reason, 512)
     where s.schedule_id = _held.schedule_id and s.status = 'active';
+    if found then
+        perform jobq_private.record_audit(
+            'pause_schedule', _held.name, left(pause_schedule.reason, 512)
+        );
+    end if;
 end
 $$;
 

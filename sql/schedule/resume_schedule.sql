@@ -30,6 +30,7 @@ begin
             then jobq_private.schedule_first(_held, clock_timestamp())
         end
     where s.schedule_id = _held.schedule_id;
+    perform jobq_private.record_audit('resume_schedule', _held.name);
 end
 $$;
 

@@ -19,6 +19,9 @@ begin
         status = 'retired', retired_at = now(), next_run_at = null,
         awaited_job_id = null
     where s.schedule_id = _held.schedule_id and s.status <> 'retired';
+    if found then
+        perform jobq_private.record_audit('retire_schedule', _held.name);
+    end if;
 end
 $$;
 

@@ -30,7 +30,7 @@ begin
             case when _found.dedup_key is null then 'enqueue' else _found.dedup end, _found.graph
         );
     end if;
-    perform jobq_private.record_audit('run schedule', _found.name);
+    perform jobq_private.record_audit('run_schedule', _found.name);
     _job_id := jobq.enqueue(
         _found.kind, _found.payload, _found.queue, null, _found.priority,
         _found.max_attempts, _found.timeout, null, _found.dedup_key,

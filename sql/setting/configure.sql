@@ -25,6 +25,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _before constant jsonb := (select to_jsonb(g) from jobq_private.setting as g);
     _violated text;
 begin
     update jobq_private.setting as g
@@ -44,6 +45,9 @@ begin
         retention = coalesce(configure.retention, g.retention),
         key_retention = coalesce(configure.key_retention, g.key_retention),
         redact_emails = coalesce(configure.redact_emails, g.redact_emails);
+    perform jobq_private.audit_settings('configure', 'settings', _before, (
+        select to_jsonb(g) from jobq_private.setting as g
+    ));
 exception
     when check_violation or foreign_key_violation or numeric_value_out_of_range then
         get stacked diagnostics _violated = constraint_name;

@@ -21,6 +21,7 @@ begin
         perform jobq_private.raise_error('IS_ENDPOINT', format('kind %s', delete_kind.kind));
     end if;
     perform jobq_private.forget_kind(delete_kind.kind);
+    perform jobq_private.record_audit('delete_kind', delete_kind.kind);
 end
 $$;
 

@@ -1,6 +1,6 @@
 -- Purpose: forget what was declared of a queue.
--- Invariant: refused while live jobs or schedules of the queue exist. Raises: 22004,
--- JQ007, JQ008.
+-- Invariant: refused while live jobs or schedules of the queue exist, in their graphs too.
+-- Raises: 22004, JQ007, JQ008.
 -- Example: select jobq.delete_queue('unused');
 create or replace function jobq.delete_queue(queue text)
 returns void
@@ -21,7 +21,12 @@ begin
         ));
     elsif exists (
         select from jobq_private.schedule as s
-        where s.queue = delete_queue.queue and s.status <> 'retired'
+        where (
+            s.queue = delete_queue.queue or s.graph @> jsonb_build_object(
+                'jobs', array[jsonb_build_object('queue', delete_queue.queue)]
+            )
+        )
+        and s.status <> 'retired'
     ) then
         perform jobq_private.raise_error('HAS_DEPENDENTS', format(
             'schedules of queue %s', delete_queue.queue
@@ -33,6 +38,7 @@ begin
             'queue %s', delete_queue.queue
         ));
     end if;
+    perform jobq_private.record_audit('delete_queue', delete_queue.queue);
 end
 $$;
 

@@ -80,6 +80,9 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _before constant jsonb := (
+        select to_jsonb(k) - 'kind' from jobq_private.kind as k where k.kind = put_kind.kind
+    );
     _keep constant interval[] := array[
         put_kind.keep_succeeded, put_kind.keep_dead, put_kind.keep_cancelled
     ];
@@ -154,6 +157,9 @@ begin
     ) then
         perform jobq_private.raise_error('IS_ENDPOINT', format('kind %s', put_kind.kind));
     end if;
+    perform jobq_private.audit_settings('put_kind', put_kind.kind, _before, (
+        select to_jsonb(k) - 'kind' from jobq_private.kind as k where k.kind = put_kind.kind
+    ));
 exception
     when check_violation or foreign_key_violation or numeric_value_out_of_range then
         get stacked diagnostics _problem = constraint_name;

@@ -32,6 +32,9 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _before constant jsonb := (
+        select to_jsonb(q) - 'queue' from jobq_private.queue as q where q.queue = put_queue.queue
+    );
     _violated text;
 begin
     if put_queue.queue is null then
@@ -62,6 +65,9 @@ begin
         key_rate_period = excluded.key_rate_period,
         key_rate_burst = excluded.key_rate_burst, ordered = excluded.ordered,
         on_dead = excluded.on_dead, updated_at = now();
+    perform jobq_private.audit_settings('put_queue', put_queue.queue, _before, (
+        select to_jsonb(q) - 'queue' from jobq_private.queue as q where q.queue = put_queue.queue
+    ));
 exception
     when check_violation or foreign_key_violation or numeric_value_out_of_range then
         get stacked diagnostics _violated = constraint_name;

@@ -54,7 +54,7 @@ begin
     insert into jobq_private.shard_epoch (epoch, shard_ids, began_at)
     values (put_epoch.epoch, put_epoch.shard_ids, coalesce(put_epoch.began_at, now()));
     perform jobq_private.record_audit(
-        'put epoch', put_epoch.epoch::text, put_epoch.shard_ids::text
+        'put_epoch', put_epoch.epoch::text, put_epoch.shard_ids::text
     );
 end
 $$;

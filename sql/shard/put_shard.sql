@@ -40,7 +40,7 @@ begin
     values (put_shard.shard_id, put_shard.url, put_shard.is_own)
     on conflict on constraint shard_pkey do update
     set url = excluded.url, is_own = excluded.is_own;
-    perform jobq_private.record_audit('put shard', put_shard.shard_id::text, put_shard.url);
+    perform jobq_private.record_audit('put_shard', put_shard.shard_id::text, put_shard.url);
 end
 $$;
 

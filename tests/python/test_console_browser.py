@@ -285,7 +285,7 @@ async def test_keys_and_graphs(database: str) -> None:
         await key.get_by_role("button", name="Release").click()
         await expect(page.get_by_role("status")).to_contain_text("customer-1 is free")
         done = api.run("select action from jobq.audit where subject = 'billing customer-1'")
-        assert sorted(done) == [("hold key",), ("release key",)]
+        assert sorted(done) == [("hold_key",), ("release_key",)]
 
         [(job_id,)] = api.run("select job_id from jobq_private.node where name = 'join'")
         await page.goto(f"/console/jobs/{job_id}")

@@ -60,6 +60,9 @@ begin
     set replaced_by_id = _new.schedule_id
     where s.schedule_id = _old.schedule_id;
     schedule_id := _new.schedule_id;
+    perform jobq_private.record_audit(
+        'put_schedule', _new.name, 'version ' || _new.version
+    );
 end
 $$;
 

@@ -1,5 +1,5 @@
 -- Purpose: forget what was declared of a kind, an endpoint's too.
--- Invariant: refused while live jobs or schedules of the kind exist. Raises: JQ007, JQ008.
+-- Invariant: refused while live jobs or schedules of the kind exist, in their graphs too. Raises: JQ007, JQ008.
 create or replace function jobq_private.forget_kind(kind text)
 returns void
 language plpgsql
@@ -17,7 +17,12 @@ begin
         ));
     elsif exists (
         select from jobq_private.schedule as s
-        where s.kind = forget_kind.kind and s.status <> 'retired'
+        where (
+            s.kind = forget_kind.kind or s.graph @> jsonb_build_object(
+                'jobs', array[jsonb_build_object('kind', forget_kind.kind)]
+            )
+        )
+        and s.status <> 'retired'
     ) then
         perform jobq_private.raise_error('HAS_DEPENDENTS', format(
             'schedules of kind %s', forget_kind.kind

@@ -1,6 +1,6 @@
 -- What operators do leaves a row that nobody can take away.
 begin;
-select plan(18);
+select plan(21);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -76,8 +76,61 @@ select jobq.resume_queue('a');
 select jobq.put_queue('a', priority => 1);
 select results_eq(
     format('select * from pg_temp.noted(%s)', :start),
-    $$ values ('pause_queue', 'a', 'repairs'), ('resume_queue', 'a', null) $$,
+    $$ values ('pause_queue', 'a', 'repairs'), ('resume_queue', 'a', null),
+    ('put_queue', 'a', 'priority 1') $$,
     'pausing and resuming are noted where they change something'
+);
+
+select max(audit_id) as start from jobq.audit \gset
+select jobq.put_kind('k', queue => 'm', max_running => 2, version => 3);
+select jobq.put_kind('k', queue => 'm', max_running => 2, version => 4);
+select jobq.put_kind('k', queue => 'm', max_running => 2);
+select jobq.put_kind('k', queue => 'm', version => 4);
+select jobq.put_kind('k', queue => 'm');
+select jobq.delete_kind('k');
+select jobq.put_queue('m');
+select jobq.put_queue('m', max_depth => 5, timeout => '5 s');
+select jobq.put_queue('m', max_depth => 5, timeout => '5 s');
+select jobq.delete_queue('m');
+select jobq.configure(max_attempts => 7, retention => '30 days');
+select results_eq(
+    format('select * from pg_temp.noted(%s)', :start),
+    $$
+    values ('put_kind', 'k', 'max_running 2, queue m, version 3'), ('put_kind', 'k', 'version 4'),
+    ('put_kind', 'k', 'max_running none'), ('delete_kind', 'k', null), ('put_queue', 'm', null),
+    ('put_queue', 'm', 'max_depth 5, timeout 00:00:05'), ('delete_queue', 'm', null),
+    ('configure', 'settings', 'max_attempts 7')
+    $$,
+    'declarations of kinds, queues and defaults are noted where they change something'
+);
+
+select max(audit_id) as start from jobq.audit \gset
+select jobq.create_schedule('s', 'k', '0 7 * * *');
+select jobq.create_schedule('s', 'k', '0 7 * * *');
+select jobq.update_schedule('s', '{"cron": "0 8 * * *"}');
+select jobq.pause_schedule('s', 'August');
+select jobq.pause_schedule('s', 'August');
+select jobq.resume_schedule('s');
+select jobq.resume_schedule('s');
+select jobq.retire_schedule('s');
+select jobq.retire_schedule('s');
+select results_eq(
+    format('select * from pg_temp.noted(%s)', :start),
+    $$
+    values ('put_schedule', 's', 'version 1'), ('put_schedule', 's', 'version 2'),
+    ('pause_schedule', 's', 'August'), ('resume_schedule', 's', null),
+    ('retire_schedule', 's', null)
+    $$,
+    'so are changes of schedules'
+);
+
+select max(audit_id) as start from jobq.audit \gset
+select jobq.put_endpoint('hook', 'HTTP', '{"url": "http://a"}') \g /dev/null
+select jobq.delete_definition('endpoint', 'hook');
+select results_eq(
+    format('select * from pg_temp.noted(%s)', :start),
+    $$ values ('put_endpoint', 'hook', 'version 1'), ('delete_endpoint', 'hook', null) $$,
+    'and an endpoint by its name alone, not by its kind too'
 );
 
 select max(audit_id) as start from jobq.audit \gset

@@ -53,8 +53,8 @@ select results_eq(
 );
 select results_eq(
     $$select a.action, a.reason from jobq.audit as a where a.subject = 'nightly'
-    and a.action like 'backfill%'$$,
-    $$values ('backfill schedule: 3 slots', 'the outage')$$, 'the audit has it'
+    and a.action = 'backfill_schedule'$$,
+    $$values ('backfill_schedule', '3 slots: the outage')$$, 'the audit has it'
 );
 select is_empty(
     $$select * from jobq.backfill_schedule('nightly', '2026-01-01', '2026-01-04 UTC')$$,

@@ -22,7 +22,7 @@ select is(
     'and the schedule fires as before'
 );
 select results_eq(
-    'select a.subject from jobq.audit as a where a.action = ''run schedule''',
+    'select a.subject from jobq.audit as a where a.action = ''run_schedule''',
     $$values ('report')$$, 'the audit has it'
 );
 select jobq.pause_schedule('report');

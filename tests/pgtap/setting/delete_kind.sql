@@ -1,6 +1,6 @@
 -- What jobq.delete_kind() promises.
 begin;
-select plan(11);
+select plan(12);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -52,6 +52,16 @@ select jobq.retire_schedule('s');
 select is(
     pg_temp.refusal('select jobq.delete_kind(''timed'')'), 'none',
     'a retired schedule does not hold it'
+);
+
+select jobq.put_kind('after');
+select jobq.create_schedule(
+    'g', 'timed', '@daily',
+    graph => '{"jobs": [{"name": "a", "kind": "b"}, {"name": "c", "kind": "after"}]}'
+);
+select is(
+    pg_temp.refusal('select jobq.delete_kind(''after'')'), 'JQ008 HAS_DEPENDENTS',
+    'nor does a kind go that a schedule''s graph names'
 );
 
 -- Endpoints

@@ -1,6 +1,6 @@
 -- What jobq.delete_queue() promises.
 begin;
-select plan(8);
+select plan(9);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -54,6 +54,14 @@ select jobq.retire_schedule('s');
 select is(
     pg_temp.refusal('select jobq.delete_queue(''timed'')'), 'none',
     'a retired schedule does not hold it'
+);
+select jobq.put_queue('after');
+select jobq.create_schedule(
+    'g', 'k', '@daily', graph => '{"jobs": [{"name": "a", "kind": "b", "queue": "after"}]}'
+);
+select is(
+    pg_temp.refusal('select jobq.delete_queue(''after'')'), 'JQ008 HAS_DEPENDENTS',
+    'nor does a queue go that a schedule''s graph names'
 );
 
 select * from finish();

@@ -1,0 +1,31 @@
+-- Purpose: note what a declaration changes: the settings that are another, with their new values.
+-- Invariant: nothing where none is, so that a worker that declares its kinds at each start adds
+-- no row. Of a row that there was not before those are told that are given. Raises: nothing.
+create or replace function jobq_private.audit_settings(
+    action text, subject text, before jsonb, after jsonb
+)
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    insert into jobq_private.audit (action, subject, reason)
+    select audit_settings.action, audit_settings.subject, left(c.changes, 512)
+    from (
+        select string_agg(
+            format('%s %s', s.name, coalesce(s.value #>> '{}', 'none')), ', ' order by s.name
+        ) as changes
+        from jsonb_each(
+            audit_settings.after - '{created_at,updated_at}'::text[]
+        ) as s (name, value)
+        where s.value <> coalesce(audit_settings.before -> s.name, 'null')
+    ) as c
+    where audit_settings.before is null or c.changes is not null
+$$;
+
+revoke all on function jobq_private.audit_settings from public;
+
+comment on function jobq_private.audit_settings is
+'Notes the settings that a declaration changes.';
