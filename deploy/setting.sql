@@ -1106,6 +1106,8 @@ comment on function jobq.list_payload_schemas is
 
 -- Purpose: the queues that are declared, and what each says; null where the default speaks.
 -- Invariant: reads only; queue_stats() tells how each stands. Raises: nothing.
+-- Column ordered: whether the jobs of each concurrency key run one at a time, in their order.
+-- Column on_dead: whether a key goes on when a job of an ordered queue is dead: continue, or hold.
 -- Column pause_reason: why it is paused, as the caller said.
 -- Column updated_at: when it was declared, paused or resumed.
 -- Returns: a row for each queue, by name.
@@ -1119,7 +1121,16 @@ returns table (
     lease interval,
     retry_preset text,
     max_depth integer,
+    max_running integer,
+    rate_limit integer,
+    rate_period interval,
+    rate_burst integer,
     key_max_running integer,
+    key_rate_limit integer,
+    key_rate_period interval,
+    key_rate_burst integer,
+    ordered boolean,
+    on_dead text,
     paused_at timestamptz,
     pause_reason text,
     updated_at timestamptz
@@ -1132,7 +1143,9 @@ set search_path = pg_catalog, pg_temp
 as $$
     select
         q.queue, q.priority::integer, q.max_attempts, q.timeout, q.lease, q.retry_preset,
-        q.max_depth, q.key_max_running, q.paused_at, q.pause_reason, q.updated_at
+        q.max_depth, q.max_running, q.rate_limit, q.rate_period, q.rate_burst,
+        q.key_max_running, q.key_rate_limit, q.key_rate_period, q.key_rate_burst, q.ordered,
+        q.on_dead, q.paused_at, q.pause_reason, q.updated_at
     from jobq_private.queue as q
     order by q.queue
 $$;

@@ -547,6 +547,8 @@ def test_kinds_queues_and_workers_are_lists(jobq: Any, client: Client) -> None:
         ("p", None, "because"),
         ("q", 9, None),
     ]
+    head, *_ = said(jobq("queues", "--declared")).splitlines()
+    assert head.split() == ["queue", "max_depth", "paused_at", "pause_reason", "updated_at"]
     assert said(jobq("workers", "--json")) == ""
 
 

@@ -269,7 +269,12 @@ class DeclaredKind:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredQueue:
-    """What is declared of a queue; None where the default speaks."""
+    """What is declared of a queue; None where the default speaks.
+
+    Attributes:
+        ordered: whether the jobs of each key run one at a time, in their order.
+        on_dead: ``continue``, or ``hold``: a dead job of an ordered queue holds its key.
+    """
 
     queue: str
     priority: int | None
@@ -278,7 +283,16 @@ class DeclaredQueue:
     lease: timedelta | None
     retry_preset: str | None
     max_depth: int | None
+    max_running: int | None
+    rate_limit: int | None
+    rate_period: timedelta | None
+    rate_burst: int | None
     key_max_running: int | None
+    key_rate_limit: int | None
+    key_rate_period: timedelta | None
+    key_rate_burst: int | None
+    ordered: bool | None
+    on_dead: str | None
     paused_at: datetime | None
     pause_reason: str | None
     updated_at: datetime

@@ -1,6 +1,6 @@
 -- Kinds, queues and workers as lists.
 begin;
-select plan(10);
+select plan(11);
 
 select is_empty('select * from jobq.list_kinds()', 'no kind is declared at first');
 select jobq.put_kind(
@@ -39,6 +39,24 @@ select results_eq(
     ('q', 3, 9, 2, false, null)
     $$,
     'and of each queue, with its pause'
+);
+select jobq.put_queue(
+    'all', max_running => 1, rate_limit => 2, rate_period => '3 s', rate_burst => 4,
+    key_max_running => 5, key_rate_limit => 6, key_rate_period => '7 s', key_rate_burst => 8,
+    ordered => true, on_dead => 'hold'
+);
+select is_empty(
+    $$
+    select from jsonb_each((
+        select to_jsonb(q) - '{queue,paused_at,pause_reason,created_at,updated_at}'::text[]
+        from jobq_private.queue as q where q.queue = 'all'
+    )) as d (name, value)
+    where not exists (
+        select from jobq.list_queues() as q
+        where q.queue = 'all' and to_jsonb(q) -> d.name = d.value
+    )
+    $$,
+    'whatever a queue says is in the list'
 );
 select is_empty('select * from jobq.list_workers()', 'nobody works at first');
 select jobq.heartbeat('w', '{}', '{}', '{q}', '{a}');

@@ -22,11 +22,12 @@ WORKER = ("worker", "queues", "is_live", "seen_at", "jobs", "release", "except_k
 def queues(is_declared: bool, is_json: bool, database_url: str) -> None:
     """Show how each queue stands."""
     with asking(database_url) as client:
-        stats = [
-            asdict(queue)
-            for queue in (client.list_queues() if is_declared else client.queue_stats())
-        ]
-    show_rows(stats, list(stats[0]) if stats else ["queue"], is_json=is_json)
+        found = client.list_queues() if is_declared else client.queue_stats()
+    rows = [asdict(queue) for queue in found]
+    names = list(rows[0]) if rows else ["queue"]
+    if is_declared and rows:  # there are many settings, and a queue says few
+        names = [name for name in names if any(row[name] is not None for row in rows)]
+    show_rows(rows, names, is_json=is_json)
 
 
 @click.command()
