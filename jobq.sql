@@ -8638,7 +8638,9 @@ as $$
             jsonb_build_object('checksum', md5(string_agg(s.statement, ';' order by s.ordinal)))
         from jobq.list_router_statements() as s
         union all
-        select 'setting', 'settings', to_jsonb(s) from jobq_private.setting as s
+        select 'setting', e.key, jsonb_build_object('value', e.value)
+        from jobq_private.setting as s
+        cross join lateral jsonb_each(to_jsonb(s)) as e
         union all
         select 'retry_preset', r.retry_preset, to_jsonb(r) from jobq_private.retry_preset as r
         union all

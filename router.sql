@@ -282,21 +282,16 @@ $$;
 
 select jobq_router.learn();
 
+-- An id whose number no shard has is nobody's: the first shard says so as well as any.
 create function jobq_router.partition_of(shard_id integer)
 returns integer
-language plpgsql
+language sql
 stable
 as $$
-declare
-    _partition constant integer := jobq_router.known_partition(partition_of.shard_id);
-begin
-    if _partition is null and partition_of.shard_id is not null then
-        perform jobq_private.raise_error(
-            'SHARD_AWAY', format('shard %s: the router does not know it', partition_of.shard_id)
-        );
-    end if;
-    return _partition;
-end
+    select case
+        when partition_of.shard_id is not null
+        then coalesce(jobq_router.known_partition(partition_of.shard_id), 0)
+    end
 $$;
 
 create function jobq_router.lot()
@@ -391,7 +386,7 @@ language sql
 volatile
 as $$
     select jobq_router.together(array(
-        select s.partition
+        select coalesce(s.partition, 0)
         from unnest(places_of_job_ids.job_ids) with ordinality as i (job_id, n)
         left join jobq_private.shard as s on s.shard_id = jobq.shard_of(i.job_id)
         order by i.n
@@ -467,7 +462,7 @@ as $$
     select s.partition, array_agg(i.job_id order by i.n) filter (where i.n is not null)
     from jobq_private.shard as s
     left join unnest(parts_of.job_ids) with ordinality as i (job_id, n)
-        on s.shard_id = jobq.shard_of(i.job_id)
+        on s.partition = jobq_router.partition_of(jobq.shard_of(i.job_id))
     where parts_of.job_ids is null or i.n is not null
     group by s.partition
     order by s.partition
@@ -532,20 +527,22 @@ exception when others then
 end
 $$;
 
--- A shard that answers, the first of them where all do.
+-- A shard that answers, the first of them where all do or none does.
 create function jobq_router.anyone()
 returns integer
 language sql
 volatile
 as $$
-    select s.partition
-    from (select s.partition from jobq_private.shard as s order by s.partition offset 0) as s
-    where jobq_router.answers(s.partition)
-    limit 1
+    select coalesce((
+        select s.partition
+        from (select s.partition from jobq_private.shard as s order by s.partition offset 0) as s
+        where jobq_router.answers(s.partition)
+        limit 1
+    ), 0)
 $$;
 
 -- Raises an error of a shard as that raised it, and what PL/Proxy says where none answers as
--- SHARD_AWAY.
+-- SHARD_AWAY, or as 28000 where a shard refuses the log-in.
 create function jobq_router.tell(
     state text, message text, detail text, hint text, partition integer
 )
@@ -554,19 +551,27 @@ language plpgsql
 as $$
 declare
     _said constant text := substring(tell.message from 'REMOTE [^:]*: (.*)$');
+    _shards text;
 begin
     if tell.message ~ '^(PL/Proxy function )?jobq_router\.\w+\(\d+\): ' and (
         tell.state ~ '^(08|57P)'
         or tell.state = 'XX000' and tell.message ~ '\] PQ|REMOTE \(null\)|timeout|Lost result|Unfinished|poll\(\)'
     ) then
+        select coalesce(
+            'shard ' || string_agg(s.shard_id::text, ', ' order by s.shard_id),
+            'a shard was away, and is back'
+        ) into _shards
+        from jobq_private.shard as s
+        where s.partition = tell.partition
+        or tell.partition is null and not jobq_router.answers(s.partition);
+        if tell.message ~ 'password|authentication|pg_hba|role "' then
+            raise exception 'a shard refuses the log-in' using
+                errcode = '28000', detail = _shards,
+                hint = 'mend it with: alter user mapping for ... server jobq options (set ...)';
+        end if;
         perform jobq_private.raise_error('SHARD_AWAY', format(
             '%s; keys for which jobq.choose_shard() gives that number, and ids for which jobq.shard_of() does, wait',
-            coalesce((
-                select 'shard ' || string_agg(s.shard_id::text, ', ' order by s.shard_id)
-                from jobq_private.shard as s
-                where s.partition = tell.partition
-                or tell.partition is null and not jobq_router.answers(s.partition)
-            ), 'a shard was away, and is back')
+            _shards
         ));
     end if;
     raise exception using

@@ -178,6 +178,13 @@ def test_a_client_of_the_router_has_one_queue(routed: Routed) -> None:
         with pytest.raises(JobNotFound) as told:
             client.get("0198c0de-1234-7abc-9f01-0123456789ab")
         assert told.value.code == "JOB_NOT_FOUND" and told.value.detail.startswith("job_id")
+        nobodys = "0198c0de-1234-7abc-9f63-0123456789ab"  # of shard 99
+        with pytest.raises(JobNotFound):
+            client.get(nobodys)
+        with pytest.raises(JobNotFound):
+            client.enqueue("work", after=[nobodys])
+        with pytest.raises(JobNotFound):
+            client.cancel_many([nobodys])
         with pytest.raises(InvalidArgument, match="workers") as refused:
             client.work()
         assert refused.value.code == "ONE_DATABASE"
@@ -256,6 +263,17 @@ def test_a_shard_that_is_away_stops_only_what_is_its(routed: Routed) -> None:
     ]  # fmt: skip
 
 
+def test_a_shard_that_refuses_the_log_in_is_not_called_away(routed: Routed) -> None:
+    routed.run("alter user mapping for current_user server jobq options (set password 'wrong')")
+    with Client(routed.url) as client:
+        with pytest.raises(NotPermitted) as told:
+            client.enqueue("work", concurrency_key="a")
+        assert told.value.detail.startswith("shard ")
+        assert "user mapping" in told.value.hint
+        with pytest.raises(NotPermitted):
+            client.list_jobs()
+
+
 def test_a_shard_is_added_and_idempotency_holds(
     routed: Routed, clusters: Callable[[str], Cluster]
 ) -> None:
@@ -324,6 +342,13 @@ def test_keys_are_looked_for_where_they_were_while_they_live(routed: Routed) -> 
     assert shard_of(second[0]) == 1
 
 
+@pytest.mark.parametrize("command", ["http", "console"])
+def test_what_serves_pages_refuses_a_router(routed: Routed, command: str) -> None:
+    done = CliRunner().invoke(main, [command, "--port", "0", "--database", routed.url])
+    assert done.exit_code == 1
+    assert "ONE_DATABASE" in done.output and "jobq.list_shards()" in done.output
+
+
 def test_check_says_where_shards_differ(routed: Routed) -> None:
     assert routed.command("check", "--login", routed.login) == "the shards agree\n"
     with Client(routed.shards[1]) as one:
@@ -337,7 +362,7 @@ def test_check_says_where_shards_differ(routed: Routed) -> None:
     assert said.splitlines() == [
         "queue mail is missing on shard 0",
         f"schedule {stray} fires on shard 1, to which its name does not lead",
-        "setting settings is different on shard 1",
+        "setting max_attempts is different on shard 1",
     ]
 
 
@@ -376,8 +401,10 @@ def test_the_router_keeps_keys_as_long_as_any_shard(
     with Client(routed.shards[1]) as longest:
         longest.configure(key_retention="40 days", retention="50 days")
     routed.init()
-    said = "setting settings is different on shard 1\n"
-    assert routed.command("check", "--login", routed.login) == said
+    assert routed.command("check", "--login", routed.login).splitlines() == [
+        "setting key_retention is different on shard 1",
+        "setting retention is different on shard 1",
+    ]
     with clusters("18").database() as three:
         routed.command("add", "--login", routed.login, "--wait", "0", three)
         kept = "select max(keys_until - began_at) = '40 days' from jobq.list_epochs()"

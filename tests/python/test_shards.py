@@ -12,7 +12,7 @@ import pytest
 
 from jobq import Client
 from jobq.cluster import AsyncShardedClient, ShardedClient
-from jobq.errors import DatabaseUnavailable, InvalidArgument
+from jobq.errors import DatabaseUnavailable, InvalidArgument, JobNotFound
 from jobq.shards import choose_shard, shard_of
 from servers import ROOT
 
@@ -110,6 +110,13 @@ def test_a_cluster_is_one_queue(shards: list[str]) -> None:
         assert client.get_schedule(schedule).name == "daily"
         with pytest.raises(InvalidArgument, match="one database"):
             client.replica_lag()
+        nobodys = "0198c0de-1234-7abc-9f63-0123456789ab"  # of shard 99
+        with pytest.raises(JobNotFound):
+            client.get(nobodys)
+        with pytest.raises(JobNotFound):
+            client.enqueue("work", after=[nobodys])
+        with pytest.raises(JobNotFound):
+            client.cancel_many([nobodys])
         with pytest.raises(InvalidArgument, match="not Unicode"):
             client.find("work", "\ud800")
         with pytest.raises(InvalidArgument, match="JSON"):

@@ -58,6 +58,13 @@ class ShardMap:
     shards: Sequence[int]
     epochs: Sequence[Epoch]
 
+    def of_id(self, job_id: UUID | str) -> int:
+        """Return the shard of an id; of one whose number no shard has, any that can say so."""
+        return self._known(shard_of(UUID(str(job_id))))
+
+    def _known(self, shard: int) -> int:
+        return shard if shard in self.shards else self.shards[0]
+
     def choices(self, job: Mapping[str, Any]) -> list[int]:
         """Return the shard for a new job, and those that may hold its key from before."""
         now = datetime.now(UTC)
@@ -67,13 +74,13 @@ class ShardMap:
             if newer.keys_until <= now:
                 break
             living.append(older)
-        found = [_choose(epoch.shard_ids, job) for epoch in living]
+        found = [self._known(_choose(epoch.shard_ids, job)) for epoch in living]
         return list(dict.fromkeys(found)) if job.get("idempotency_key") else found[:1]
 
     def of_schedule(self, name: str) -> int:
         """Return the shard of a schedule: by its id, or as the first epoch has its name."""
         try:
-            return shard_of(UUID(name))
+            return self.of_id(name)
         except ValueError:
             return choose_shard(self.epochs[-1].shard_ids, name)
 
@@ -101,7 +108,7 @@ def routed(call: Call[Any], cluster: ShardMap) -> Steps:
         return _enqueue_many(call, cluster)
     if way == "some":
         by_ids = call.arguments.get("job_ids") is not None
-        return _by_ids(call) if by_ids else _some(call, cluster)
+        return _by_ids(call, cluster) if by_ids else _some(call, cluster)
     shard = _only(way, detail, call.arguments, cluster)
     if shard is not None:
         return _one(shard, call)
@@ -119,9 +126,9 @@ def _only(way: str, detail: str, given: Mapping[str, Any], cluster: ShardMap) ->
     """Return the shard of a call that goes to one."""
     if way in {"key", "lot"}:
         of = given.get("graph_of")
-        return cluster.choices(given)[0] if of is None else shard_of(UUID(str(of)))
+        return cluster.choices(given)[0] if of is None else cluster.of_id(str(of))
     if way == "id":
-        return shard_of(UUID(str(given[detail])))
+        return cluster.of_id(str(given[detail]))
     if way == "schedule":
         return cluster.of_schedule(str(given[detail]))
     return cluster.shards[0] if way == "any" else None
@@ -171,10 +178,10 @@ def _is_bound(job: Mapping[str, Any]) -> bool:
     return any(job.get(key) for key in keys)
 
 
-def _by_ids(call: Call[Any]) -> Steps:
+def _by_ids(call: Call[Any], cluster: ShardMap) -> Steps:
     groups: dict[int, list[UUID]] = {}
     for job_id in call.arguments["job_ids"]:  # type: ignore[attr-defined]
-        groups.setdefault(shard_of(UUID(str(job_id))), []).append(job_id)
+        groups.setdefault(cluster.of_id(job_id), []).append(job_id)
     found: list[Any] = []
     for shard, ids in groups.items():
         found += yield shard, replace(call, arguments={**call.arguments, "job_ids": ids})

@@ -7,7 +7,7 @@ import webbrowser
 
 import click
 
-from jobq.cli.terminal import database, needing
+from jobq.cli.terminal import database, needing, one_database
 
 __all__ = ["console"]
 
@@ -28,6 +28,8 @@ def console(*, port: int, hide_payloads: bool, is_opened: bool, database_url: st
     with needing("http"):
         from jobq.console.options import Options  # noqa: PLC0415 - an extra
         from jobq.console.serve import serve  # noqa: PLC0415
+
+    one_database(database_url)
 
     def say(address: str) -> None:
         click.echo(address)

@@ -7,7 +7,7 @@ from socket import socket
 
 import click
 
-from jobq.cli.terminal import Seconds, checked, database, logged, needing
+from jobq.cli.terminal import Seconds, checked, database, logged, needing, one_database
 
 __all__ = ["http"]
 
@@ -97,6 +97,7 @@ def http(
     with needing("http"):
         from jobq.console.options import Options, Proxy  # noqa: PLC0415 - an extra
         from jobq.http import Settings, serve  # noqa: PLC0415
+    one_database(database_url)
     proxy = Proxy(proxy_header, tuple(proxy_scopes.split(","))) if proxy_header else None
     listening = None if fd is None else socket(fileno=fd)
     console = Options(hides_payloads=hide_payloads, proxy=proxy) if has_console else None

@@ -167,6 +167,23 @@ def asking(database_url: str) -> Iterator[Client]:
         yield Client(connection)
 
 
+def one_database(database_url: str) -> None:
+    """Refuse a router of shards, which cannot serve what asks for views and jobq_http.
+
+    A database that does not answer yet is let pass: servers wait for theirs.
+
+    Raises:
+        click.ClickException: it is a router.
+    """
+    try:
+        with translate(), psycopg.connect(conninfo(database_url, "jobq")) as connection:
+            Client(connection).replica_lag()
+    except JobqError as error:
+        if error.code == "ONE_DATABASE":
+            words = f"{error.code}: this is a cluster's router, and serves no HTTP; {error.hint}"
+            raise click.ClickException(words) from error
+
+
 @contextmanager
 def plainly() -> Iterator[None]:
     """Turn what is refused into one line on stderr, with the remedy, and exit status 1."""
