@@ -11877,14 +11877,15 @@ comment on function jobq_private.put_off is
 'Has a job that has not begun take the payload of a later call, and wait on.';
 
 -- Purpose: read new jobs that a caller gives as a JSON array.
--- Invariant: an unknown member is refused, so that no misspelt option is passed over. Planned
--- once: a plan made for the batch as a constant copies it several times. Reads nothing.
+-- Invariant: an unknown member is refused, so that no misspelt option is passed over, and so is
+-- a null payload, which would read as none. Planned once: a plan made for the batch as a
+-- constant copies it several times. Reads nothing.
 -- Raises: 22004, 22023.
 create or replace function jobq_private.read_jobs(jobs jsonb, known text[])
 returns jobq_private.new_job[]
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -11898,24 +11899,35 @@ begin
         perform jobq_private.raise_error('INVALID_ARGUMENT', 'jobs must be a JSON array');
     end if;
 
-    select format('job %s: must be an object with members among %s', e.n, read_jobs.known)
+    select format('job %s: ', e.n) || case
+        when e.job @> '{"payload": null}' then 'payload must not be null; without one it is {}'
+        else format('must be an object with members among %s', read_jobs.known)
+    end
     into _problem
     from jsonb_array_elements(read_jobs.jobs) with ordinality as e (job, n)
     where jsonb_typeof(e.job) <> 'object' or e.job - read_jobs.known <> '{}'
+    or e.job @> '{"payload": null}'
     limit 1;
     if found then
         perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
     end if;
 
-    return array(
-        select jsonb_populate_record(
-            row(
-                e.n, null, null, null, null, null, null, null, null, null, null, null, null,
-                null, null, null, null, null, null, null, null
-            )::jobq_private.new_job, e.job
-        )
-        from jsonb_array_elements(read_jobs.jobs) with ordinality as e (job, n)
-    );
+    begin
+        return array(
+            select jsonb_populate_record(
+                row(
+                    e.n, null, null, null, null, null, null, null, null, null, null, null, null,
+                    null, null, null, null, null, null, null, null
+                )::jobq_private.new_job, e.job
+            )
+            from jsonb_array_elements(read_jobs.jobs) with ordinality as e (job, n)
+        );
+    exception
+        when data_exception then
+            _problem := jobq_private.unreadable_member(read_jobs.jobs);
+    end;
+    perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
+    return null;
 end
 $$;
 
@@ -12447,6 +12459,46 @@ create or replace trigger transition_lane
 after insert on jobq_private.transition
 referencing new table as added
 for each statement execute function jobq_private.fill_lanes();
+
+-- Purpose: which member of which new job cannot be read as its type, and why; null when none.
+-- Invariant: for batches that read_jobs() could not read: a subtransaction for each member. Raises: nothing.
+create or replace function jobq_private.unreadable_member(jobs jsonb)
+returns text
+language plpgsql
+stable
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _ordinal bigint;
+    _member text;
+    _value jsonb;
+begin
+    for _ordinal, _member, _value in
+        select e.n, m.key, m.value
+        from jsonb_array_elements(unreadable_member.jobs) with ordinality as e (job, n)
+        cross join lateral jsonb_each(e.job) as m
+        where m.key not in ('payload', 'metadata')
+        order by e.n, m.key
+    loop
+        begin
+            perform jsonb_populate_record(
+                null::jobq_private.new_job, jsonb_build_object(_member, _value)
+            );
+        exception
+            when data_exception then
+                return format('job %s: %s: %s', _ordinal, _member, sqlerrm);
+        end;
+    end loop;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.unreadable_member from public;
+
+comment on function jobq_private.unreadable_member is
+'Says which member of which new job cannot be read as its type, and why.';
 
 -- Purpose: why a JSON value cannot be stored: the error's code and its detail; null when it
 -- can. size is what json_size() says of it.
@@ -28086,7 +28138,7 @@ create or replace function jobq_private.node_jobs(nodes jsonb)
 returns jobq_private.new_job[]
 language sql
 stable
-parallel safe
+parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$

@@ -1848,7 +1848,7 @@ create or replace function jobq_private.node_jobs(nodes jsonb)
 returns jobq_private.new_job[]
 language sql
 stable
-parallel safe
+parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$

@@ -36,6 +36,7 @@ drop view if exists jobq.attempt;
 drop function if exists jobq.advance_clock;
 drop function if exists jobq_private.yield_dedup_key;
 drop function if exists jobq_private.value_problem;
+drop function if exists jobq_private.unreadable_member;
 drop function if exists jobq_private.fill_lanes;
 drop function if exists jobq_private.store_jobs;
 drop function if exists jobq_private.store_job;

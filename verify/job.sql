@@ -90,6 +90,7 @@ begin
         ('function', 'jobq_private.store_job', '', 1),
         ('function', 'jobq_private.store_jobs', '', 1),
         ('function', 'jobq_private.tell_ended', '', 1),
+        ('function', 'jobq_private.unreadable_member', '', 1),
         ('function', 'jobq_private.update_from_view', '', 1),
         ('function', 'jobq_private.value_problem', '', 1),
         ('function', 'jobq_private.yield_dedup_key', '', 1),

@@ -85,6 +85,8 @@ def test_the_signature_decides_what_is_passed() -> None:
     @registry.handler("context")
     async def context(context: JobContext) -> None: ...
 
+    registry.handler("anything")(takes_anything)
+
     @registry.handler("all", transactional=True)
     async def everything(payload: Any, connection: Any, context: JobContext) -> None: ...
 
@@ -96,8 +98,9 @@ def test_the_signature_decides_what_is_passed() -> None:
     assert passed("nothing") == ()
     assert passed("payload") == ("p",)
     assert passed("context") == ("ctx",)
+    assert passed("anything") == ("p",)
     assert passed("all") == ("p", "conn", "ctx")
-    assert [h.mode for h in registry] == ["thread", "thread", "coroutine", "coroutine"]
+    assert [h.mode for h in registry] == ["thread", "thread", "coroutine", "thread", "coroutine"]
 
 
 def test_a_class_is_made_once_and_called() -> None:
@@ -138,6 +141,12 @@ def takes_by_name(*, payload: Any) -> None: ...
 def takes_context_alone(job: JobContext) -> None: ...
 
 
+def takes_anything(*args: Any, **kwargs: Any) -> None: ...
+
+
+def takes_any_names(**kwargs: Any) -> None: ...
+
+
 def takes_more(region: str, payload: Address, context: JobContext, *, level: int) -> None: ...
 
 
@@ -157,6 +166,10 @@ def test_a_partial_function_takes_what_is_left_open() -> None:
         (takes_other, {}, "not other"),
         (takes_context_alone, {}, "by the name 'context'"),
         (takes_by_name, {}, "'payload' is given by place"),
+        (takes_any_names, {}, "'kwargs' is given by place"),
+        (takes_anything, {"transactional": True}, "transactional"),
+        (dict, {}, "{} cannot be called"),
+        (max, {}, "no signature found"),
         (takes_more, {}, "'level' is given by place"),
         (takes_connection, {}, "transactional"),
         (takes_payload, {"transactional": True}, "transactional"),

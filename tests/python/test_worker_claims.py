@@ -92,7 +92,8 @@ async def test_a_slow_job_does_not_delay_the_settling_of_others(
 ) -> None:
     """While it runs others are settled within 50 ms of their end, in a round that is undisturbed.
 
-    Were the slow job to hold them up, then in every round.
+    Were the slow job to hold them up, then in every round. On a busy machine few are undisturbed,
+    so rounds are short, and there is a minute for them.
     """
     gate = Gate.within(tmp_path)
     registry = Registry()
@@ -125,7 +126,7 @@ async def test_a_slow_job_does_not_delay_the_settling_of_others(
         ended_at[context.job_id] = datetime.now(UTC)
 
     async def latest_of_a_round() -> float:
-        jobs = await client.enqueue_many([{"kind": "quick"}] * 100)
+        jobs = await client.enqueue_many([{"kind": "quick"}] * 20)
         late = []
         for job in jobs:
             await client.result(job.job_id, timeout=30)
@@ -137,8 +138,9 @@ async def test_a_slow_job_does_not_delay_the_settling_of_others(
     async with Worker(database, registry, concurrency=5):
         slow_job = await client.enqueue("slow")
         await until_async(lambda: asyncio.to_thread(lambda: gate.has_started))
+        end = time.monotonic() + 60
         rounds = [await latest_of_a_round()]
-        while rounds[-1] >= 0.05 and len(rounds) < 40:
+        while rounds[-1] >= 0.05 and time.monotonic() < end:
             rounds.append(await latest_of_a_round())
         assert (await client.get(slow_job.job_id)).state == "running"
         gate.let_through()

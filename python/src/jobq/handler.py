@@ -108,6 +108,8 @@ def describe(
     Raises:
         TypeError: it cannot be called as a handler is.
     """
+    if not callable(function):
+        raise TypeError(f"handler of {kind}: {function!r} cannot be called")
     is_function = inspect.isroutine(function) or isinstance(function, partial)
     called = function if is_function else function.__call__  # type: ignore[operator]
     is_coroutine = inspect.iscoroutinefunction(called)
@@ -169,13 +171,20 @@ def _item_type(kind: str, payloads_type: Any, *, is_plain: bool) -> Any:  # noqa
 def _parameters(
     kind: str, function: Callable[..., Any], known: tuple[str, ...]
 ) -> tuple[bool, tuple[str, ...], Any]:
-    """Return whether a payload is taken, which extras follow, and the payload's type."""
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    named = inspect.signature(function).parameters.values()
+    """Return whether a payload is taken, which extras follow, and the payload's type.
+
+    A function that takes any arguments (``*args``) and none by name takes the payload.
+    """
+    try:
+        named = inspect.signature(function).parameters.values()
+    except ValueError as error:
+        raise TypeError(f"handler of {kind}: {error}") from error
+    positional = [p for p in named if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    parameters = positional or [p for p in named if p.kind is p.VAR_POSITIONAL]
     for p in named:
-        if p.kind is p.KEYWORD_ONLY and p.default is p.empty:
+        is_lost = p.kind is p.VAR_KEYWORD and not parameters
+        if is_lost or (p.kind is p.KEYWORD_ONLY and p.default is p.empty):
             raise TypeError(f"handler of {kind}: {p.name!r} is given by place, not by name alone")
-    parameters = [p for p in named if p.kind in positional]
     takes_payload = bool(parameters) and parameters[0].name not in known
     rest = parameters[1:] if takes_payload else parameters
     extras = tuple(p.name for p in rest if p.default is p.empty or p.name in known)

@@ -1,12 +1,13 @@
 -- Purpose: read new jobs that a caller gives as a JSON array.
--- Invariant: an unknown member is refused, so that no misspelt option is passed over. Planned
--- once: a plan made for the batch as a constant copies it several times. Reads nothing.
+-- Invariant: an unknown member is refused, so that no misspelt option is passed over, and so is
+-- a null payload, which would read as none. Planned once: a plan made for the batch as a
+-- constant copies it several times. Reads nothing.
 -- Raises: 22004, 22023.
 create or replace function jobq_private.read_jobs(jobs jsonb, known text[])
 returns jobq_private.new_job[]
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -20,24 +21,35 @@ begin
         perform jobq_private.raise_error('INVALID_ARGUMENT', 'jobs must be a JSON array');
     end if;
 
-    select format('job %s: must be an object with members among %s', e.n, read_jobs.known)
+    select format('job %s: ', e.n) || case
+        when e.job @> '{"payload": null}' then 'payload must not be null; without one it is {}'
+        else format('must be an object with members among %s', read_jobs.known)
+    end
     into _problem
     from jsonb_array_elements(read_jobs.jobs) with ordinality as e (job, n)
     where jsonb_typeof(e.job) <> 'object' or e.job - read_jobs.known <> '{}'
+    or e.job @> '{"payload": null}'
     limit 1;
     if found then
         perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
     end if;
 
-    return array(
-        select jsonb_populate_record(
-            row(
-                e.n, null, null, null, null, null, null, null, null, null, null, null, null,
-                null, null, null, null, null, null, null, null
-            )::jobq_private.new_job, e.job
-        )
-        from jsonb_array_elements(read_jobs.jobs) with ordinality as e (job, n)
-    );
+    begin
+        return array(
+            select jsonb_populate_record(
+                row(
+                    e.n, null, null, null, null, null, null, null, null, null, null, null, null,
+                    null, null, null, null, null, null, null, null
+                )::jobq_private.new_job, e.job
+            )
+            from jsonb_array_elements(read_jobs.jobs) with ordinality as e (job, n)
+        );
+    exception
+        when data_exception then
+            _problem := jobq_private.unreadable_member(read_jobs.jobs);
+    end;
+    perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
+    return null;
 end
 $$;
 

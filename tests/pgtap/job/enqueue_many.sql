@@ -1,6 +1,6 @@
 -- What jobq.enqueue_many() promises.
 begin;
-select plan(36);
+select plan(42);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -25,7 +25,7 @@ select * from jobq.enqueue_many('[
      "priority": 7, "max_attempts": 2, "timeout": "90 s", "idempotency_key": "ik",
      "dedup_key": "dk", "dedup": "replace", "metadata": {"m": 1}},
     {"kind": "a"},
-    {"kind": "b", "payload": null, "metadata": null, "run_at": null}
+    {"kind": "b", "metadata": null, "run_at": null}
 ]');
 select results_eq(
     'select ordinal, created from batch',
@@ -181,10 +181,38 @@ from (
     ('[{"kind": "x", "state": "running"}]', '22023 INVALID_ARGUMENT'),
     ('[{"kind": "x", "metadata": []}]', '22023 INVALID_ARGUMENT'),
     ('[{"kind": "x", "run_at": "infinity"}]', '22023 INVALID_ARGUMENT'),
-    ('[{"kind": "x", "run_at": "someday"}]', '22007 '),
-    ('[{"kind": "x", "priority": "high"}]', '22P02 '),
-    ('[{"kind": "x", "timeout": "ages"}]', '22007 ')
+    ('[{"kind": "x", "payload": null}]', '22023 INVALID_ARGUMENT'),
+    ('[{"kind": "x", "run_at": "someday"}]', '22023 INVALID_ARGUMENT'),
+    ('[{"kind": "x", "priority": "high"}]', '22023 INVALID_ARGUMENT'),
+    ('[{"kind": "x", "timeout": "ages"}]', '22023 INVALID_ARGUMENT')
 ) as b (batch, refusal);
+create function pg_temp.detail(jobs text)
+returns text
+language plpgsql
+as $$
+declare
+    _detail text;
+begin
+    perform from jobq.enqueue_many(detail.jobs::jsonb);
+    return 'none';
+exception
+    when invalid_parameter_value then
+        get stacked diagnostics _detail = pg_exception_detail;
+        return _detail;
+end
+$$;
+select ok(
+    pg_temp.detail(format('[{"kind": "x"}, {"kind": "x", %s}, {"kind": "x", "priority": []}]', b.member))
+    like 'job 2: ' || b.told, format('the job and the member are told: %s', b.member)
+)
+from (
+    values
+    ('"priority": 7, "run_at": "someday"', 'run_at: %"someday"'),
+    ('"max_attempts": 1e30', 'max_attempts: %out of range%'),
+    ('"timeout": "1 fortnight of 3"', 'timeout: %'),
+    ('"after": ["nobody"]', 'after: %"nobody"'),
+    ('"payload": null', 'payload must not be null; without one it is {}')
+) as b (member, told);
 select jobq.configure(max_payload_bytes => 1024, max_payload_depth => 3);
 select is(
     pg_temp.refusal(format(

@@ -98,7 +98,7 @@ select is(
 );
 select is(
     pg_temp.refusal($$select jobq.enqueue_many('[{"kind": "x", "after": ["nobody"]}]')$$),
-    '22P02 ', 'an id is a UUID'
+    '22023 INVALID_ARGUMENT', 'an id is a UUID'
 );
 select is(pg_temp.refusal('select jobq.list_inputs(null)'), '22004 NULL_ARGUMENT',
     'null has no inputs');
