@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -170,6 +171,9 @@ async def test_a_batch_is_all_or_none(api: Api) -> None:
         "POST", "/jobs:batch", json={"jobs": [good]}, headers={"idempotency-key": "k"}
     )
     assert keyed.status_code == 400, "each job has its own key"
+    turns = {"jobs": [{"kind": "k", "concurrency_key": "c"}]}
+    assert (await api.ask("POST", "/jobs:batch", json=turns)).status_code == 201
+    assert api.run("select concurrency_key from jobq.job where kind = 'k'") == [("c",)]
     again = await api.ask("POST", "/jobs:batch", json={"jobs": [good]})
     assert again.status_code == 200
     assert again.json()["items"] == [
@@ -659,8 +663,24 @@ async def test_a_job_of_a_graph_may_expire(api: Api) -> None:
     assert made.status_code == 201, made.text
     last = made.json()["items"][1]["job_id"]
     assert (await api.ask("GET", f"/jobs/{last}")).json()["expires_at"].startswith("2999-01-01")
-    again = {"trigger": "CRON", "kind": "c", "every_ms": 60_000, "graph": {"jobs": jobs}}
-    assert (await api.ask("POST", "/jobs", json=again)).status_code == 400
+    for moment in ("expires_at", "run_at"):
+        jobs[1] = {"name": "b", "kind": "b", moment: "2999-01-01T00:00:00Z"}
+        again = {"trigger": "CRON", "kind": "c", "every_ms": 60_000, "graph": {"jobs": jobs}}
+        refused = await api.ask("POST", "/jobs", json=again)
+        assert (refused.status_code, moment in refused.text) == (400, True)
+
+
+async def test_a_job_at_the_end_of_a_batch_is_refused_in_the_words_of_the_api(api: Api) -> None:
+    job = {"kind": "report", "timeout_ms": 5000, "concurrency_key": "c"}
+    made = await api.ask("POST", "/batches", json={"on_end": job})
+    assert made.status_code == 201, made.text
+    [(timeout, key)] = api.run("select timeout, concurrency_key from jobq.job")
+    assert (timeout, key) == (timedelta(seconds=5), "c")
+    for keys in ({"idempotency_key": "k"}, {"after_failure": "run"}, {"dedup_key": "k"}):
+        refused = await api.ask("POST", "/batches", json={"on_success": {**job, **keys}})
+        error = refused.json()["error"]
+        assert (refused.status_code, error["code"]) == (400, "INVALID_REQUEST")
+        assert error["detail"].endswith(f"unknown field `{min(keys)}` - at `$.on_success`")
 
 
 async def test_steps_and_waits_of_a_worker_over_http(api: Api) -> None:

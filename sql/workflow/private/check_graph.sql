@@ -25,9 +25,12 @@ begin
             'INVALID_ARGUMENT',
             'a graph of a schedule names its own jobs alone, none by the schedule''s kind, and no batch'
         );
-    elsif jsonb_path_exists(_nodes, '$[*].expires_at ? (@ != null)') then
+    elsif jsonb_path_exists(_nodes, '$[*].keyvalue() ? (
+        (@.key == "expires_at" || @.key == "run_at") && @.value != null
+    )') then
         perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'a graph of a schedule is added again and again: no expires_at'
+            'INVALID_ARGUMENT',
+            'a graph of a schedule is added again and again: no run_at and no expires_at'
         );
     end if;
     perform jobq_private.check_arrows(

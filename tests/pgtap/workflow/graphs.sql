@@ -1,6 +1,6 @@
 -- What enqueue_graph(), cancel_tree(), redrive_tree() and show_graph() promise.
 begin;
-select plan(57);
+select plan(58);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -125,6 +125,11 @@ select is(
     pg_temp.refusal($$ select jobq.create_schedule('s', 'k', '@daily',
         graph => '{"jobs": [{"name": "x", "kind": "x", "expires_at": "2999-01-01"}]}') $$),
     '22023 INVALID_ARGUMENT', 'but none of a schedule''s'
+);
+select is(
+    pg_temp.refusal($$ select jobq.create_schedule('s', 'k', '@daily',
+        graph => '{"jobs": [{"name": "x", "kind": "x", "run_at": "2999-01-01"}]}') $$),
+    '22023 INVALID_ARGUMENT', 'nor with a moment to run at, which is past at the second slot'
 );
 select is(
     pg_temp.graph('[{"name": "a", "kind": "k",

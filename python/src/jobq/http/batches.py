@@ -5,26 +5,53 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Literal
 from uuid import UUID
 
-from msgspec import Meta, Raw, Struct
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from jobq.http.new_jobs import NewJob  # noqa: TC001 - msgspec reads it
+from jobq.http.enqueued import enqueued, inputs_of
 from jobq.http.operation import Answer, Operation, encoded, text
-from jobq.http.values import AfterFailure, AnyJson, Moment, Reason, Request, State
+from jobq.http.values import (
+    AfterFailure,
+    AnyJson,
+    Attempts,
+    ConcurrencyKey,
+    Json,
+    JsonMembers,
+    Milliseconds,
+    Moment,
+    Name,
+    Priority,
+    Reason,
+    Request,
+    State,
+)
 
 if TYPE_CHECKING:
     from starlette.responses import Response
 
     from jobq.http.operation import Call
 
-CALLED = "A job without keys, blocked until then."
+
+class Callback(Request, kw_only=True, omit_defaults=True):
+    """A job that is blocked until then; it has no idempotency key or dedup key."""
+
+    kind: Name
+    payload: Json | UnsetType = UNSET
+    run_at: Moment | None = None
+    queue: Name | None = None
+    priority: Priority | None = None
+    max_attempts: Attempts | None = None
+    timeout_ms: Milliseconds | None = None
+    metadata: JsonMembers | None = None
+    concurrency_key: ConcurrencyKey | None = None
+    batch_id: UUID | None = None
 
 
 class NewBatch(Request, kw_only=True):
     """The jobs that are to run when a batch ends."""
 
-    on_success: Annotated[NewJob, Meta(description=CALLED)] | None = None
-    on_end: Annotated[NewJob, Meta(description=CALLED)] | None = None
-    on_first_death: Annotated[NewJob, Meta(description=CALLED)] | None = None
+    on_success: Callback | None = None
+    on_end: Callback | None = None
+    on_first_death: Callback | None = None
 
 
 class BatchCancellation(Request, kw_only=True):
@@ -89,11 +116,11 @@ async def open_batch(call: Call) -> Response:
     """Make a batch."""
     body = await call.body(NewBatch)
     jobs = {
-        name: job.enqueued()
+        name: enqueued(job)
         for name in ("on_success", "on_end", "on_first_death")
         if (job := getattr(body, name)) is not None
     }
-    await call.check([(job["kind"], job.get("payload")) for job in jobs.values()])
+    await call.check(inputs_of(jobs.values()))
     given = {name: text(job) for name, job in jobs.items()}
     [(batch_id,)] = await call.fetch("open_batch", **given)
     return await _status(call, batch_id, 201)

@@ -42,7 +42,6 @@ class SlotNode(Request, kw_only=True, omit_defaults=True):
     payload: Json | UnsetType = UNSET
     after: Annotated[NodeNames, Meta(description="Names in the graph.")] | None = None
     after_failure: AfterFailure | None = None
-    run_at: Moment | None = None
     queue: Name | None = None
     priority: Priority | None = None
     max_attempts: Attempts | None = None
@@ -69,6 +68,7 @@ class NewNode(SlotNode, kw_only=True, omit_defaults=True):
         Annotated[NodeNames, Meta(description="Blocked jobs of the graph that this one joins.")]
         | None
     ) = None
+    run_at: Moment | None = None
     expires_at: Annotated[Moment, Meta(description="No attempt begins after it.")] | None = None
     batch_id: UUID | None = None
 

@@ -102,6 +102,7 @@ class BatchJob(Options, kw_only=True, omit_defaults=True):
     payload: Json | UnsetType = UNSET
     dedup_key: KeyText | None = None
     dedup: Dedup | None = None
+    concurrency_key: ConcurrencyKey | None = None
     endpoint: Name | UnsetType = UNSET
     trigger: Literal["IMMEDIATE", "DELAYED"] | UnsetType = UNSET
     input: Json | UnsetType = UNSET
