@@ -12322,8 +12322,8 @@ begin
             if _lane_id is not null then
                 perform jobq_private.call_lane(_lane_id, _queue, _key, _priority, _run_at);
             end if;
-            if _run_at < now() + interval '60 s' then
-                perform jobq_private.wake_queue(_queue);
+            if _run_at < now() + interval '60 s' and jobq_private.announce(_queue) then
+                perform jobq_private.notify_queue(_queue);
             end if;
             return;
         end if;
@@ -13073,8 +13073,10 @@ begin
                 coalesce(_of_kind.lease, _of_queue.lease, _of_all.lease),
                 _of_kind.delivery_version, _of_kind.keep
             );
-            -- An expression: PERFORM would be a query of its own.
-            return case when jobq_private.wake_queue(_queue) is not null then _job_id end;
+            if jobq_private.announce(_queue) then
+                perform jobq_private.notify_queue(_queue);
+            end if;
+            return _job_id;
         end if;
     end if;
     return (jobq_private.store_job(row(
@@ -22171,6 +22173,35 @@ grant execute on function jobq.next_due to jobq_worker, jobq_reader;
 comment on function jobq.next_due is
 'Returns when the next job of these queues becomes runnable, or null when none waits.';
 
+-- Purpose: say until the transaction ends that a job is added to a queue, and tell whether any
+-- worker sleeps, of whatever queue.
+-- Invariant: the producer holds P (shared) before it tests W; an idle worker holds W
+-- (shared) before it tests P. So one of the two always sees the other, and NOTIFY, whose
+-- lock serialises commits, is sent only when somebody sleeps. docs/wake-ups.md has the
+-- proof. Queues share 1024 locks, of which 16 more stand for all; W has one more, which every sleeping
+-- worker holds: nearly always the only one that is looked at. No SET clause, so that it is
+-- inlined. Raises: nothing.
+create or replace function jobq_private.announce(queue text, is_wide boolean default false)
+returns boolean
+language sql
+volatile
+parallel unsafe
+security invoker
+as $$
+    select pg_catalog.pg_advisory_xact_lock_shared(
+        jobq_private.lock_class('producing'), case
+            when is_wide then 1024 + (pg_catalog.hashtext(queue) & 15)
+            else pg_catalog.hashtext(queue) & 1023
+        end
+    ) is not null
+    and jobq_private.is_held('waiting', 1040)
+$$;
+
+revoke all on function jobq_private.announce from public;
+
+comment on function jobq_private.announce is
+'Announces a job of a queue until the transaction ends, and says whether any worker sleeps.';
+
 -- Purpose: refuse a claim that cannot be meant.
 -- Invariant: reads nothing. Raises: 22004, 22023.
 create or replace function jobq_private.check_claim(
@@ -22657,6 +22688,32 @@ revoke all on function jobq_private.notify from public;
 comment on function jobq_private.notify is
 'Sends a notification at commit, where the session allows it and there is room.';
 
+-- Purpose: wake an idle worker of a queue when the caller's transaction commits, once announce() has
+-- said that some worker sleeps.
+-- Invariant: see announce(). Hot: its callers pin the search path. Raises: nothing.
+create or replace function jobq_private.notify_queue(queue text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+as $$
+declare
+    _narrow constant integer := hashtext(notify_queue.queue) & 1023;
+begin
+    if jobq_private.is_held('waiting', _narrow)
+        or jobq_private.is_held('waiting', 1024 + (_narrow & 15))
+    then
+        perform jobq_private.notify('jobq', notify_queue.queue);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.notify_queue from public;
+
+comment on function jobq_private.notify_queue is
+'Notifies sleeping workers of a queue at commit, and nobody when none sleeps.';
+
 -- Purpose: say precisely why an attempt does not hold a job.
 -- Invariant: always raises. Raises: 22004, JQ001, JQ003.
 create or replace function jobq_private.refuse_attempt(job_id uuid, attempt integer)
@@ -23037,8 +23094,9 @@ declare
     _queue text;
 begin
     foreach _queue in array wake.queues loop
-        -- An expression: PERFORM would be a query of its own.
-        continue when jobq_private.wake_queue(_queue, cardinality(wake.queues) > 16) is not null;
+        if jobq_private.announce(_queue, cardinality(wake.queues) > 16) then
+            perform jobq_private.notify_queue(_queue);
+        end if;
     end loop;
 end
 $$;
@@ -23047,41 +23105,6 @@ revoke all on function jobq_private.wake from public;
 
 comment on function jobq_private.wake is
 'Notifies sleeping workers of these queues at commit, and nobody when none sleeps.';
-
--- Purpose: wake an idle worker of a queue when the caller's transaction commits.
--- Invariant: the producer holds P (shared) before it tests W; an idle worker holds W
--- (shared) before it tests P. So one of the two always sees the other, and NOTIFY, whose
--- lock serialises commits, is sent only when somebody sleeps. docs/wake-ups.md has the
--- proof. Queues share 1024 locks, of which 16 more stand for all. Hot: its callers pin the search
--- path, and an expression, whose parts come in order, costs a third of a PERFORM. Raises: nothing.
-create or replace function jobq_private.wake_queue(queue text, is_wide boolean default false)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-as $$
-declare
-    _narrow constant integer := hashtext(wake_queue.queue) & 1023;
-    _wide constant integer := 1024 + (_narrow & 15);
-begin
-    if pg_advisory_xact_lock_shared(
-        jobq_private.lock_class('producing'),
-        case when wake_queue.is_wide then _wide else _narrow end
-    ) is not null
-    and (
-        jobq_private.is_held('waiting', _narrow) or jobq_private.is_held('waiting', _wide)
-    )
-    then
-        perform jobq_private.notify('jobq', wake_queue.queue);
-    end if;
-end
-$$;
-
-revoke all on function jobq_private.wake_queue from public;
-
-comment on function jobq_private.wake_queue is
-'Notifies sleeping workers of a queue at commit, and nobody when none sleeps.';
 
 -- Purpose: how long to wait before the attempt after this one.
 -- Invariant: fixed: d; linear: d·n; exponential: d·2^(n-1); each then ± jitter·delay, and
@@ -23149,7 +23172,7 @@ comment on function jobq.backoff is
 -- Purpose: the listening session of an idle worker says that it is about to sleep.
 -- Invariant: W (shared, session) is taken before P is tried. True means that every
 -- producer that missed W has committed: claim once more, then sleep until notified.
--- False: a producer is in flight; claim, and call again shortly. jobq_private.wake() says
+-- False: a producer is in flight; claim, and call again shortly. jobq_private.announce() says
 -- which locks stand for a queue. Raises: 22004, 22023.
 -- Argument queues: the queues that the worker claims from.
 -- Returns: true: claim once more, and when that brings nothing, sleep until notified;
@@ -23174,6 +23197,7 @@ declare
 begin
     perform jobq_private.check_claim(begin_wait.queues, 'listener', 0);
     perform pg_advisory_unlock_all();
+    perform pg_advisory_lock_shared(_waiting, 1040);
     foreach _queue in array begin_wait.queues loop
         _narrow := hashtext(_queue) & 1023;
         perform pg_advisory_lock_shared(

@@ -33,6 +33,7 @@ begin
         ('function', 'jobq.run_calls', '', 1),
         ('function', 'jobq.set_progress', '', 1),
         ('function', 'jobq.work', '', 1),
+        ('function', 'jobq_private.announce', '', 1),
         ('function', 'jobq_private.check_claim', '', 1),
         ('function', 'jobq_private.check_results', '', 1),
         ('function', 'jobq_private.claimable_queues', '', 1),
@@ -45,13 +46,13 @@ begin
         ('function', 'jobq_private.lost_job', '', 1),
         ('function', 'jobq_private.next_mark', '', 1),
         ('function', 'jobq_private.notify', '', 1),
+        ('function', 'jobq_private.notify_queue', '', 1),
         ('function', 'jobq_private.refuse_attempt', '', 1),
         ('function', 'jobq_private.settle_failures', '', 1),
         ('function', 'jobq_private.settle_rest', '', 1),
         ('function', 'jobq_private.settle_successes', '', 1),
         ('function', 'jobq_private.start_calls', '', 1),
         ('function', 'jobq_private.wake', '', 1),
-        ('function', 'jobq_private.wake_queue', '', 1),
         ('view', 'jobq.worker', '', 1)
     )
     select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong

@@ -94,8 +94,10 @@ begin
                 coalesce(_of_kind.lease, _of_queue.lease, _of_all.lease),
                 _of_kind.delivery_version, _of_kind.keep
             );
-            -- An expression: PERFORM would be a query of its own.
-            return case when jobq_private.wake_queue(_queue) is not null then _job_id end;
+            if jobq_private.announce(_queue) then
+                perform jobq_private.notify_queue(_queue);
+            end if;
+            return _job_id;
         end if;
     end if;
     return (jobq_private.store_job(row(

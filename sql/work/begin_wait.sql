@@ -1,7 +1,7 @@
 -- Purpose: the listening session of an idle worker says that it is about to sleep.
 -- Invariant: W (shared, session) is taken before P is tried. True means that every
 -- producer that missed W has committed: claim once more, then sleep until notified.
--- False: a producer is in flight; claim, and call again shortly. jobq_private.wake() says
+-- False: a producer is in flight; claim, and call again shortly. jobq_private.announce() says
 -- which locks stand for a queue. Raises: 22004, 22023.
 -- Argument queues: the queues that the worker claims from.
 -- Returns: true: claim once more, and when that brings nothing, sleep until notified;
@@ -26,6 +26,7 @@ declare
 begin
     perform jobq_private.check_claim(begin_wait.queues, 'listener', 0);
     perform pg_advisory_unlock_all();
+    perform pg_advisory_lock_shared(_waiting, 1040);
     foreach _queue in array begin_wait.queues loop
         _narrow := hashtext(_queue) & 1023;
         perform pg_advisory_lock_shared(

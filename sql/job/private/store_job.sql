@@ -92,8 +92,8 @@ begin
             if _lane_id is not null then
                 perform jobq_private.call_lane(_lane_id, _queue, _key, _priority, _run_at);
             end if;
-            if _run_at < now() + interval '60 s' then
-                perform jobq_private.wake_queue(_queue);
+            if _run_at < now() + interval '60 s' and jobq_private.announce(_queue) then
+                perform jobq_private.notify_queue(_queue);
             end if;
             return;
         end if;

@@ -12,8 +12,9 @@ declare
     _queue text;
 begin
     foreach _queue in array wake.queues loop
-        -- An expression: PERFORM would be a query of its own.
-        continue when jobq_private.wake_queue(_queue, cardinality(wake.queues) > 16) is not null;
+        if jobq_private.announce(_queue, cardinality(wake.queues) > 16) then
+            perform jobq_private.notify_queue(_queue);
+        end if;
     end loop;
 end
 $$;

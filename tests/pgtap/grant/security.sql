@@ -251,13 +251,13 @@ insert into inlined values
 ('new_id'), ('milliseconds'), ('new_job_problem'), ('settings_for'), ('retry_policy_for'),
 ('lock_class'), ('free_places'), ('lane_id'), ('kind_lane_id'), ('lane_of'), ('gate_id'),
 ('lane_rule'), ('key_rule'), ('key_gate_id'), ('lane_slot'), ('lane_floor'), ('lane_ceiling'), ('spacing'), ('tokens'), ('token_at'), ('spent'),
-('is_held'), ('own_shard'), ('follows'), ('job_rows'),
+('is_held'), ('announce'), ('own_shard'), ('follows'), ('job_rows'),
 ('json_size'), ('is_wide'), ('noted_at');
 create temporary table hot (name text);
 insert into hot values
 ('look_at'), ('next_mark'), ('settle_successes'), ('wake'), ('lane_rules'), ('open_lanes'),
 ('next_level'), ('pick_lanes'), ('whole_lanes'), ('take_from_lanes'), ('close_lanes'),
-('wake_queue'), ('look_at_birth'), ('is_sound');
+('notify_queue'), ('look_at_birth'), ('is_sound');
 select is_empty(
     $$
     select function, config from routine
