@@ -340,7 +340,32 @@ async def test_a_name_with_a_blank_at_an_end_is_another(browser: Browser) -> Non
             ("jobs/bulk", {"queue": name, "action": "cancel"}),
         ):
             page = await browser.get(f"/console/{path}", params=words)
-            assert re.findall(r"/console/jobs/[^>]*>(?:<bdi>)?of([ work]*)<", page.text) == [name]
+            found = re.findall(r"/console/jobs/[^>]*>(?:<bdi>)?of([ work]*(?:.u0020)?)<", page.text)
+            assert found == [re.sub(" $", r"\\u0020", name)]
+    queues = (await browser.get("/console/queues")).text
+    assert set(re.findall(r"<bdi>([^<]*work[^<]*)</bdi></a>", queues)) == {
+        "work", r"\u0020work", r"work\u0020",
+    }  # fmt: skip
+
+
+async def test_a_page_of_an_error_leads_back(browser: Browser) -> None:
+    await browser.sign_in(["operate"])
+
+    async def ways(path: str, referer: str) -> list[str]:
+        page = (await browser.get(path, headers={"referer": referer})).text
+        return re.findall(r'class="button" href="([^"]*)"', page)
+
+    lost = "/console/jobs?state=lost"
+    assert await ways(lost, "http://jobq/console/queue?name=a&key=b") == [
+        "/console/queue?name=a&amp;key=b", "/console/",
+    ]  # fmt: skip
+    for elsewhere in (
+        "",
+        f"http://jobq{lost}",
+        "http://evil/console/jobs",
+        "http://jobq/console/../x",
+    ):
+        assert await ways(lost, elsewhere) == ["/console/"], elsewhere
 
 
 async def test_every_answer_forbids_what_is_not_its_own(browser: Browser) -> None:

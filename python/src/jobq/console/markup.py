@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 from typing import TYPE_CHECKING, Final
 
@@ -17,11 +18,16 @@ if TYPE_CHECKING:
 NONE: Final = Markup(f'<span class="none">{NOTHING}</span>')  # noqa: S704 - a constant
 
 
+# Blanks that no page shows: another name has none there.
+ENDS: Final = re.compile(r"^ +| +$")
+
+
 def written(text: object, most: int = 200) -> Markup:
     """Return what others wrote: as text, in a direction of its own, and cut with a sign of it."""
     whole = NOTHING if text is None else str(text)
     cut = "…" if len(whole) > most else ""
-    return Markup(f"<bdi>{escape(plain(whole, most))}{cut}</bdi>")  # noqa: S704 - escaped
+    shown = ENDS.sub(lambda blanks: r"\u0020" * len(blanks.group()), plain(whole, most))
+    return Markup(f"<bdi>{escape(shown)}{cut}</bdi>")  # noqa: S704 - escaped
 
 
 def listed(names: list[str], most: int = 12, letters: int = 60) -> Markup:

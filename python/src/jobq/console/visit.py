@@ -6,7 +6,7 @@ import logging
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
@@ -198,6 +198,16 @@ def _ask_who(request: Request, visit: Visit) -> Response:
     return RedirectResponse(f"{ENTRANCE}?{urlencode({'next': visit.address})}", 303)
 
 
+def origin_of(request: Request) -> str | None:
+    """Return the page of the console that led here, or None."""
+    given = urlsplit(request.headers.get("referer", ""))
+    if given.netloc != request.headers.get("host"):
+        return None
+    address = given.path + (f"?{given.query}" if given.query else "")
+    is_here = given.path == request.url.path and given.query == request.url.query
+    return None if is_here or inside(address, "") != address else address
+
+
 async def refuse(request: Request, error: Exception) -> Response:
     """Show what went wrong."""
     answer = translate(error)
@@ -210,5 +220,8 @@ async def refuse(request: Request, error: Exception) -> Response:
         )  # fmt: skip
     if answer.code == "UNAUTHORIZED" and not isinstance(error, HTTPException):
         answer.hint = answer.hint or "Sign in again."
-    shown: dict[str, Any] = {"error": answer, "request_id": request.scope.get("jobq.request_id")}
+    shown: dict[str, Any] = {
+        "error": answer, "request_id": request.scope.get("jobq.request_id"),
+        "origin": origin_of(request),
+    }  # fmt: skip
     return own(request, Visit(request).show("error.html", answer.status, **shown))
