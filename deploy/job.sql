@@ -216,26 +216,30 @@ begin
     ),
     stored as (
         insert into jobq_private.job_archive (
+            state, previous_state, lane, finished_at, result, prune_at,
+            -- columns of jobq_private.job but lease_expires_at, place, waits_since:
             job_id, created_at, run_at, claimed_at, heartbeat_at, cancel_requested_at,
-            slot_at, lease, timeout, schedule_id, attempt, uncounted, max_attempts,
-            expiries, priority, state, previous_state, region, queue, kind, worker,
-            idempotency_key, dedup_key, dedup, cancel_reason, last_error_code,
-            last_error, last_error_details, metadata, progress, payload, delivery_version,
-            finished_at, result, lane_id, concurrency_key, lane, expires_at, keep, prune_at,
-            is_awaited, batch_id
+            slot_at, expires_at, lease, timeout, schedule_id, attempt, uncounted,
+            max_attempts, expiries, delivery_version, priority, is_awaited, region, queue,
+            kind, lane_id, concurrency_key, batch_id, worker, idempotency_key, dedup_key,
+            dedup, cancel_reason, last_error_code, last_error, last_error_details, keep,
+            metadata, progress, payload
+            -- end
         )
         select
-            g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
-            g.cancel_requested_at, g.slot_at, g.lease, g.timeout, g.schedule_id,
-            g.attempt, g.uncounted, g.max_attempts, g.expiries, g.priority,
             archive_jobs.state,
             case when g.state = archive_jobs.state then g.previous_state else g.state end,
-            g.region, g.queue, g.kind, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
-            g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
-            g.metadata, g.progress, g.payload, g.delivery_version,
-            g.at, g.result, g.lane_id, g.concurrency_key,
             case when archive_jobs.state <> 'succeeded' then pg_backend_pid() & 1023 end,
-            g.expires_at, g.keep, g.at + g.keep[_ending], g.is_awaited, g.batch_id
+            g.at, g.result, g.at + g.keep[_ending],
+            -- the same of g:
+            g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
+            g.cancel_requested_at, g.slot_at, g.expires_at, g.lease, g.timeout,
+            g.schedule_id, g.attempt, g.uncounted, g.max_attempts, g.expiries,
+            g.delivery_version, g.priority, g.is_awaited, g.region, g.queue, g.kind,
+            g.lane_id, g.concurrency_key, g.batch_id, g.worker, g.idempotency_key,
+            g.dedup_key, g.dedup, g.cancel_reason, g.last_error_code, g.last_error,
+            g.last_error_details, g.keep, g.metadata, g.progress, g.payload
+            -- end
         from ended as g
         where g.leaves_nothing is not true
     )
@@ -320,23 +324,27 @@ begin
         new.state := 'blocked';
     end if;
     insert into jobq_private.job (
-        job_id, created_at, run_at, slot_at, lease, timeout, schedule_id, attempt,
-        uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
-        idempotency_key, dedup_key, dedup, last_error_code, last_error,
-        last_error_details, metadata, payload, delivery_version,
-        lane_id, concurrency_key, keep, is_awaited, batch_id,
-        waits_since, lane
+        run_at, uncounted, state, previous_state, is_awaited, waits_since, lane,
+        last_error_code, last_error,
+        -- columns of jobq_private.job but expires_at, expiries, claimed_at, heartbeat_at,
+        -- lease_expires_at, cancel_requested_at, cancel_reason, worker, place, progress:
+        job_id, created_at, slot_at, lease, timeout, schedule_id, attempt, max_attempts,
+        delivery_version, priority, region, queue, kind, lane_id, concurrency_key,
+        batch_id, idempotency_key, dedup_key, dedup, last_error_details, keep, metadata,
+        payload
+        -- end
     )
     values (
-        new.job_id, new.created_at, now(), new.slot_at, new.lease, new.timeout,
-        new.schedule_id, new.attempt, new.attempt, new.max_attempts, new.priority,
-        new.state, new.previous_state, new.region, new.queue, new.kind,
-        new.idempotency_key, new.dedup_key, new.dedup,
+        now(), new.attempt, new.state, new.previous_state, true, clock_timestamp(), new.lane,
         case when new.last_error_code not in ('PARENT_FAILED', 'PARENT_GONE') then new.last_error_code end,
         case when new.last_error_code not in ('PARENT_FAILED', 'PARENT_GONE') then new.last_error end,
-        new.last_error_details, new.metadata, new.payload,
-        new.delivery_version, new.lane_id, new.concurrency_key, new.keep, true,
-        new.batch_id, clock_timestamp(), new.lane
+        -- the same of new:
+        new.job_id, new.created_at, new.slot_at, new.lease, new.timeout,
+        new.schedule_id, new.attempt, new.max_attempts, new.delivery_version,
+        new.priority, new.region, new.queue, new.kind, new.lane_id, new.concurrency_key,
+        new.batch_id, new.idempotency_key, new.dedup_key, new.dedup,
+        new.last_error_details, new.keep, new.metadata, new.payload
+        -- end
     )
     on conflict (kind, dedup_key, (case when dedup is null then job_id end))
     where dedup_key is not null do nothing;
@@ -3119,29 +3127,33 @@ begin
     perform set_config('jobq.redrives', 'on', true);
     with back as (
         insert into jobq_private.job (
-            job_id, created_at, run_at, slot_at, lease, timeout, schedule_id, attempt,
-            uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
-            idempotency_key, dedup_key, dedup, last_error_code, last_error, last_error_details,
-            metadata, payload, delivery_version, lane_id, concurrency_key, keep, is_awaited,
-            batch_id, waits_since, lane
+            run_at, uncounted, state, previous_state, is_awaited, waits_since, lane,
+            delivery_version, last_error_code, last_error,
+            -- columns of jobq_private.job but expires_at, expiries, claimed_at, heartbeat_at,
+            -- lease_expires_at, cancel_requested_at, cancel_reason, worker, place, progress:
+            job_id, created_at, slot_at, lease, timeout, schedule_id, attempt, max_attempts,
+            priority, region, queue, kind, lane_id, concurrency_key, batch_id,
+            idempotency_key, dedup_key, dedup, last_error_details, keep, metadata, payload
+            -- end
         )
         select
-            a.job_id, a.created_at, now(), a.slot_at, a.lease, a.timeout, a.schedule_id,
-            a.attempt, a.attempt, a.max_attempts, a.priority,
+            now(), a.attempt,
             case
                 when a.job_id in (select w from unnest(_waiting) as w) then 'blocked'
                 else 'queued'
-            end, a.state,
-            a.region, a.queue, a.kind, a.idempotency_key, a.dedup_key, a.dedup,
-            case when a.last_error_code <> all(_of_parents) then a.last_error_code end,
-            case when a.last_error_code <> all(_of_parents) then a.last_error end,
-            a.last_error_details, a.metadata, a.payload,
+            end, a.state, true, clock_timestamp(), pg_backend_pid() & 1023,
             case
                 when not redrive_jobs.latest then a.delivery_version
                 else (select k.delivery_version from jobq_private.kind as k where k.kind = a.kind)
-            end, a.lane_id,
-            a.concurrency_key, a.keep, true, a.batch_id, clock_timestamp(),
-            pg_backend_pid() & 1023
+            end,
+            case when a.last_error_code <> all(_of_parents) then a.last_error_code end,
+            case when a.last_error_code <> all(_of_parents) then a.last_error end,
+            -- the same of a:
+            a.job_id, a.created_at, a.slot_at, a.lease, a.timeout, a.schedule_id, a.attempt,
+            a.max_attempts, a.priority, a.region, a.queue, a.kind, a.lane_id,
+            a.concurrency_key, a.batch_id, a.idempotency_key, a.dedup_key, a.dedup,
+            a.last_error_details, a.keep, a.metadata, a.payload
+            -- end
         from unnest(redrive_jobs.job_ids, redrive_jobs.finished_ats) as c (job_id, finished_at)
         join jobq_private.job_archive as a
             on a.job_id = any(redrive_jobs.job_ids) and a.job_id = c.job_id
@@ -3523,15 +3535,20 @@ declare
 begin
     with stored as (
         insert into jobq_private.job as j (
+            -- columns of jobq_private.job_rows:
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
-            idempotency_key, metadata, slot_at, delivery_version, concurrency_key, lane_id, expires_at,
-            keep, state, batch_id, is_awaited
+            idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at,
+            delivery_version, concurrency_key, lane_id, expires_at, keep, state, batch_id,
+            is_awaited
+            -- end
         )
         select
+            -- the same of r:
             r.job_id, r.kind, r.payload, r.queue, r.run_at, r.priority, r.max_attempts,
-            r.timeout, r.lease, r.idempotency_key, r.metadata, r.slot_at, r.delivery_version,
-            r.concurrency_key, r.lane_id, r.expires_at, r.keep, r.state, r.batch_id,
-            r.is_awaited
+            r.timeout, r.lease, r.idempotency_key, r.dedup_key, r.dedup, r.metadata,
+            r.schedule_id, r.slot_at, r.delivery_version, r.concurrency_key, r.lane_id,
+            r.expires_at, r.keep, r.state, r.batch_id, r.is_awaited
+            -- end
         from jobq_private.job_rows(store_jobs.jobs, _ids) as r
         where store_jobs.is_checked
         or (select jobq_private.check_payload_schemas(store_jobs.jobs))

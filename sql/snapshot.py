@@ -14,6 +14,17 @@ in their order, and then the topics by name, each after those that it needs when
 created. A hand-written change that needs a topic says so as Sqitch wants it,
 `grant_policies [grant job]`, and is preceded by it.
 
+Where a source copies rows of a table it need not list their columns by hand. What stands
+between two marks is filled in, in place, from the table as the deploy scripts leave it, or
+from what a function `returns table (…)`. Columns that stand before the first mark, between
+the same parentheses, or after its `but`, are left out; the second list is that of the first:
+
+    state,
+    -- columns of jobq_private.job but lane, place:
+    -- end
+    -- the same of j:
+    -- end
+
 A source names what it creates in `create or replace function|procedure|view|trigger`;
 where that does not show, in a line such as `-- creates: function jobq_private.new_id`.
 
@@ -26,6 +37,7 @@ from __future__ import annotations
 
 import re
 import sys
+import textwrap
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -53,6 +65,11 @@ CREATES_TRIGGER = re.compile(
     re.MULTILINE | re.IGNORECASE | re.DOTALL,
 )
 SAYS_CREATES = re.compile(rf"^-- creates: (?P<kind>\w+) {NAME}$", re.MULTILINE)
+MARKED = re.compile(
+    rf"^(?P<head>(?P<indent> *)-- (?:columns of {NAME}(?: but (?P<but>[^:]+))?"
+    r"|the same of (?P<alias>\w+)):\n).*?(?P<end>^ *-- end\n)",
+    re.MULTILINE | re.DOTALL,
+)
 PLPGSQL_BODY = re.compile(
     r"(language\s+plpgsql.*?\sas\s+(\$\w*\$).*?)\bbegin\b.*?\2",
     re.DOTALL | re.IGNORECASE,
@@ -184,8 +201,12 @@ def read_sources(root: Path) -> list[Source]:
         SnapshotError: a file creates nothing, or two create the same thing.
     """
     paths = [*(root / "sql").glob("*/*.sql"), *(root / "sql").glob("*/private/*.sql")]
+    definitions = read_definitions(root)
     sources = [
-        Source(path.relative_to(root / "sql").with_suffix("").as_posix(), Code(path.read_text()))
+        Source(
+            path.relative_to(root / "sql").with_suffix("").as_posix(),
+            Code(fill(path.read_text(), definitions)),
+        )
         for path in paths
     ]
     makers: dict[Thing, str] = {}
@@ -201,14 +222,71 @@ def read_sources(root: Path) -> list[Source]:
     return sorted((by_path[path] for path in order), key=lambda source: source.topic)
 
 
+def fill(text: str, definitions: str) -> str:
+    """Return a source with the lists of columns between its marks as they are now.
+
+    Raises:
+        SnapshotError: a mark names a table or column that is not there.
+    """
+    columns: list[str] = []
+
+    def filled(mark: re.Match[str]) -> str:
+        if mark["name"]:
+            columns[:] = columns_of(mark["name"], definitions)
+            left_out = re.findall(r"\w+", mark["but"] or "")
+            if lost := [name for name in left_out if name not in columns]:
+                raise SnapshotError(f"{mark['name']} has no column {lost[0]}")
+            left_out += re.findall(r"\w+", text[: mark.start()].rpartition("(")[2])
+            columns[:] = [name for name in columns if name not in left_out]
+        prefix = f"{mark['alias']}." if mark["alias"] else ""
+        lines = textwrap.wrap(", ".join(prefix + name for name in columns), 80)
+        return mark["head"] + "".join(f"{mark['indent']}{line}\n" for line in lines) + mark["end"]
+
+    return MARKED.sub(filled, text)
+
+
+def columns_of(name: str, definitions: str) -> list[str]:
+    """Return the columns of a table, or of what a function returns as one, in their order.
+
+    Raises:
+        SnapshotError: nothing of that name has columns.
+    """
+    made = re.search(
+        rf"create (?:table|or replace function) {name}\b.*?(?:returns table )?\(\n(.*?)^\)",
+        definitions,
+        re.MULTILINE | re.DOTALL,
+    )
+    if made is None:
+        raise SnapshotError(f"{name} has no columns that I can see")
+    columns = re.findall(r"(?:^|,)\s*(?!constraint\b)([a-z_]+) [a-z]", made[1])
+    for change in re.findall(rf"alter table {name}\b(.*?);", definitions, re.DOTALL):
+        columns += re.findall(r"add column (\w+)", change)
+        columns = [c for c in columns if c not in re.findall(r"drop column (\w+)", change)]
+    return columns
+
+
+def read_definitions(root: Path) -> str:
+    """Return the scripts that are written by hand, in the plan's order, and all sources."""
+    plan = Plan.read((root / "sqitch.plan").read_text())
+    by_hand = [n for n in plan.scripts() if not (root / "sql" / n.partition("@")[0]).is_dir()]
+    paths = [root / "deploy" / f"{name}.sql" for name in by_hand]
+    paths += sorted((root / "sql").glob("**/*.sql"))
+    return "\n".join(without_comments(path.read_text()) for path in paths if path.is_file())
+
+
 def read_topics(root: Path) -> dict[str, Code]:
     """Return each topic's sources as one text, by its name.
 
     Raises:
         SnapshotError: the sources cannot be read together.
     """
+    return join_topics(read_sources(root))
+
+
+def join_topics(sources: list[Source]) -> dict[str, Code]:
+    """Return the sources of each topic as one text, by its name."""
     texts: dict[str, list[str]] = {}
-    for source in read_sources(root):
+    for source in sources:
         texts.setdefault(source.topic, []).append(source.code.text.strip())
     return {topic: Code("\n\n".join(parts)) for topic, parts in texts.items()}
 
@@ -392,9 +470,11 @@ def render(root: Path) -> dict[str, str]:
     Raises:
         SnapshotError: the sources and the plan do not fit together.
     """
-    topics = read_topics(root)
+    sources = read_sources(root)
+    topics = join_topics(sources)
     plan = arrange(Plan.read((root / "sqitch.plan").read_text()), topics)
     files = {"sqitch.plan": plan.render()}
+    files |= {f"sql/{source.path}.sql": source.code.text for source in sources}
     free = {name_of(line) for line in plan.free}
     for topic, code in topics.items():
         files |= render_topic(root, plan, topic, code, is_free=topic in free)

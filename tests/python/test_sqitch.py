@@ -122,7 +122,9 @@ def test_a_change_that_a_killed_deployment_left_unrecorded_is_recorded(
     assert "Verify successful" in deploy.verify(empty_database)
 
 
-def test_an_installation_that_was_killed_before_all_was_noted_goes_on(database: str) -> None:
+def test_an_installation_that_was_killed_before_all_was_noted_goes_on(
+    database: str,
+) -> None:
     """Everything is there, and Sqitch has noted all but tables, rules and code at the end."""
     before = catalog(database)
     deploy._sqitch(database, "deploy", "--log-only", "--to", "limit_tables")
@@ -178,7 +180,9 @@ def test_loading_the_sources_again_changes_nothing(cluster: Cluster, database: s
     assert catalog(database) == before
 
 
-def test_an_empty_database_gets_the_single_file_and_sqitchs_record(empty_database: str) -> None:
+def test_an_empty_database_gets_the_single_file_and_sqitchs_record(
+    empty_database: str,
+) -> None:
     assert "installed" in deploy.deploy(empty_database)
     assert "Nothing to deploy" in deploy.deploy(empty_database)
     assert "Verify successful" in deploy.verify(empty_database)
@@ -293,6 +297,34 @@ def test_the_single_file_of_a_reworked_project_has_both_versions(
     sqitch(copy, "rework", "job", "--note", "better words")
     single_file = take_snapshot(copy)["jobq.sql"]
     assert single_file.count("-- Deploy jobq:job to pg") == 2
+
+
+def test_a_new_column_is_copied_by_what_copies_jobs(project: Path, tmp_path: Path) -> None:
+    """One line in the table's definition; a change after a tag counts as well."""
+    copy = copy_project(tmp_path, project)
+    tables = copy / "deploy" / "job_tables.sql"
+    text = tables.read_text().replace(
+        "    progress jsonb,\n", "    progress jsonb,\n    colour text,\n"
+    )
+    tables.write_text(f"{text}\nalter table jobq_private.job add column shape text;\n")
+    taken = take_snapshot(copy)
+    for name, alias in (
+        ("archive_jobs", "g"),
+        ("archive_redrive", "new"),
+        ("redrive_jobs", "a"),
+    ):
+        source = taken[f"sql/job/private/{name}.sql"]
+        for column in ("colour", "shape"):
+            assert len(re.findall(rf" {column},?\s", source)) == 1
+            assert len(re.findall(rf"\b{alias}\.{column},?\s", source)) == 1
+
+
+def test_a_list_of_columns_names_what_is_there(project: Path, tmp_path: Path) -> None:
+    copy = copy_project(tmp_path, project)
+    tables = copy / "deploy" / "job_tables.sql"
+    tables.write_text(tables.read_text().replace("    place smallint,\n", ""))
+    with pytest.raises(snapshot.SnapshotError, match="job has no column place"):
+        snapshot.render(copy)
 
 
 def test_topics_that_need_each_other_are_refused(project: Path, tmp_path: Path) -> None:

@@ -63,26 +63,30 @@ begin
     ),
     stored as (
         insert into jobq_private.job_archive (
+            state, previous_state, lane, finished_at, result, prune_at,
+            -- columns of jobq_private.job but lease_expires_at, place, waits_since:
             job_id, created_at, run_at, claimed_at, heartbeat_at, cancel_requested_at,
-            slot_at, lease, timeout, schedule_id, attempt, uncounted, max_attempts,
-            expiries, priority, state, previous_state, region, queue, kind, worker,
-            idempotency_key, dedup_key, dedup, cancel_reason, last_error_code,
-            last_error, last_error_details, metadata, progress, payload, delivery_version,
-            finished_at, result, lane_id, concurrency_key, lane, expires_at, keep, prune_at,
-            is_awaited, batch_id
+            slot_at, expires_at, lease, timeout, schedule_id, attempt, uncounted,
+            max_attempts, expiries, delivery_version, priority, is_awaited, region, queue,
+            kind, lane_id, concurrency_key, batch_id, worker, idempotency_key, dedup_key,
+            dedup, cancel_reason, last_error_code, last_error, last_error_details, keep,
+            metadata, progress, payload
+            -- end
         )
         select
-            g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
-            g.cancel_requested_at, g.slot_at, g.lease, g.timeout, g.schedule_id,
-            g.attempt, g.uncounted, g.max_attempts, g.expiries, g.priority,
             archive_jobs.state,
             case when g.state = archive_jobs.state then g.previous_state else g.state end,
-            g.region, g.queue, g.kind, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
-            g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
-            g.metadata, g.progress, g.payload, g.delivery_version,
-            g.at, g.result, g.lane_id, g.concurrency_key,
             case when archive_jobs.state <> 'succeeded' then pg_backend_pid() & 1023 end,
-            g.expires_at, g.keep, g.at + g.keep[_ending], g.is_awaited, g.batch_id
+            g.at, g.result, g.at + g.keep[_ending],
+            -- the same of g:
+            g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
+            g.cancel_requested_at, g.slot_at, g.expires_at, g.lease, g.timeout,
+            g.schedule_id, g.attempt, g.uncounted, g.max_attempts, g.expiries,
+            g.delivery_version, g.priority, g.is_awaited, g.region, g.queue, g.kind,
+            g.lane_id, g.concurrency_key, g.batch_id, g.worker, g.idempotency_key,
+            g.dedup_key, g.dedup, g.cancel_reason, g.last_error_code, g.last_error,
+            g.last_error_details, g.keep, g.metadata, g.progress, g.payload
+            -- end
         from ended as g
         where g.leaves_nothing is not true
     )

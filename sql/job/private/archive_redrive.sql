@@ -23,23 +23,27 @@ begin
         new.state := 'blocked';
     end if;
     insert into jobq_private.job (
-        job_id, created_at, run_at, slot_at, lease, timeout, schedule_id, attempt,
-        uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
-        idempotency_key, dedup_key, dedup, last_error_code, last_error,
-        last_error_details, metadata, payload, delivery_version,
-        lane_id, concurrency_key, keep, is_awaited, batch_id,
-        waits_since, lane
+        run_at, uncounted, state, previous_state, is_awaited, waits_since, lane,
+        last_error_code, last_error,
+        -- columns of jobq_private.job but expires_at, expiries, claimed_at, heartbeat_at,
+        -- lease_expires_at, cancel_requested_at, cancel_reason, worker, place, progress:
+        job_id, created_at, slot_at, lease, timeout, schedule_id, attempt, max_attempts,
+        delivery_version, priority, region, queue, kind, lane_id, concurrency_key,
+        batch_id, idempotency_key, dedup_key, dedup, last_error_details, keep, metadata,
+        payload
+        -- end
     )
     values (
-        new.job_id, new.created_at, now(), new.slot_at, new.lease, new.timeout,
-        new.schedule_id, new.attempt, new.attempt, new.max_attempts, new.priority,
-        new.state, new.previous_state, new.region, new.queue, new.kind,
-        new.idempotency_key, new.dedup_key, new.dedup,
+        now(), new.attempt, new.state, new.previous_state, true, clock_timestamp(), new.lane,
         case when new.last_error_code not in ('PARENT_FAILED', 'PARENT_GONE') then new.last_error_code end,
         case when new.last_error_code not in ('PARENT_FAILED', 'PARENT_GONE') then new.last_error end,
-        new.last_error_details, new.metadata, new.payload,
-        new.delivery_version, new.lane_id, new.concurrency_key, new.keep, true,
-        new.batch_id, clock_timestamp(), new.lane
+        -- the same of new:
+        new.job_id, new.created_at, new.slot_at, new.lease, new.timeout,
+        new.schedule_id, new.attempt, new.max_attempts, new.delivery_version,
+        new.priority, new.region, new.queue, new.kind, new.lane_id, new.concurrency_key,
+        new.batch_id, new.idempotency_key, new.dedup_key, new.dedup,
+        new.last_error_details, new.keep, new.metadata, new.payload
+        -- end
     )
     on conflict (kind, dedup_key, (case when dedup is null then job_id end))
     where dedup_key is not null do nothing;

@@ -42,29 +42,33 @@ begin
     perform set_config('jobq.redrives', 'on', true);
     with back as (
         insert into jobq_private.job (
-            job_id, created_at, run_at, slot_at, lease, timeout, schedule_id, attempt,
-            uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
-            idempotency_key, dedup_key, dedup, last_error_code, last_error, last_error_details,
-            metadata, payload, delivery_version, lane_id, concurrency_key, keep, is_awaited,
-            batch_id, waits_since, lane
+            run_at, uncounted, state, previous_state, is_awaited, waits_since, lane,
+            delivery_version, last_error_code, last_error,
+            -- columns of jobq_private.job but expires_at, expiries, claimed_at, heartbeat_at,
+            -- lease_expires_at, cancel_requested_at, cancel_reason, worker, place, progress:
+            job_id, created_at, slot_at, lease, timeout, schedule_id, attempt, max_attempts,
+            priority, region, queue, kind, lane_id, concurrency_key, batch_id,
+            idempotency_key, dedup_key, dedup, last_error_details, keep, metadata, payload
+            -- end
         )
         select
-            a.job_id, a.created_at, now(), a.slot_at, a.lease, a.timeout, a.schedule_id,
-            a.attempt, a.attempt, a.max_attempts, a.priority,
+            now(), a.attempt,
             case
                 when a.job_id in (select w from unnest(_waiting) as w) then 'blocked'
                 else 'queued'
-            end, a.state,
-            a.region, a.queue, a.kind, a.idempotency_key, a.dedup_key, a.dedup,
-            case when a.last_error_code <> all(_of_parents) then a.last_error_code end,
-            case when a.last_error_code <> all(_of_parents) then a.last_error end,
-            a.last_error_details, a.metadata, a.payload,
+            end, a.state, true, clock_timestamp(), pg_backend_pid() & 1023,
             case
                 when not redrive_jobs.latest then a.delivery_version
                 else (select k.delivery_version from jobq_private.kind as k where k.kind = a.kind)
-            end, a.lane_id,
-            a.concurrency_key, a.keep, true, a.batch_id, clock_timestamp(),
-            pg_backend_pid() & 1023
+            end,
+            case when a.last_error_code <> all(_of_parents) then a.last_error_code end,
+            case when a.last_error_code <> all(_of_parents) then a.last_error end,
+            -- the same of a:
+            a.job_id, a.created_at, a.slot_at, a.lease, a.timeout, a.schedule_id, a.attempt,
+            a.max_attempts, a.priority, a.region, a.queue, a.kind, a.lane_id,
+            a.concurrency_key, a.batch_id, a.idempotency_key, a.dedup_key, a.dedup,
+            a.last_error_details, a.keep, a.metadata, a.payload
+            -- end
         from unnest(redrive_jobs.job_ids, redrive_jobs.finished_ats) as c (job_id, finished_at)
         join jobq_private.job_archive as a
             on a.job_id = any(redrive_jobs.job_ids) and a.job_id = c.job_id

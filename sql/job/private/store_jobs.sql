@@ -29,15 +29,20 @@ declare
 begin
     with stored as (
         insert into jobq_private.job as j (
+            -- columns of jobq_private.job_rows:
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
-            idempotency_key, metadata, slot_at, delivery_version, concurrency_key, lane_id, expires_at,
-            keep, state, batch_id, is_awaited
+            idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at,
+            delivery_version, concurrency_key, lane_id, expires_at, keep, state, batch_id,
+            is_awaited
+            -- end
         )
         select
+            -- the same of r:
             r.job_id, r.kind, r.payload, r.queue, r.run_at, r.priority, r.max_attempts,
-            r.timeout, r.lease, r.idempotency_key, r.metadata, r.slot_at, r.delivery_version,
-            r.concurrency_key, r.lane_id, r.expires_at, r.keep, r.state, r.batch_id,
-            r.is_awaited
+            r.timeout, r.lease, r.idempotency_key, r.dedup_key, r.dedup, r.metadata,
+            r.schedule_id, r.slot_at, r.delivery_version, r.concurrency_key, r.lane_id,
+            r.expires_at, r.keep, r.state, r.batch_id, r.is_awaited
+            -- end
         from jobq_private.job_rows(store_jobs.jobs, _ids) as r
         where store_jobs.is_checked
         or (select jobq_private.check_payload_schemas(store_jobs.jobs))

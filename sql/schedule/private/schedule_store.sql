@@ -22,15 +22,20 @@ declare
 begin
     with stored as (
         insert into jobq_private.job as j (
+            -- columns of jobq_private.job_rows:
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
             idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at,
-            delivery_version, concurrency_key, lane_id, expires_at, keep
+            delivery_version, concurrency_key, lane_id, expires_at, keep, state, batch_id,
+            is_awaited
+            -- end
         )
         select
+            -- the same of r:
             r.job_id, r.kind, r.payload, r.queue, r.run_at, r.priority, r.max_attempts,
             r.timeout, r.lease, r.idempotency_key, r.dedup_key, r.dedup, r.metadata,
             r.schedule_id, r.slot_at, r.delivery_version, r.concurrency_key, r.lane_id,
-            r.expires_at, r.keep
+            r.expires_at, r.keep, r.state, r.batch_id, r.is_awaited
+            -- end
         from jobq_private.job_rows(schedule_store.jobs, _ids) as r
         order by r.kind, r.dedup_key, r.job_id
         on conflict (kind, dedup_key, (case when dedup is null then job_id end))

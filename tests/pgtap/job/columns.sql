@@ -1,6 +1,6 @@
--- No column of a job is lost when it ends, when it comes back, or to who looks at it.
+-- No column of a job is lost when it is made, when it ends, when it comes back, or to who looks at it.
 begin;
-select plan(5);
+select plan(10);
 
 create function pg_temp.differing(before jsonb, after jsonb)
 returns text[]
@@ -83,6 +83,86 @@ select is(
         )
     ),
     '{dedup,expiries,is_awaited,keep,lane,lane_id,last_error_details,place,uncounted,waits_since}', 'the view shows all that is for people'
+);
+
+select is(
+    (
+        select array_agg(v.attname::text order by v.attname)
+        from pg_attribute as v
+        where v.attrelid = 'jobq.job'::regclass
+        and v.attname not in (
+            select k.key
+            from jobq.job as j
+            cross join json_object_keys(jobq_private.job_document(j)) as k (key)
+        )
+    ),
+    '{cancel_requested_at,claimed_at,delivery_version,lease,previous_state,timeout}',
+    'job_document shows all other columns of the view'
+);
+
+select is(
+    (
+        select array_agg(a.attname::text order by a.attname)
+        from pg_attribute as a
+        join pg_trigger as t on t.tgrelid = a.attrelid and t.tgname = 'job_identity'
+        where a.attrelid = 'jobq_private.job'::regclass
+        and a.attnum > 0
+        and a.attnum <> all(t.tgattr)
+    ),
+    array[
+        'attempt', 'cancel_reason', 'cancel_requested_at', 'claimed_at', 'expires_at',
+        'expiries', 'heartbeat_at', 'is_awaited', 'keep', 'lane', 'last_error',
+        'last_error_code', 'last_error_details', 'lease', 'lease_expires_at', 'max_attempts',
+        'metadata', 'place', 'previous_state', 'priority', 'progress', 'region', 'run_at',
+        'state', 'timeout', 'uncounted', 'waits_since', 'worker'
+    ],
+    'job_identity guards all other columns against change'
+);
+
+-- All that a caller can say of a job, but for what needs other jobs.
+select jsonb_populate_record(null::jobq_private.new_job, jsonb_object_agg(a.attname, case
+    when a.atttypid in ('integer'::regtype, 'smallint'::regtype) then '7'
+    when a.atttypid = 'jsonb'::regtype then '{"c": 3}'
+    when a.atttypid = 'interval'::regtype then '"2 h"'
+    when a.atttypid = 'timestamptz'::regtype then '"2100-01-01Z"'
+    when a.atttypid = 'uuid'::regtype then '"00000000-0000-7000-8000-000000000000"'
+    when a.atttypid = 'boolean'::regtype then 'true'
+    else '"default"'
+end::jsonb)) as new_job
+from pg_attribute as a
+where a.attrelid = 'jobq_private.new_job'::regclass
+and a.attname not in (
+    'dedup_key', 'dedup', 'after', 'after_failure', 'batch_id', 'callback_of', 'is_awaited'
+) \gset
+
+create function pg_temp.newest()
+returns jsonb
+language sql
+as $$
+    select to_jsonb(j) - '{job_id,created_at}'::text[]
+    from jobq_private.job as j
+    order by j.job_id desc limit 1
+$$;
+
+savepoint unmade;
+select from jobq_private.store_job(:'new_job');
+select pg_temp.newest() as by_one \gset
+rollback to unmade;
+select jobq_private.store_jobs(array[:'new_job'::jobq_private.new_job]) \g /dev/null
+select pg_temp.newest() as by_many \gset
+rollback to unmade;
+select from jobq_private.schedule_store(array[:'new_job'::jobq_private.new_job]);
+select pg_temp.newest() as by_schedule \gset
+select is(
+    pg_temp.differing(
+        to_jsonb(:'new_job'::jobq_private.new_job) - 'ordinal',
+        :'by_one'
+    ),
+    '{after,after_failure,callback_of,is_awaited}', 'store_job keeps all that callers say'
+);
+select is(pg_temp.differing(:'by_one', :'by_many'), '{}', 'store_jobs keeps what store_job does');
+select is(
+    pg_temp.differing(:'by_one', :'by_schedule'), '{}', 'schedule_store keeps what store_job does'
 );
 
 select is_empty(
