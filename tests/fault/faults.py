@@ -256,31 +256,86 @@ def own_server(rig: Rig, folder: Path, **environment: str) -> Iterator[None]:
         rig.server.stop()
 
 
+@contextmanager
+def small_disk(rig: Rig, size: str) -> Iterator[Path]:
+    """Mount a disk of a size; yield its folder."""
+    disk = rig.folder / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)], check=True)
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=False)
+        disk.rmdir()
+
+
+def fill_at_times(rig: Rig, disk: Path, then: Callable[[], object] = lambda: None) -> None:
+    """Fill a disk, do something then, and make room, a few times; start a server that died."""
+
+    def fill() -> None:
+        ballast = disk / "ballast"
+        subprocess.run(
+            ["dd", "if=/dev/zero", f"of={ballast}", "bs=64k"],
+            check=False, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        rig.faults += 1
+        then()
+        time.sleep(rig.random.uniform(2.0, 4.0))
+        ballast.unlink()
+        rig.start_server()
+
+    rig.every(0.5, 1.0, fill)
+
+
 def disk_full(rig: Rig) -> None:
     """The server's disk fills up and has room again; if the server died, it is started."""
     rig.is_cut_off = True
-    disk = rig.folder / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300m", "tmpfs", str(disk)], check=True)
-    try:
-        with own_server(rig, disk / "data"):
-            rig.prepare()
-            rig.start()
+    with small_disk(rig, "300m") as disk, own_server(rig, disk / "data"):
+        rig.prepare()
+        rig.start()
+        fill_at_times(rig, disk)
 
-            def fill() -> None:
-                ballast = disk / "ballast"
-                subprocess.run(
-                    ["dd", "if=/dev/zero", f"of={ballast}", "bs=64k"],
-                    check=False, stderr=subprocess.DEVNULL,
-                )  # fmt: skip
-                rig.faults += 1
-                time.sleep(rig.random.uniform(2.0, 4.0))
-                ballast.unlink()
-                rig.start_server()
 
-            rig.every(0.5, 1.0, fill)
-    finally:
-        subprocess.run(["umount", "-l", str(disk)], check=False)
+def wal_disk_full(rig: Rig) -> None:
+    """The same for a disk that holds the WAL alone: no segment is left, and the server panics."""
+    rig.is_cut_off = True
+    with small_disk(rig, "160m") as disk, own_server(rig, rig.folder / "wal-data"):
+        wal = rig.server.data_dir / "cluster" / "pg_wal"
+        rig.server.stop()
+        subprocess.run(["mv", str(wal), str(disk)], check=True)
+        wal.symlink_to(disk / "pg_wal")
+        rig.server.start()
+        rig.prepare()
+        rig.start()
+
+        panics: list[psycopg.Error] = []
+
+        def use_up() -> None:
+            try:
+                with rig.connect() as connection:
+                    for _ in range(20):
+                        connection.execute("select pg_logical_emit_message(false, 'fault', 'x')")
+                        connection.execute("select pg_switch_wal()")
+            except psycopg.Error as error:
+                panics.append(error)
+
+        fill_at_times(rig, disk, use_up)
+        assert panics, "it was never full"
+
+
+def tablespace_full(rig: Rig) -> None:
+    """The same for a disk that holds the database, and no WAL: what needs room is refused."""
+    with small_disk(rig, "100m") as disk, own_server(rig, rig.folder / "tablespace-data"):
+        shutil.chown(disk, (rig.server.data_dir / "cluster").owner())
+        rig.create()
+        with psycopg.connect(rig.server.url, autocommit=True) as admin:
+            admin.execute(f"create tablespace small location '{disk}'".encode())
+            admin.execute(f"alter database {rig.name} set tablespace small".encode())
+        rig.load()
+        rig.configure()
+        rig.start()
+        fill_at_times(rig, disk)
+        assert any("53100" in producer.errors for producer in rig.producers), "it was never full"
 
 
 @contextmanager
@@ -465,6 +520,8 @@ FAULTS: dict[str, Callable[[Rig], None]] = {
     "serializable": at_isolation("serializable"),
     "snapshot pinned": snapshot_pinned,
     "disk full": disk_full,
+    "WAL disk full": wal_disk_full,
+    "tablespace full": tablespace_full,
     "clock steps": clock_steps,
     "limit 1, worker killed": limit_of_one,
     "rate, clock steps": rate_under(clock_steps),
@@ -484,6 +541,8 @@ SHORT = (
 )  # fmt: skip
 NEEDS: dict[str, tuple[str, ...]] = {
     "disk full": ("mount",),
+    "WAL disk full": ("mount",),
+    "tablespace full": ("mount",),
     "clock steps": ("faketime",),
     "rate, clock steps": ("faketime",),
     "PgBouncer": ("pgbouncer", "setpriv"),
