@@ -12,6 +12,7 @@ from waiting import until_async
 from jobq import AsyncClient, Worker
 from jobq.delivery import Deliverer, Guard
 from jobq.registry import JobContext, Permanent, Registry, Retry, Unable
+from jobq.worker import loop_factory
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -203,6 +204,20 @@ async def test_a_batch_that_fails_fails_each_of_its_jobs(
     assert states == ["RETRY" if isinstance(returned, Retry) else "ERROR"] * 2
 
 
+async def test_a_job_that_cannot_be_read_is_in_no_batch(database: str, client: AsyncClient) -> None:
+    jobs = await client.enqueue_many({"kind": "index", "payload": n} for n in ("x", 1, 2))
+    registry = Registry()
+
+    @registry.handler("index", batch=2, batch_wait=60, max_attempts=1)
+    async def index(payloads: list[int]) -> list[int]:
+        return payloads
+
+    async with Worker(database, registry, declare=False):
+        bad, *good = [await ended(client, job.job_id) for job in jobs]
+    assert bad.last_error_code == "PAYLOAD_INVALID"
+    assert [job.result for job in good] == [1, 2]
+
+
 async def test_a_batch_leaves_a_job_half_of_its_timeout(database: str, client: AsyncClient) -> None:
     registry = Registry()
 
@@ -215,6 +230,74 @@ async def test_a_batch_leaves_a_job_half_of_its_timeout(database: str, client: A
             await client.enqueue("index", timeout="10 s"),
         ]
         assert [(await ended(client, job.job_id)).state for job in jobs] == ["succeeded"] * 2
+
+
+def test_a_batch_that_waits_for_nobody_begins_on_any_event_loop(database: str) -> None:
+    registry = Registry()
+    calls: list[int] = []
+
+    @registry.handler("index", batch=4, batch_wait=0, max_attempts=1)
+    async def index(payloads: list[Any]) -> None:
+        calls.append(len(payloads))
+
+    async def work() -> set[str]:
+        async with AsyncClient(database) as client:
+            jobs = await client.enqueue_many({"kind": "index"} for _ in range(6))
+            async with Worker(database, registry, concurrency=20):
+                return {(await ended(client, job.job_id)).state for job in jobs}
+
+    for factory in {loop_factory(), asyncio.SelectorEventLoop}:
+        with asyncio.Runner(loop_factory=factory) as runner:
+            assert runner.run(work()) == {"succeeded"}
+    assert calls == [4, 2, 4, 2]
+
+
+async def test_a_batch_waits_for_no_more_jobs_than_the_worker_runs(
+    database: str, client: AsyncClient
+) -> None:
+    registry = Registry()
+    calls: list[int] = []
+
+    @registry.handler("index", batch=500, batch_wait=600)
+    async def index(payloads: list[int]) -> None:
+        calls.append(len(payloads))
+
+    jobs = await client.enqueue_many({"kind": "index", "payload": n} for n in range(6))
+    async with Worker(database, registry, concurrency=3):
+        assert {(await ended(client, job.job_id)).state for job in jobs} == {"succeeded"}
+    assert calls == [3, 3]
+
+
+@pytest.mark.parametrize("takes_contexts", [True, False])
+async def test_a_job_leaves_its_batch_when_its_time_is_up_and_the_last_one_ends_it(
+    database: str, client: AsyncClient, takes_contexts: bool
+) -> None:
+    registry = Registry()
+    begun, unwound = asyncio.Event(), asyncio.Event()
+
+    async def alone(payloads: list[int]) -> None:
+        assert len(payloads) == 2, "they are done together"
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            unwound.set()
+
+    async def with_contexts(payloads: list[int], contexts: list[JobContext]) -> None:
+        await alone(payloads)
+
+    handler = with_contexts if takes_contexts else alone
+    registry.handler("index", batch=3, batch_wait=0.2)(handler)
+    first = (await client.enqueue("index", 1, timeout="1 s", max_attempts=1)).job_id
+    last = (await client.enqueue("index", 2)).job_id
+    async with Worker(database, registry) as worker:
+        await asyncio.wait_for(begun.wait(), 60)
+        assert (await ended(client, first)).last_error_code == "TIMEOUT"
+        assert not unwound.is_set(), "another job still waits for it"
+        assert worker.running == 1, "its slot is free"
+        await worker.stop(grace=0)
+        assert unwound.is_set()
+    assert (await client.get(last)).state == "queued"
 
 
 async def test_a_coroutine_that_allows_it_is_interrupted_when_its_job_is_cancelled(

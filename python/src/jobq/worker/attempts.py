@@ -182,12 +182,14 @@ class Attempts:
         try:
             if handler.batch:
                 held.is_interruptible = True
-                join = self._hooked(self._batches(handler).join, held)
+                join = self._hooked(self._batches(handler).outcome, held)
                 value = await join(payload, held.context, held.timeout)
                 did = Returned(value)
             elif handler.mode == "coroutine" and not handler.is_transactional:
                 held.is_interruptible = True
-                call = self._hooked(handler.function, held)
+                call = handler.function
+                if held.context is not None:
+                    call = self._hooked(call, held)
                 value = await call(*handler.arguments(payload, held.context, None))
                 did = NOTHING if value is None else Returned(value)
             else:
@@ -263,10 +265,48 @@ class Attempts:
 
         return outcome_of(asyncio.run_coroutine_threadsafe(awaited(), self._loop).result())
 
+    # ---- in a batch
+
+    def is_in_batch(self, held: Held) -> bool:
+        """Find a job's handler; return whether it is done by `join`, without a task of its own."""
+        held.handler = handler = self._registry.get(held.kind)
+        if handler is None or not handler.batch:
+            return False
+        return not (handler.extras or self._registry.hooks or self._is_traced)
+
+    def join(self, held: Held, end: Callable[[Held, Settlement], None]) -> None:
+        """Have a job done with others of its kind.
+
+        Args:
+            held: the job.
+            end: told in another turn of the event loop how the job is to be settled.
+        """
+        handler = held.handler
+        assert handler is not None  # noqa: S101 - its batches are asked for
+
+        def tell(did: Returned | Raised) -> None:
+            try:
+                settlement = self._judged(handler, held, did)
+            except BaseException as error:
+                settlement = settlement_of(Raised(error))
+            end(held, settlement)
+
+        try:
+            payload = handler.read(held.payload)
+        except (ValueError, RecursionError) as error:
+            unfit = Failed("PAYLOAD_INVALID", error_text(error), is_retryable=False)
+            self._loop.call_soon(end, held, unfit)
+        except BaseException as error:
+            self._loop.call_soon(tell, Raised(error))
+        else:
+            held.place = self._batches(handler).join(payload, None, held.timeout, tell)
+
     def _batches(self, handler: Handler) -> Batches:
         """Return where the jobs of a handler meet."""
         if handler.kind not in self._gathering:
-            self._gathering[handler.kind] = Batches(handler, self._places.threads)
+            self._gathering[handler.kind] = Batches(
+                handler, self._places.threads, self._places.concurrency
+            )
         return self._gathering[handler.kind]
 
     # ---- in a transaction that also completes the job, or does nothing at all

@@ -158,6 +158,7 @@ class Dispatcher:
         self._rest = SHORTEST_REST
         self._rests = Rests()
         self._is_away = False
+        self._is_untidy = False
         self.started_at = 0.0
         self.is_claiming = True
         slots.join(self)
@@ -260,19 +261,22 @@ class Dispatcher:
         """Have a job settled; its task, if it still runs, keeps its slot."""
         if held.settlement is not None:
             return
-        held.settlement = settlement
-        held.settled_at = time.monotonic()
-        held.stop()
         if held in self._running:
             del self._running[held]
             self._overdue[held] = None
+        self._settle(held, settlement)
+        self._consider()
+
+    def _settle(self, held: Held, settlement: Settlement) -> None:
+        held.settlement = settlement
+        held.settled_at = time.monotonic()
+        held.stop()
         if isinstance(settlement, Gone):
             self._attempts.ended(held, settlement.outcome)
         else:
             if not self._settled:
                 self._settled_since = held.settled_at
             self._settled.append(held)
-        self._consider()
 
     # ---- the loop
 
@@ -428,7 +432,11 @@ class Dispatcher:
                 continue
             held.slot_at = self.started_at = time.monotonic()
             self._running[held] = None
-            held.task = self._loop.create_task(self._execute(held))
+            if self._attempts.is_in_batch(held):
+                self._start(held)
+                self._attempts.join(held, self._end)
+            else:
+                held.task = self._loop.create_task(self._execute(held))
 
     def _settle_unread(self, held: Held) -> None:
         """Have a job settled that came with its settlement, because it could not be read."""
@@ -452,19 +460,30 @@ class Dispatcher:
                 settlement = await self._attempts.run(held)
         except BaseException as error:
             settlement = Released() if held.is_interrupted else settlement_of(Raised(error))
-        finally:
-            held.task = None  # which holds the job too, through its context
-            self._running.pop(held, None)
-            is_overdue = held in self._overdue
-            self._overdue.pop(held, None)
-            self._attempts.leave(held)
+        self._end(held, settlement)
+
+    def _end(self, held: Held, settlement: Settlement) -> None:
+        """Have a job settled whose handler has ended, and its slot taken by another."""
+        held.task = held.place = None  # which hold the job too
+        self._running.pop(held, None)
+        if held in self._overdue:
+            del self._overdue[held]
+            self.look()  # only now is its slot free
+        self._attempts.leave(held)
         if held.started_at:
             self._appetite.took(time.monotonic() - held.started_at)
+        if held.settlement is None:
+            self._settle(held, settlement)
+        if not self._is_untidy:
+            self._is_untidy = True
+            self._loop.call_soon(self._tidy)
+
+    def _tidy(self) -> None:
+        """Do once what follows from all the jobs that have ended in this turn of the loop."""
+        self._is_untidy = False
         self._fill()
         self._slots.pass_on(self)
-        if is_overdue:
-            self.look()  # only now is its slot free
-        self.settle(held, settlement)
+        self._consider()
 
     def _start(self, held: Held) -> None:
         """Note that a handler starts now, and see to it that it does not take too long."""

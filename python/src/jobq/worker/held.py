@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from jobq.context import Recorder
     from jobq.handler import Handler
     from jobq.settlement import Settlement
+    from jobq.worker.batches import Place
     from jobq.worker.processes import Process
 
 __all__ = ["Held", "Key", "seconds_of"]
@@ -47,6 +48,7 @@ class Held:
         started_at: when the handler was started; 0 before.
         context: what the handler sees, once it has been made.
         task: what runs the handler; None before it has a slot, and when it has ended.
+        place: where it waits for a batch that has no task for each job.
         process: where the handler runs, if it is one for a process.
         settlement: how it ended; None while it is open.
         settled_at: when that was known, on the clock of time.monotonic.
@@ -76,6 +78,7 @@ class Held:
         "max_attempts",
         "metadata",
         "payload",
+        "place",
         "process",
         "queue",
         "run_at",
@@ -122,6 +125,7 @@ class Held:
         self.handler: Handler | None = None
         self.context: JobContext | None = None
         self.task: Task[None] | None = None
+        self.place: Place | None = None
         self.process: Process | None = None
         self.settlement: Settlement | None = None
         self.is_cancel_requested = False
@@ -179,6 +183,8 @@ class Held:
         self.is_interrupted = True
         if self.process is not None:
             self.process.kill()
+        elif self.place is not None:
+            self.place.leave()
         elif self.task is not None and (self.is_interruptible or not self.started_at):
             self.task.cancel()
 

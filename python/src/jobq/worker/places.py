@@ -49,6 +49,7 @@ class Places:
             "max_size": concurrency,
             "timeout": PATIENCE,
         }
+        self.concurrency = concurrency
         self.threads = threads
         self.processes = processes
         self._pool: AsyncConnectionPool | None = None

@@ -112,8 +112,7 @@ class Protocol:
                 list(queues),
                 self._worker,
                 max_jobs,
-                _array(h.job_id for h in done),
-                _array(str(h.attempt) for h in done),
+                *_keys(done),
                 _results(done),
                 _failures(failed) if failed else None,
                 max_limited,
@@ -240,7 +239,7 @@ def until_of(released: Released) -> datetime | timedelta | None:
 
 def _keys(jobs: Sequence[Held]) -> tuple[str, str]:
     """Return ids and attempts as the database takes them."""
-    return _array(held.job_id for held in jobs), _array(str(held.attempt) for held in jobs)
+    return _array([held.job_id for held in jobs]), _array([str(held.attempt) for held in jobs])
 
 
 def _array(values: Iterable[str]) -> str:
