@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 import time
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,36 @@ async def done(client: AsyncClient, job_id: UUID) -> Job:
     job = await until_async(look, f"for the end of {job_id}")
     assert job is not None
     return job
+
+
+VARIABLE: ContextVar[int] = ContextVar("variable", default=0)
+
+
+async def test_each_coroutine_has_a_task_and_context_variables_of_its_own(
+    database: str, client: AsyncClient
+) -> None:
+    registry = Registry()
+    tasks: list[asyncio.Task[Any] | None] = []
+
+    @registry.handler("mark", max_attempts=1)
+    async def mark(n: int) -> int:
+        tasks.append(asyncio.current_task())
+        found = VARIABLE.get()
+        VARIABLE.set(n)
+        if n % 3 == 0:
+            async with asyncio.timeout(60):
+                await asyncio.sleep(0)
+        elif n % 3 == 1:  # of which no other job hears
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+        return found
+
+    jobs = await client.enqueue_many({"kind": "mark", "payload": n} for n in range(1, 31))
+    async with Worker(database, registry, concurrency=4):
+        ended = [await done(client, job.job_id) for job in jobs]
+    assert [(job.state, job.result) for job in ended] == [("succeeded", 0)] * 30
+    assert len(set(tasks)) == 30
 
 
 async def in_state(client: AsyncClient, job_id: UUID, state: str) -> Job:

@@ -109,18 +109,25 @@ def failures(raw: Sequence[Raw]) -> list[str]:
     ]
 
 
-def table(raw: Sequence[Raw], versions: dict[str, str]) -> str:
-    """Return a table in Markdown, a line for each system."""
+def table(raw: Sequence[Raw], versions: dict[str, str], calls: dict[str, str]) -> str:
+    """Return a table in Markdown, a line for each system.
+
+    Args:
+        raw: the figures.
+        versions: of the systems, by their names.
+        calls: what one call of a system's handler gets.
+    """
     columns = [
         (title, shown)
         for title, shown in COLUMNS
         if any(collected(raw, entry["system"], shown[0][0], shown[0][1]) for entry in raw)
     ]
     lines = [
-        "| | " + " | ".join(title for title, _ in columns) + " |",
-        "| --- |" + " --- |" * len(columns),
+        "| | a handler's call gets | " + " | ".join(title for title, _ in columns) + " |",
+        "| --- | --- |" + " --- |" * len(columns),
     ]
     for name in dict.fromkeys(entry["system"] for entry in raw):
         cells = [cell(raw, name, shown) for _, shown in columns]
-        lines.append(f"| {name} {versions.get(name, '')} | " + " | ".join(cells) + " |")
+        start = f"| {name} {versions.get(name, '')} | {calls.get(name, '')} | "
+        lines.append(start + " | ".join(cells) + " |")
     return "\n".join(lines)

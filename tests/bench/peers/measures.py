@@ -35,10 +35,10 @@ class Sizes:
         idle_seconds: how long an idle worker is watched.
     """
 
-    jobs: int = 50_000
+    jobs: int = 200_000
     keyed_jobs: int = 20_000
     pinned_jobs: int = 500_000
-    limit: float = 10.0
+    limit: float = 15.0
     single_seconds: float = 2.0
     samples: int = 200
     rate: float = 500.0

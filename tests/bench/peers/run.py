@@ -51,7 +51,7 @@ def main() -> None:
             options.json.parent.mkdir(parents=True, exist_ok=True)
             options.json.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
     print()
-    print(figures.table(report["figures"], report["versions"]))
+    print(figures.table(report["figures"], report["versions"], report["calls"]))
     print()
     print(figures.LEGEND)
     for line in figures.failures(report["figures"]):
@@ -157,6 +157,7 @@ def about(
         },
         "settings": {**SETTINGS, "fsync": "on", "synchronous_commit": "on"},
         "sizes": dataclasses.asdict(sizes),
+        "calls": {system.name: system.call for system in SYSTEMS.values()},
         "notes": {system.name: system.note for system in SYSTEMS.values()},
         "not_run": not_run,
     }

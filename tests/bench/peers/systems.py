@@ -26,6 +26,7 @@ class System:
         environment: where its agent runs.
         unfinished: a query that says whether jobs are left.
         note: how it is configured, or what sets it apart.
+        call: what one call of a handler gets.
         measures: what is measured of it.
         postgres: the major version of its server.
         max_workers: how many processes can share its work.
@@ -38,6 +39,7 @@ class System:
     environment: Environment
     unfinished: str
     note: str
+    call: str = "a job"
     measures: tuple[str, ...] = ALL
     postgres: str = "18"
     max_workers: int = 2
@@ -65,12 +67,22 @@ SYSTEMS: Final = {
             measures=DRAIN,
         ),
         System(
+            "jobq batches",
+            "jobq_batches_agent.py",
+            "product",
+            "select exists (select from jobq_private.job)",
+            "states, history; `--concurrency 500` and a handler of batches",
+            measures=DRAIN,
+            call="up to 500 jobs",
+        ),
+        System(
             "jobq SQL",
             "jobq_sql_agent.py",
             "product",
             "select exists (select from jobq_private.job)",
             "`select jobq.enqueue(...)` on a plain connection, without the client",
             measures=ENQUEUE,
+            call="",
         ),
         System(
             "bare INSERT",
@@ -79,6 +91,7 @@ SYSTEMS: Final = {
             "select false",
             "jobq's row into a copy of its table with the indexes, by psycopg; no queue",
             measures=ENQUEUE,
+            call="",
         ),
         System(
             "pgqueuer",
@@ -135,6 +148,7 @@ SYSTEMS: Final = {
             "select exists (select from pgboss.job where state < 'completed')",
             "batches of 2,000, two at a time, bursts, notifications; states, history",
             measures=KEYED,
+            call="up to 2,000 jobs",
         ),
         System(
             "pgmq",
@@ -142,6 +156,7 @@ SYSTEMS: Final = {
             "python",
             "select exists (select from pgmq.q_bench)",
             "reads and deletes 500 at a time; messages, no states",
+            call="none: a loop",
         ),
         System(
             "PgQ",
@@ -149,6 +164,7 @@ SYSTEMS: Final = {
             "python",
             "select pending_events > 0 from pgq.get_consumer_info('bench', 'worker')",
             "on PostgreSQL 15, an upper bound: events for one consumer, no states",
+            call="none: a loop",
             postgres="15",
             max_workers=1,
             requires=Path("/usr/share/postgresql/15/extension/pgq.control"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-import os
 import time
 import traceback
 from datetime import timedelta
@@ -33,7 +32,6 @@ from jobq.settlement import (
 )
 from jobq.steps import AsyncJournal, Steps, SyncJournal
 from jobq.worker.batches import Batches
-from jobq.worker.forks import leave_if_forked
 from jobq.worker.journal import ThreadJournal, WorkerJournal
 from jobq.worker.lacks import Lacks
 from jobq.worker.logs import Sparing, current_job, job_fields
@@ -41,7 +39,7 @@ from jobq.worker.protocol import COMPLETE
 from jobq.worker.unknown import NO_HANDLER
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Coroutine
     from uuid import UUID
 
     from jobq.context import JobContext
@@ -107,7 +105,6 @@ class Attempts:
         self._loop = asyncio.get_running_loop()
         self._metrics = metrics
         self._stop = stop
-        self._pid = os.getpid()
         self._is_traced = tracing.is_on()
         self._last_words: set[asyncio.Task[None]] = set()
         self._gathering: dict[str, Batches] = {}
@@ -116,10 +113,9 @@ class Attempts:
 
     # ---- before the start
 
-    def is_ready(self, held: Held) -> bool:
-        """Find a job's handler; return whether it can start at once."""
-        held.handler = handler = self._registry.get(held.kind)
-        return handler is None or handler.mode != "process"
+    def find_handler(self, held: Held) -> None:
+        """Find a job's handler; there may be none."""
+        held.handler = self._registry.get(held.kind)
 
     async def prepare(self, held: Held) -> None:
         """Wait for what a job needs before it can start.
@@ -143,23 +139,23 @@ class Attempts:
 
     # ---- the run
 
-    async def run(self, held: Held) -> Settlement:
+    def run(self, held: Held) -> Coroutine[Any, Any, Settlement]:
         """Run the handler of a job and return how the job is to be settled.
 
-        Whatever the handler does, this returns; a release is what the worker's own
-        interruption comes to, and nothing that a handler raises by itself.
+        What this raises, whatever the handler does, is for `settlement_of`.
         """
         current_job.set((held, self._worker))
-        try:
-            if self._is_traced:
-                return await self._run_traced(held)
-            return await self._settlement(held)
-        except BaseException as error:
-            if held.is_interrupted:
-                return Released()
-            return settlement_of(Raised(error), is_cancel_requested=held.is_cancel_requested)
-        finally:
-            leave_if_forked(self._pid)
+        return self._run_traced(held) if self._is_traced else self._settlement(held)
+
+    def settlement_of(self, held: Held, error: BaseException) -> Settlement:
+        """Return how a job is to be settled whose attempt has raised this.
+
+        A release is what the worker's own interruption comes to, and nothing that a handler
+        raises by itself.
+        """
+        if held.is_interrupted:
+            return Released()
+        return settlement_of(Raised(error), is_cancel_requested=held.is_cancel_requested)
 
     async def _run_traced(self, held: Held) -> Settlement:
         with tracing.attempt_span(held, self._worker) as span:
@@ -268,8 +264,8 @@ class Attempts:
     # ---- in a batch
 
     def is_in_batch(self, held: Held) -> bool:
-        """Find a job's handler; return whether it is done by `join`, without a task of its own."""
-        held.handler = handler = self._registry.get(held.kind)
+        """Return whether a job is done by `join`, without a task of its own."""
+        handler = held.handler
         if handler is None or not handler.batch:
             return False
         return not (handler.extras or self._registry.hooks or self._is_traced)
@@ -288,7 +284,7 @@ class Attempts:
             try:
                 settlement = self._judged(handler, held, did)
             except BaseException as error:
-                settlement = settlement_of(Raised(error))
+                settlement = self.settlement_of(held, error)
             end(held, settlement)
 
         try:
@@ -364,11 +360,13 @@ class Attempts:
         if self._metrics is not None:
             self._metrics.ended(held, outcome)
         self._log_end(held, outcome)
+        self._stop.count(is_run=held.started_at > 0)
+        if outcome == "succeeded":
+            return
         if isinstance(held.settlement, Released) and held.settlement.reason is not None:
             self.complain(held.kind, *held.settlement.reason)
         if outcome == "dead" and isinstance(held.settlement, Failed):
             self._say_last_words(held, held.settlement)
-        self._stop.count(is_run=held.started_at > 0)
 
     def _log_end(self, held: Held, outcome: str) -> None:
         level = _LEVELS.get(outcome, logging.WARNING)

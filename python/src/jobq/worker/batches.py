@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import TYPE_CHECKING, Any, Final
 
 from jobq.settlement import NOTHING, Raised, Returned
-from jobq.worker.forks import leave_if_forked
+from jobq.worker.forks import generation, leave_if_forked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,12 +91,12 @@ class Batch:
         places = self.places = [place for place in self.places if place.is_open]
         if not places:
             return
-        pid = os.getpid()
+        born = generation()
         try:
             outcomes = outcomes_of(await self._call(), len(places))
         except BaseException as error:
             outcomes = [Raised(error)] * len(places)
-        leave_if_forked(pid)
+        leave_if_forked(born)
         for place, did in zip(places, outcomes, strict=True):
             place.end(did)
 

@@ -15,11 +15,13 @@ import math
 import random
 import time
 from collections import deque
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Final
 
 from jobq.errors import DatabaseUnavailable
-from jobq.settlement import Failed, Gone, Raised, Released, settlement_of
+from jobq.settlement import Failed, Gone, Released
 from jobq.worker.appetite import BATCH, Appetite
+from jobq.worker.forks import generation, leave_if_forked
 from jobq.worker.link import Pace
 from jobq.worker.logs import Sparing
 from jobq.worker.rests import REST, Rests
@@ -159,6 +161,8 @@ class Dispatcher:
         self._rests = Rests()
         self._is_away = False
         self._is_untidy = False
+        self._born = generation()
+        self._context = copy_context()
         self.started_at = 0.0
         self.is_claiming = True
         slots.join(self)
@@ -264,18 +268,18 @@ class Dispatcher:
         if held in self._running:
             del self._running[held]
             self._overdue[held] = None
-        self._settle(held, settlement)
+        self._settle(held, settlement, time.monotonic())
         self._consider()
 
-    def _settle(self, held: Held, settlement: Settlement) -> None:
+    def _settle(self, held: Held, settlement: Settlement, now: float) -> None:
         held.settlement = settlement
-        held.settled_at = time.monotonic()
+        held.settled_at = now
         held.stop()
         if isinstance(settlement, Gone):
             self._attempts.ended(held, settlement.outcome)
         else:
             if not self._settled:
-                self._settled_since = held.settled_at
+                self._settled_since = now
             self._settled.append(held)
 
     # ---- the loop
@@ -425,18 +429,25 @@ class Dispatcher:
 
     def _fill(self) -> None:
         """Start waiting jobs while there are free slots."""
-        while self._buffer and self.taken < self._slots.limit(self):
-            held = self._buffer.popleft()
-            if held.settlement is not None:
-                self._settle_unread(held)
-                continue
-            held.slot_at = self.started_at = time.monotonic()
-            self._running[held] = None
-            if self._attempts.is_in_batch(held):
-                self._start(held)
-                self._attempts.join(held, self._end)
-            else:
-                held.task = self._loop.create_task(self._execute(held))
+        now = time.monotonic()
+        while self._buffer and (free := self._slots.limit(self) - self.taken) > 0:
+            # Who shares slots asks again for each.
+            for _ in range(1 if self._slots.is_shared else min(free, len(self._buffer))):
+                self._begin(self._buffer.popleft(), now)
+
+    def _begin(self, held: Held, now: float) -> None:
+        """Give a job a slot."""
+        if held.settlement is not None:
+            self._settle_unread(held)
+            return
+        held.slot_at = self.started_at = now
+        self._running[held] = None
+        self._attempts.find_handler(held)
+        if self._attempts.is_in_batch(held):
+            self._start(held)
+            self._attempts.join(held, self._end)
+        else:
+            held.task = self._loop.create_task(self._execute(held))
 
     def _settle_unread(self, held: Held) -> None:
         """Have a job settled that came with its settlement, because it could not be read."""
@@ -449,7 +460,7 @@ class Dispatcher:
         """Run one job in its own task."""
         settlement: Settlement
         try:
-            if not self._attempts.is_ready(held):
+            if held.needs_process:
                 await self._attempts.prepare(held)
             if held.settlement is not None:
                 settlement = held.settlement
@@ -459,7 +470,8 @@ class Dispatcher:
                 self._start(held)
                 settlement = await self._attempts.run(held)
         except BaseException as error:
-            settlement = Released() if held.is_interrupted else settlement_of(Raised(error))
+            settlement = self._attempts.settlement_of(held, error)
+        leave_if_forked(self._born)
         self._end(held, settlement)
 
     def _end(self, held: Held, settlement: Settlement) -> None:
@@ -470,13 +482,15 @@ class Dispatcher:
             del self._overdue[held]
             self.look()  # only now is its slot free
         self._attempts.leave(held)
+        now = time.monotonic()
         if held.started_at:
-            self._appetite.took(time.monotonic() - held.started_at)
+            self._appetite.took(now - held.started_at)
         if held.settlement is None:
-            self._settle(held, settlement)
+            self._settle(held, settlement, now)
         if not self._is_untidy:
             self._is_untidy = True
-            self._loop.call_soon(self._tidy)
+            # Not in the context of a job, whose variables the next ones would have.
+            self._loop.call_soon(self._tidy, context=self._context)
 
     def _tidy(self) -> None:
         """Do once what follows from all the jobs that have ended in this turn of the loop."""

@@ -16,14 +16,21 @@ if TYPE_CHECKING:
 
     from jobq.worker.links import Links
 
-__all__ = ["guard", "leave_if_forked"]
+__all__ = ["generation", "guard", "leave_if_forked"]
 
+# How many forks lie between the first process and this one.
+_generation = 0
 _guarded: weakref.WeakKeyDictionary[Links, AbstractEventLoop] = weakref.WeakKeyDictionary()
 
 
-def leave_if_forked(pid: int) -> None:
-    """End this process if it is not the one with this id but a copy of it."""
-    if os.getpid() != pid:
+def generation() -> int:
+    """Return what a copy of this process has another of, without a call of the system."""
+    return _generation
+
+
+def leave_if_forked(generation: int) -> None:
+    """End this process if it is not of this generation but a copy of one that is."""
+    if generation != _generation:
         os._exit(0)
 
 
@@ -34,6 +41,8 @@ def guard(links: Links) -> None:
 
 def _disarm() -> None:
     """Put nothing in the place of each socket, and end when the loop next turns."""
+    global _generation  # noqa: PLW0603 - of the process
+    _generation += 1
     nothing = os.open(os.devnull, os.O_RDWR)
     for links, loop in list(_guarded.items()):
         for descriptor in links.sockets:

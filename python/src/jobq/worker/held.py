@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -59,6 +58,7 @@ class Held:
     Args:
         row: what was claimed: the outcome, then as `jobq.worker.protocol.JOB_COLUMNS` has it;
             ids, times, intervals and JSON as text. What cannot be read settles the job as failed.
+        now: on the clock of time.monotonic.
     """
 
     __slots__ = (
@@ -90,7 +90,7 @@ class Held:
         "timeout",
     )
 
-    def __init__(self, row: Sequence[Any]) -> None:
+    def __init__(self, row: Sequence[Any], now: float) -> None:
         self.job_id: str
         self.attempt: int
         self.kind: str
@@ -118,7 +118,7 @@ class Held:
             lease,
             self.delivery_version,
         ) = row
-        self.held_at = time.monotonic()
+        self.held_at = now
         self.slot_at = 0.0
         self.started_at = 0.0
         self.settled_at = 0.0
@@ -142,6 +142,11 @@ class Held:
     def key(self) -> Key:
         """The id and the attempt."""
         return self.job_id, self.attempt
+
+    @property
+    def needs_process(self) -> bool:
+        """Whether its handler runs in a process."""
+        return self.handler is not None and self.handler.mode == "process"
 
     @property
     def expires_at(self) -> float:

@@ -60,7 +60,7 @@ class Metrics:
         self._lacks: Counter[str] = Counter()
         self.left: Mapping[str, int] = {}
         self._stuck = 0
-        self._started: Counter[str] = Counter()
+        self._started: dict[str, int] = {}
         self._ended: defaultdict[tuple[str, str], Ended] = defaultdict(Ended)
         self._running = 0
         self._registry = CollectorRegistry()
@@ -68,11 +68,14 @@ class Metrics:
 
     def started(self, held: Held) -> None:
         """Count a job that starts."""
-        self._started[self._label(held.kind)] += 1
+        kind = held.kind
+        label = kind if kind in self._kinds else self._label(kind)
+        self._started[label] = self._started.get(label, 0) + 1
 
     def ended(self, held: Held, outcome: str) -> None:
         """Count a job that is settled."""
-        ended = self._ended[self._label(held.kind), outcome]
+        kind = held.kind
+        ended = self._ended[kind if kind in self._kinds else self._label(kind), outcome]
         ended.count += 1
         if held.started_at:
             ended.took(time.monotonic() - held.started_at)
@@ -80,7 +83,7 @@ class Metrics:
     def called(self, kind: str, state: str) -> None:
         """Count a job that is a function of the database, and has ended."""
         label = self._label(kind, is_served=True)
-        self._started[label] += 1
+        self._started[label] = self._started.get(label, 0) + 1
         self._ended[label, state].count += 1
 
     def lacked(self, code: str) -> None:

@@ -17,7 +17,7 @@ from jobq.outcomes import Unable
 from jobq.redaction import error_text
 from jobq.settlement import ProcessDiedError, Raised, Returned
 from jobq.steps import Steps
-from jobq.worker.forks import leave_if_forked
+from jobq.worker.forks import generation, leave_if_forked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -278,7 +278,7 @@ def _serve(end: Connection) -> None:
     os.setsid()  # so that it can be killed with all that handlers start
     # It may start processes of its own, which multiprocessing forbids what it ends at exit.
     multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined] # noqa: SLF001
-    pid = os.getpid()
+    born = generation()
     function: Callable[..., Any] | None = None
     with suppress(OSError, EOFError):
         while True:
@@ -289,7 +289,7 @@ def _serve(end: Connection) -> None:
                     if isinstance(argument, JobContext):
                         Afar(end).attend(argument)
                 answer = _answer(function, arguments)
-                leave_if_forked(pid)
+                leave_if_forked(born)
             else:
                 function, answer = _load(asked[1:])
             end.send_bytes(answer)

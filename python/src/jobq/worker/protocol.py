@@ -5,6 +5,7 @@ docs/wake-ups.md has those of the session that listens, `jobq.worker.listener` s
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -120,7 +121,8 @@ class Protocol:
             ),
         )
         outcomes = dict.fromkeys(done, "succeeded")
-        jobs = [Held(row) for row in rows if row[0] == "claimed"]
+        now = time.monotonic()
+        jobs = [Held(row, now) for row in rows if row[0] == "claimed"]
         if len(jobs) < len(rows):
             told = {row[1:3]: row[0] for row in rows if row[0] != "claimed"}
             outcomes |= {held: told[held.key] for held in settled if held.key in told}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextvars
-import os
 import threading
 from asyncio import wrap_future
 from concurrent.futures import Future
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jobq.outcomes import Unable
 from jobq.settlement import Raised, Returned
-from jobq.worker.forks import leave_if_forked
+from jobq.worker.forks import generation, leave_if_forked
 
 if TYPE_CHECKING:
     import asyncio
@@ -57,7 +56,7 @@ class Threads:
         return wrap_future(future)
 
     def _serve(self) -> None:
-        pid = os.getpid()
+        born = generation()
         while True:
             future, context, function, arguments = self._calls.get()
             did: Returned | Raised
@@ -65,7 +64,7 @@ class Threads:
                 did = Returned(context.run(function, *arguments))
             except BaseException as error:
                 did = Raised(error)
-            leave_if_forked(pid)
+            leave_if_forked(born)
             with self._lock:
                 self._idle += 1
             if future.set_running_or_notify_cancel():

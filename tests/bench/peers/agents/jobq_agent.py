@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from agent import key_of, main, wait_at_gate
 
 import jobq
 import jobq.cli
+import jobq.delivery
 import jobq.worker
 from jobq.database import use_json
 
@@ -46,6 +48,12 @@ class JobqProducer:
         )
 
 
+async def has_upkeep(connection: psycopg.AsyncConnection[Any]) -> bool:
+    """Do some of the database's upkeep; return whether there is more."""
+    rows = await connection.execute("select bool_or(has_more) from jobq.maintain()")
+    return await rows.fetchone() == (True,)
+
+
 class JobqAgent:
     chunk = 10_000
 
@@ -53,6 +61,10 @@ class JobqAgent:
         command = ["psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-d", url, "-f", str(SINGLE_FILE)]
         environment = {**os.environ, "PGOPTIONS": "--client-min-messages=warning"}
         await asyncio.to_thread(subprocess.check_output, command, env=environment)
+        async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+            # The tables of the next days, as they are there on any day but the first.
+            while await has_upkeep(connection):
+                pass
         return jobq.__version__
 
     @asynccontextmanager
@@ -62,12 +74,13 @@ class JobqAgent:
             yield JobqProducer(connection)
 
 
-def work(url: str) -> None:
-    """Be `jobq worker`, which makes its own event loop; imported before the gate opens."""
+def work(url: str, target: str = "jobq_handlers:registry", *options: str) -> None:
+    """Be `jobq worker`, which makes its own event loop; all is imported before the gate opens."""
+    importlib.import_module(target.partition(":")[0])
     wait_at_gate()
     os.environ["DATABASE_URL"] = url
-    command = ["worker", "jobq_handlers:registry", "--metrics-port", "0", "--log-level", "warning"]
-    jobq.cli.main(command)
+    command = ["worker", target, "--metrics-port", "0", "--log-level", "warning"]
+    jobq.cli.main([*command, *options])
 
 
 if __name__ == "__main__":
