@@ -316,6 +316,20 @@ def test_a_commit_that_a_closing_claim_could_not_see_is_found(connect: Connect) 
     assert found == 2
 
 
+@pytest.mark.parametrize("limit", [None, 5])
+def test_a_lane_that_only_seems_empty_stays(connect: Connect, limit: int | None) -> None:
+    """Who adds a job while the lane is open calls nobody: only the lock keeps the lane open."""
+    producer, worker = connect(), connect()
+    producer.execute("select jobq.put_queue('default', key_max_running => %s)", [limit])
+    fill(producer, 1, keys=1)
+    assert len(claim(worker, 1)) == 1
+    with producer.transaction():
+        fill(producer, 1, keys=1)
+        assert producer.execute("select from jobq_private.lane_call").fetchall() == []
+        assert claim(worker, 5) == []
+    until(lambda: claim(worker, 5))
+
+
 def test_the_end_of_a_job_that_a_closing_claim_could_not_see_opens_its_lane(
     connect: Connect,
 ) -> None:
