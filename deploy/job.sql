@@ -73,7 +73,7 @@ grant select, update on jobq.job to jobq_operator;
 grant select, insert on jobq.job to jobq_producer;
 
 comment on view jobq.job is
-'Every job, live and archived. Insert enqueues; updating state performs the transition; rows are not locked here, claim() takes jobs.';
+'Every job, live and archived. Insert enqueues; updating state performs the transition. FOR UPDATE and FOR SHARE are refused (0A000, "nullable side of an outer join"): what takes jobs is claim(), or claim_job() by id.';
 
 -- Purpose: refuse a row of the archive whose job has not ended.
 -- Invariant: queued stands in the archive only while a redrive takes the job out. The
