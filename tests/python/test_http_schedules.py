@@ -248,6 +248,9 @@ async def test_an_update_makes_a_version_and_retires_the_old(api: Api) -> None:
     again = await api.ask("PUT", f"/jobs/{old['job_id']}", json=UPDATE)
     assert again.status_code == 409
     assert again.json()["error"]["code"] == "SCHEDULE_RETIRED"
+    assert "replaced_by_id of GET /jobs/{job_id}" in again.json()["error"]["hint"]
+    heir = await api.ask("PUT", f"/jobs/{before['replaced_by_id']}", json={"cron": "0 11 * * MON"})
+    assert (heir.status_code, heir.json()["version"]) == (200, 3)
 
 
 async def test_cancel_retires_a_recurring_job_once(api: Api) -> None:
