@@ -39,7 +39,7 @@ from jobq.worker.protocol import COMPLETE
 from jobq.worker.unknown import NO_HANDLER
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
     from uuid import UUID
 
     from jobq.context import JobContext
@@ -355,14 +355,21 @@ class Attempts:
             self._places.processes.give_back(held.process)
             held.process = None
 
+    def succeeded(self, jobs: Sequence[Held]) -> None:
+        """Note jobs of which no more is to be said than that they have succeeded."""
+        if self._metrics is not None:
+            self._metrics.ended(jobs, "succeeded")
+        if logger.isEnabledFor(_LEVELS["succeeded"]):
+            for held in jobs:
+                self._log_end(held, "succeeded")
+        self._stop.count(len(jobs))
+
     def ended(self, held: Held, outcome: str) -> None:
         """Note what came of a job, and do what follows from it."""
         if self._metrics is not None:
-            self._metrics.ended(held, outcome)
+            self._metrics.ended([held], outcome)
         self._log_end(held, outcome)
-        self._stop.count(is_run=held.started_at > 0)
-        if outcome == "succeeded":
-            return
+        self._stop.count(1 if held.started_at else 0)
         if isinstance(held.settlement, Released) and held.settlement.reason is not None:
             self.complain(held.kind, *held.settlement.reason)
         if outcome == "dead" and isinstance(held.settlement, Failed):
@@ -391,7 +398,7 @@ class Attempts:
         level = _LEVELS.get(state, logging.INFO)
         fields = {"job_id": job_id, "kind": kind, "worker": self._worker, "status": state}
         logger.log(level, "job %s", state, extra={"job_fields": fields})
-        self._stop.count(is_run=is_run)
+        self._stop.count(1 if is_run else 0)
 
     def complain(self, kind: str, code: str, text: str) -> None:
         """Say what this worker lacks for a job of a kind."""

@@ -356,8 +356,12 @@ class Dispatcher:
         self._is_hungry = self._is_hungry or is_full
         self._is_pressed = is_full and asked == BATCH
         self._take(claimed.jobs)
-        for held in settled:
+        succeeded = [held for held in settled if claimed.outcomes.get(held) == "succeeded"]
+        self._attempts.succeeded(succeeded)
+        for held in settled if len(succeeded) < len(settled) else ():
             outcome = claimed.outcomes.get(held, "lost")
+            if outcome == "succeeded":
+                continue
             if outcome == "held":
                 self._settle_later(held)
                 continue

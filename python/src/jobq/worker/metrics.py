@@ -21,7 +21,7 @@ else:
     HAS_PROMETHEUS = True
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from prometheus_client.core import Metric
 
@@ -72,13 +72,15 @@ class Metrics:
         label = kind if kind in self._kinds else self._label(kind)
         self._started[label] = self._started.get(label, 0) + 1
 
-    def ended(self, held: Held, outcome: str) -> None:
-        """Count a job that is settled."""
-        kind = held.kind
-        ended = self._ended[kind if kind in self._kinds else self._label(kind), outcome]
-        ended.count += 1
-        if held.started_at:
-            ended.took(time.monotonic() - held.started_at)
+    def ended(self, jobs: Iterable[Held], outcome: str) -> None:
+        """Count jobs that are settled."""
+        now = time.monotonic()
+        for held in jobs:
+            kind = held.kind
+            ended = self._ended[kind if kind in self._kinds else self._label(kind), outcome]
+            ended.count += 1
+            if held.started_at:
+                ended.took(now - held.started_at)
 
     def called(self, kind: str, state: str) -> None:
         """Count a job that is a function of the database, and has ended."""

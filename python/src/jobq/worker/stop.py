@@ -43,13 +43,13 @@ class Stop:
         self.exit_code = EXIT_OK
         self.jobs = 0
 
-    def count(self, *, is_run: bool) -> None:
-        """Count a job that is settled, and stop if the worker is used up.
+    def count(self, jobs: int) -> None:
+        """Count jobs that are settled, and stop if the worker is used up.
 
         Args:
-            is_run: whether its handler had been started.
+            jobs: how many of them had been started.
         """
-        self.jobs += is_run
+        self.jobs += jobs
         if self._max_jobs is not None and self.jobs >= self._max_jobs:
             self.recycle(f"after {self.jobs} jobs")
 
