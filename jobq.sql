@@ -682,8 +682,8 @@ comment on domain jobq_private.last_error is 'An error''s text, cut.';
 -- for one that a claim has started: job_transition has seen that change.
 create table jobq_private.job (
     job_id uuid not null,
-    created_at timestamptz not null default now(),
-    run_at jobq_private.instant not null default now(),
+    created_at timestamptz not null default current_timestamp,
+    run_at jobq_private.instant not null default current_timestamp,
     claimed_at timestamptz,
     heartbeat_at timestamptz,
     lease_expires_at timestamptz,
@@ -743,7 +743,7 @@ create index job_ready_idx on jobq_private.job (queue, priority desc, run_at, jo
 where state in ('queued', 'retrying') and lane_id is null;
 
 create index job_lane_idx on jobq_private.job (lane_id, priority, run_at, job_id)
-where state in ('queued', 'retrying') and lane_id is not null;
+where lane_id is not null and state in ('queued', 'retrying');
 
 create unique index job_place_idx on jobq_private.job (queue, lane_id, place)
 where place is not null;
@@ -2873,6 +2873,56 @@ revoke all on function jobq_private.check_sql_function from public;
 comment on function jobq_private.check_sql_function is
 'Refuses a function that a kind cannot run.';
 
+-- Purpose: write the global defaults down as the constants of defaults().
+-- Invariant: called under the lock of the one row of setting, so never twice at once; what was
+-- planned with the old ones is planned anew. Raises: nothing.
+create or replace function jobq_private.write_defaults()
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set intervalstyle = postgres
+as $$
+begin
+    execute format(
+        'create or replace function jobq_private.defaults() returns jobq_private.settings '
+        'language sql stable parallel safe security invoker as %L', (
+            select format(
+                'select (''default'', %L, %L, interval %L, interval %L, %L, %L, null, null, '
+                '%L, %L, null, null, null, false, interval ''10 s'', null, null)'
+                '::jobq_private.settings',
+                g.priority, g.max_attempts, g.timeout, g.lease, g.dedup,
+                g.reuse_key_after_failure, g.max_payload_bytes, g.max_payload_depth
+            )
+            from jobq_private.setting as g
+        )
+    );
+end
+$$;
+
+revoke all on function jobq_private.write_defaults from public;
+
+comment on function jobq_private.write_defaults is
+'Writes the global defaults down as constants.';
+
+-- Purpose: what holds for a new job of which neither its kind nor its queue says anything.
+-- Invariant: constants, so that an enqueue reads no table for them; setting has them, and
+-- write_defaults() writes this anew when it changes, upon which sessions plan anew. Stable for
+-- that, and without a SET clause, so that it is inlined. Raises: nothing.
+-- creates: function jobq_private.defaults
+do $do$
+begin
+    perform jobq_private.write_defaults();
+end
+$do$;
+
+revoke all on function jobq_private.defaults() from public;
+
+comment on function jobq_private.defaults() is
+'What holds for a new job of which neither its kind nor its queue says anything.';
+
 -- Purpose: forget what was declared of a kind, an endpoint's too.
 -- Invariant: refused while live jobs or schedules of the kind exist, in their graphs too. Raises: JQ007, JQ008.
 create or replace function jobq_private.forget_kind(kind text)
@@ -3253,6 +3303,31 @@ revoke all on function jobq_private.set_payload_schema from public;
 
 comment on function jobq_private.set_payload_schema is
 'Keeps the schema of a kind''s payloads where it can be enforced.';
+
+-- Purpose: have defaults() say what setting says, whoever changes it.
+-- Invariant: in the same transaction. Raises: nothing.
+create or replace function jobq_private.setting_changed()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.write_defaults();
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.setting_changed from public;
+
+comment on function jobq_private.setting_changed is
+'Has defaults() say what the table of global defaults says.';
+
+create or replace trigger setting_change
+after update on jobq_private.setting
+for each statement execute function jobq_private.setting_changed();
 
 -- Purpose: change global defaults; null leaves a default as it is.
 -- Invariant: one row. Jobs that exist keep what they were made with. Raises: 22023.
@@ -13046,7 +13121,6 @@ as $$
 declare
     _job_id uuid;
     _queue text;
-    _of_all jobq_private.setting;
     _of_kind jobq_private.kind;
     _of_queue jobq_private.queue;
 begin
@@ -13056,7 +13130,6 @@ begin
         enqueue.concurrency_key, enqueue.expires_at, enqueue.after, enqueue.after_failure,
         enqueue.batch_id
     ) = 0 then
-        _of_all := g from jobq_private.setting as g;
         _of_kind := k from jobq_private.kind as k where k.kind = enqueue.kind;
         _queue := coalesce(enqueue.queue, _of_kind.queue, 'default');
         _of_queue := q from jobq_private.queue as q where q.queue = _queue;
@@ -13064,16 +13137,15 @@ begin
             _of_kind.payload_schema, _of_kind.json_schema, _of_kind.concurrency_key,
             _of_kind.max_running, _of_kind.rate_limit, _of_queue.max_depth
         ) = 0
-        and enqueue.kind is not null
+        and octet_length(enqueue.kind || _queue) <= 128
         and least(enqueue.kind, _queue) <> ''
-        and octet_length(concat(enqueue.kind, _queue)) <= 128
         and (
-            pg_column_size(enqueue.payload) <= 2000
-            and pg_column_compression(enqueue.payload) is null
+            pg_column_size(enqueue.payload) <= 600
             and octet_length(enqueue.payload::text)
-                <= least(308, 2 * _of_all.max_payload_depth)
+                <= least(308, 2 * (jobq_private.defaults()).max_payload_depth)
             or jobq_private.is_sound(
-                enqueue.payload, _of_all.max_payload_bytes, _of_all.max_payload_depth
+                enqueue.payload, (jobq_private.defaults()).max_payload_bytes,
+                (jobq_private.defaults()).max_payload_depth
             )
         )
         then
@@ -13084,10 +13156,18 @@ begin
             )
             values (
                 _job_id, enqueue.kind, enqueue.payload, _queue,
-                coalesce(_of_kind.priority, _of_queue.priority, _of_all.priority),
-                coalesce(_of_kind.max_attempts, _of_queue.max_attempts, _of_all.max_attempts),
-                coalesce(_of_kind.timeout, _of_queue.timeout, _of_all.timeout),
-                coalesce(_of_kind.lease, _of_queue.lease, _of_all.lease),
+                coalesce(
+                    _of_kind.priority, _of_queue.priority,
+                    (jobq_private.defaults()).priority::smallint
+                ),
+                coalesce(
+                    _of_kind.max_attempts, _of_queue.max_attempts,
+                    (jobq_private.defaults()).max_attempts
+                ),
+                coalesce(
+                    _of_kind.timeout, _of_queue.timeout, (jobq_private.defaults()).timeout
+                ),
+                coalesce(_of_kind.lease, _of_queue.lease, (jobq_private.defaults()).lease),
                 _of_kind.delivery_version, _of_kind.keep
             );
             if jobq_private.announce(_queue) then
@@ -24758,8 +24838,8 @@ set local role jobq_owner;
 
 -- Purpose: what a client and the database disagree about: the time, and the release.
 -- Invariant: reads only; what is null is not compared. release has for each function's
--- name the MD5 sums that its body may have; that of own_shard() is the database's own.
--- Raises: nothing.
+-- name the MD5 sums that its body may have; those of own_shard() and defaults() are the database's
+-- own. Raises: nothing.
 create or replace function jobq_private.client_health(client_time timestamptz, release jsonb)
 returns table (subject text, is_ok boolean, finding text, remedy text)
 language sql
@@ -24797,7 +24877,9 @@ as $$
             from pg_proc as s
             join pg_namespace as n on n.oid = s.pronamespace
             where n.nspname in ('jobq', 'jobq_http', 'jobq_private')
-            and (n.nspname, s.proname) <> ('jobq_private', 'own_shard')
+            and (n.nspname, s.proname) not in (
+                ('jobq_private', 'own_shard'), ('jobq_private', 'defaults')
+            )
         ) as p
         full join jsonb_each(client_health.release) as r (function, sums)
             on r.function = p.function

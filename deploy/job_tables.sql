@@ -80,8 +80,8 @@ comment on domain jobq_private.last_error is 'An error''s text, cut.';
 -- for one that a claim has started: job_transition has seen that change.
 create table jobq_private.job (
     job_id uuid not null,
-    created_at timestamptz not null default now(),
-    run_at jobq_private.instant not null default now(),
+    created_at timestamptz not null default current_timestamp,
+    run_at jobq_private.instant not null default current_timestamp,
     claimed_at timestamptz,
     heartbeat_at timestamptz,
     lease_expires_at timestamptz,
@@ -141,7 +141,7 @@ create index job_ready_idx on jobq_private.job (queue, priority desc, run_at, jo
 where state in ('queued', 'retrying') and lane_id is null;
 
 create index job_lane_idx on jobq_private.job (lane_id, priority, run_at, job_id)
-where state in ('queued', 'retrying') and lane_id is not null;
+where lane_id is not null and state in ('queued', 'retrying');
 
 create unique index job_place_idx on jobq_private.job (queue, lane_id, place)
 where place is not null;

@@ -461,6 +461,56 @@ revoke all on function jobq_private.check_sql_function from public;
 comment on function jobq_private.check_sql_function is
 'Refuses a function that a kind cannot run.';
 
+-- Purpose: write the global defaults down as the constants of defaults().
+-- Invariant: called under the lock of the one row of setting, so never twice at once; what was
+-- planned with the old ones is planned anew. Raises: nothing.
+create or replace function jobq_private.write_defaults()
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set intervalstyle = postgres
+as $$
+begin
+    execute format(
+        'create or replace function jobq_private.defaults() returns jobq_private.settings '
+        'language sql stable parallel safe security invoker as %L', (
+            select format(
+                'select (''default'', %L, %L, interval %L, interval %L, %L, %L, null, null, '
+                '%L, %L, null, null, null, false, interval ''10 s'', null, null)'
+                '::jobq_private.settings',
+                g.priority, g.max_attempts, g.timeout, g.lease, g.dedup,
+                g.reuse_key_after_failure, g.max_payload_bytes, g.max_payload_depth
+            )
+            from jobq_private.setting as g
+        )
+    );
+end
+$$;
+
+revoke all on function jobq_private.write_defaults from public;
+
+comment on function jobq_private.write_defaults is
+'Writes the global defaults down as constants.';
+
+-- Purpose: what holds for a new job of which neither its kind nor its queue says anything.
+-- Invariant: constants, so that an enqueue reads no table for them; setting has them, and
+-- write_defaults() writes this anew when it changes, upon which sessions plan anew. Stable for
+-- that, and without a SET clause, so that it is inlined. Raises: nothing.
+-- creates: function jobq_private.defaults
+do $do$
+begin
+    perform jobq_private.write_defaults();
+end
+$do$;
+
+revoke all on function jobq_private.defaults() from public;
+
+comment on function jobq_private.defaults() is
+'What holds for a new job of which neither its kind nor its queue says anything.';
+
 -- Purpose: forget what was declared of a kind, an endpoint's too.
 -- Invariant: refused while live jobs or schedules of the kind exist, in their graphs too. Raises: JQ007, JQ008.
 create or replace function jobq_private.forget_kind(kind text)
@@ -841,6 +891,31 @@ revoke all on function jobq_private.set_payload_schema from public;
 
 comment on function jobq_private.set_payload_schema is
 'Keeps the schema of a kind''s payloads where it can be enforced.';
+
+-- Purpose: have defaults() say what setting says, whoever changes it.
+-- Invariant: in the same transaction. Raises: nothing.
+create or replace function jobq_private.setting_changed()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.write_defaults();
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.setting_changed from public;
+
+comment on function jobq_private.setting_changed is
+'Has defaults() say what the table of global defaults says.';
+
+create or replace trigger setting_change
+after update on jobq_private.setting
+for each statement execute function jobq_private.setting_changed();
 
 -- Purpose: change global defaults; null leaves a default as it is.
 -- Invariant: one row. Jobs that exist keep what they were made with. Raises: 22023.

@@ -3,6 +3,7 @@
 begin;
 set local role jobq_owner;
 
+drop trigger if exists setting_change on jobq_private.setting;
 drop function if exists jobq.settings;
 drop function if exists jobq.resume_queue;
 drop function if exists jobq.put_queue;
@@ -15,6 +16,7 @@ drop function if exists jobq.list_kinds;
 drop function if exists jobq.delete_queue;
 drop function if exists jobq.delete_kind;
 drop function if exists jobq.configure;
+drop function if exists jobq_private.setting_changed;
 drop function if exists jobq_private.set_payload_schema;
 drop function if exists jobq_private.schema_problem;
 drop function if exists jobq_private.retry_policy_for;
@@ -24,6 +26,7 @@ drop function if exists jobq_private.object_violation;
 drop function if exists jobq_private.matches_pattern;
 drop function if exists jobq_private.limits_for;
 drop function if exists jobq_private.forget_kind;
+drop function if exists jobq_private.write_defaults;
 drop function if exists jobq_private.check_sql_function;
 drop function if exists jobq_private.settings_for;
 drop function if exists jobq_private.is_held;
@@ -36,5 +39,6 @@ drop function if exists jobq_private.sql_function;
 drop function if exists jobq_private.is_trusted;
 drop function if exists jobq_private.lock_class;
 drop function if exists jobq_private.milliseconds;
+drop function if exists jobq_private.defaults;
 
 commit;

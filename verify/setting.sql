@@ -20,6 +20,7 @@ begin
         ('function', 'jobq.resume_queue', '', 1),
         ('function', 'jobq.settings', '', 1),
         ('function', 'jobq_private.check_sql_function', '', 1),
+        ('function', 'jobq_private.defaults', '', 1),
         ('function', 'jobq_private.forget_kind', '', 1),
         ('function', 'jobq_private.is_held', '', 1),
         ('function', 'jobq_private.is_paused', '', 1),
@@ -36,10 +37,13 @@ begin
         ('function', 'jobq_private.schema_problem', '', 1),
         ('function', 'jobq_private.schema_violation', '', 1),
         ('function', 'jobq_private.set_payload_schema', '', 1),
+        ('function', 'jobq_private.setting_changed', '', 1),
         ('function', 'jobq_private.settings_for', '', 1),
         ('function', 'jobq_private.sql_function', '', 1),
         ('function', 'jobq_private.sql_function_bar', '', 1),
-        ('function', 'jobq_private.sql_function_problem', '', 1)
+        ('function', 'jobq_private.sql_function_problem', '', 1),
+        ('function', 'jobq_private.write_defaults', '', 1),
+        ('trigger', 'jobq_private.setting', 'setting_change', 1)
     )
     select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong
     from wanted as w

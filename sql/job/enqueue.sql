@@ -50,7 +50,6 @@ as $$
 declare
     _job_id uuid;
     _queue text;
-    _of_all jobq_private.setting;
     _of_kind jobq_private.kind;
     _of_queue jobq_private.queue;
 begin
@@ -60,7 +59,6 @@ begin
         enqueue.concurrency_key, enqueue.expires_at, enqueue.after, enqueue.after_failure,
         enqueue.batch_id
     ) = 0 then
-        _of_all := g from jobq_private.setting as g;
         _of_kind := k from jobq_private.kind as k where k.kind = enqueue.kind;
         _queue := coalesce(enqueue.queue, _of_kind.queue, 'default');
         _of_queue := q from jobq_private.queue as q where q.queue = _queue;
@@ -68,16 +66,15 @@ begin
             _of_kind.payload_schema, _of_kind.json_schema, _of_kind.concurrency_key,
             _of_kind.max_running, _of_kind.rate_limit, _of_queue.max_depth
         ) = 0
-        and enqueue.kind is not null
+        and octet_length(enqueue.kind || _queue) <= 128
         and least(enqueue.kind, _queue) <> ''
-        and octet_length(concat(enqueue.kind, _queue)) <= 128
         and (
-            pg_column_size(enqueue.payload) <= 2000
-            and pg_column_compression(enqueue.payload) is null
+            pg_column_size(enqueue.payload) <= 600
             and octet_length(enqueue.payload::text)
-                <= least(308, 2 * _of_all.max_payload_depth)
+                <= least(308, 2 * (jobq_private.defaults()).max_payload_depth)
             or jobq_private.is_sound(
-                enqueue.payload, _of_all.max_payload_bytes, _of_all.max_payload_depth
+                enqueue.payload, (jobq_private.defaults()).max_payload_bytes,
+                (jobq_private.defaults()).max_payload_depth
             )
         )
         then
@@ -88,10 +85,18 @@ begin
             )
             values (
                 _job_id, enqueue.kind, enqueue.payload, _queue,
-                coalesce(_of_kind.priority, _of_queue.priority, _of_all.priority),
-                coalesce(_of_kind.max_attempts, _of_queue.max_attempts, _of_all.max_attempts),
-                coalesce(_of_kind.timeout, _of_queue.timeout, _of_all.timeout),
-                coalesce(_of_kind.lease, _of_queue.lease, _of_all.lease),
+                coalesce(
+                    _of_kind.priority, _of_queue.priority,
+                    (jobq_private.defaults()).priority::smallint
+                ),
+                coalesce(
+                    _of_kind.max_attempts, _of_queue.max_attempts,
+                    (jobq_private.defaults()).max_attempts
+                ),
+                coalesce(
+                    _of_kind.timeout, _of_queue.timeout, (jobq_private.defaults()).timeout
+                ),
+                coalesce(_of_kind.lease, _of_queue.lease, (jobq_private.defaults()).lease),
                 _of_kind.delivery_version, _of_kind.keep
             );
             if jobq_private.announce(_queue) then

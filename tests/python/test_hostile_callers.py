@@ -101,7 +101,7 @@ def test_sixty_workers_of_a_thousand_queues_take_a_bounded_number_of_locks(
     for worker in workers:
         worker.execute("select jobq.begin_wait(%s)", [queues])
     locks = "select count(*) from pg_locks where locktype = 'advisory'"
-    assert value(watcher, locks) <= 62 * 16
+    assert value(watcher, locks) <= 62 * 17
 
 
 def test_a_worker_of_many_queues_is_woken(connect: Connect) -> None:

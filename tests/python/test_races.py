@@ -849,3 +849,28 @@ def test_grants_are_enforced_though_others_lock_tables_the_other_way_round(
         other.execute("lock table jobq_private.edge in row exclusive mode; commit")
     assert enforced.result()
     assert value(watcher, "select relrowsecurity from pg_class where relname = 'edge'") is True
+
+
+def test_a_default_that_another_session_changes_holds_for_the_next_enqueue(
+    connect: Connect,
+) -> None:
+    """Defaults are constants in the plans that a session keeps; those are made anew."""
+    producer, operator = connect(), connect()
+
+    def attempts(options: str = "") -> int:
+        job_id = producer.execute(f"select jobq.enqueue('k'{options})".encode()).fetchone()
+        row = producer.execute("select max_attempts from jobq.get_job(%s)", job_id).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    for _ in range(7):
+        assert (attempts(), attempts(", priority => 1")) == (5, 5)
+    operator.execute("begin")
+    operator.execute("select jobq.configure(max_attempts => 9)")
+    assert (attempts(), attempts(", priority => 1")) == (5, 5)
+    operator.execute("commit")
+    assert (attempts(), attempts(", priority => 1")) == (9, 9)
+    operator.execute("begin")
+    operator.execute("select jobq.configure(max_attempts => 3)")
+    operator.execute("rollback")
+    assert (attempts(), attempts(", priority => 1")) == (9, 9)

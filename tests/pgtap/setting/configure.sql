@@ -1,6 +1,6 @@
 -- What jobq.configure() promises; settings.sql shows what its settings do.
 begin;
-select plan(23);
+select plan(25);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -80,6 +80,24 @@ select results_eq(
     'select max_attempts, retention from jobq_private.setting',
     $$ values (3, interval '8 days') $$, 'a refused change changes nothing'
 );
+
+create temporary view written as
+select
+    d.priority, d.max_attempts, d.timeout, d.lease, d.dedup, d.reuse_key_after_failure,
+    d.max_payload_bytes, d.max_payload_depth
+from jobq_private.defaults() as d;
+create temporary view said as
+select
+    g.priority::integer, g.max_attempts, g.timeout, g.lease, g.dedup, g.reuse_key_after_failure,
+    g.max_payload_bytes, g.max_payload_depth
+from jobq_private.setting as g;
+select results_eq('select * from written', 'select * from said', 'what enqueue() reads is the same');
+update jobq_private.setting
+set
+    priority = -7, max_attempts = 11, timeout = '1 day 2 h 3.004 s', lease = '7 s',
+    dedup = 'replace', reuse_key_after_failure = true, max_payload_bytes = 2048,
+    max_payload_depth = 3;
+select results_eq('select * from written', 'select * from said', 'also after a change by hand');
 
 select * from finish();
 rollback;

@@ -1,0 +1,24 @@
+-- Purpose: have defaults() say what setting says, whoever changes it.
+-- Invariant: in the same transaction. Raises: nothing.
+create or replace function jobq_private.setting_changed()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.write_defaults();
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.setting_changed from public;
+
+comment on function jobq_private.setting_changed is
+'Has defaults() say what the table of global defaults says.';
+
+create or replace trigger setting_change
+after update on jobq_private.setting
+for each statement execute function jobq_private.setting_changed();
