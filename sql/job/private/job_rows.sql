@@ -2,7 +2,9 @@
 -- settings of its kind and queue.
 -- Invariant: it is inlined into the statement that stores the rows, so it has no settings
 -- of its own; the settings are read once for each kind and queue. ids has the id of each
--- job, in the order of jobs. Raises: nothing.
+-- job, in the order of jobs. The rows come in that order, too, so that ids and rows are stored
+-- as claims read them: generate_subscripts() tells the planner that jobs are more than policies,
+-- which are hashed then. Raises: nothing.
 create or replace function jobq_private.job_rows(jobs jobq_private.new_job[], ids uuid[])
 returns table (
     job_id uuid, kind text, payload jsonb, queue text, run_at timestamptz,
@@ -37,7 +39,9 @@ as $$
             else 'blocked'
         end,
         j.batch_id, coalesce(j.is_awaited, false)
-    from pg_catalog.unnest(jobs) with ordinality as j
+    from rows from (
+        pg_catalog.unnest(jobs), pg_catalog.generate_subscripts(jobs, 1)
+    ) with ordinality as j
     join policy as p on p.of_kind = j.kind and p.of_queue = coalesce(j.queue, '')
     cross join lateral (
         select coalesce(j.concurrency_key, j.payload #>> p.concurrency_key)

@@ -1,6 +1,6 @@
 -- What jobq.enqueue_many() promises.
 begin;
-select plan(42);
+select plan(43);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -229,6 +229,20 @@ from (
         'so is metadata without a payload'),
     ('payload', '[[[[1]]]]', 'JQ006 PAYLOAD_TOO_DEEP', 'and depth')
 ) as p (member, content, refusal, claim);
+
+select from jobq.enqueue_many((
+    select jsonb_agg('{"kind": "ordered", "queue": "ordered"}'::jsonb) from generate_series(1, 20)
+));
+select is_empty(
+    $$
+    select from jobq_private.job as a
+    join jobq_private.job as b
+        on b.queue = a.queue and b.job_id > a.job_id and b.ctid < a.ctid
+        and split_part(b.ctid::text, ',', 1) = split_part(a.ctid::text, ',', 1)
+    where a.queue = 'ordered'
+    $$,
+    'jobs are stored in the order in which claims read them'
+);
 
 select * from finish();
 rollback;
