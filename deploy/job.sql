@@ -157,7 +157,9 @@ for each row execute function jobq_private.guard_archive();
 -- cancelled does a job move that waits; the archive's foreign key refuses an illegal change,
 -- and its check what is no success where the lane is null. The state is deliberately not
 -- compared with 'running', and the ids stand as an array, so that only the primary key can
--- serve the delete, whatever the statistics say, in the order of ids that every batch uses.
+-- serve the delete, whatever the statistics say, in the order of ids that every batch uses. Where
+-- all have one attempt, as mostly, that is compared, and no list of pairs is made; results are
+-- found by id and attempt.
 -- What another transaction holds is waited for, or passed over where that is asked for.
 -- The time is read by the statement that has locked the archive (ROW EXCLUSIVE), not before it:
 -- listen_events() finds by that lock who may still add an earlier end.
@@ -182,24 +184,34 @@ set enable_mergejoin = off
 as $$
 declare
     _open constant integer := age(pg_snapshot_xmin(pg_current_snapshot())::xid);
+    _attempt constant integer := case
+        when attempts[1] = all(attempts) then attempts[1]
+    end;
     _ending constant integer := array_position(
         '{succeeded,dead,cancelled}', archive_jobs.state
     );
+    _results jsonb;
     _endings jobq_private.ending[];
 begin
-    with ended as (
-        delete from jobq_private.job as j
-        using (
-            select g.*, (select clock_timestamp()) as at
+    if archive_jobs.results is not null then
+        _results := (
+            select jsonb_object_agg(r.job_id::text || r.attempt, r.result)
             from rows from (
                 unnest(archive_jobs.job_ids, archive_jobs.attempts),
                 jsonb_array_elements(archive_jobs.results)
-            ) as g (job_id, attempt, result)
-            order by g.job_id
-        ) as f
+            ) as r (job_id, attempt, result)
+            where r.job_id::text || r.attempt is not null
+        );
+    end if;
+    with ended as (
+        delete from jobq_private.job as j
         where j.job_id = any(archive_jobs.job_ids)
-        and j.job_id = f.job_id
-        and j.attempt = f.attempt
+        and case
+            when _attempt is not null then j.attempt = _attempt
+            else (j.job_id, j.attempt) in (
+                select u.* from unnest(archive_jobs.job_ids, archive_jobs.attempts) as u
+            )
+        end
         and (
             j.lease_expires_at is not null
             or archive_jobs.state in (j.state, 'cancelled')
@@ -210,9 +222,11 @@ begin
             or jobq_private.is_over(j.xmax)
         )
         returning
-            j.*, f.at, nullif(f.result, 'null') as result,
-            j.lane_id is not null or j.place is not null as has_place,
-            j.keep[_ending] = '0' and not j.is_awaited and j.batch_id is null as leaves_nothing
+            num_nonnulls(j.lane_id, j.place, j.batch_id) > 0 or j.is_awaited
+            or j.keep[_ending] = '0' as is_followed,
+            j.keep[_ending] = '0' and not j.is_awaited and j.batch_id is null as leaves_nothing,
+            (select clock_timestamp()) as at,
+            j.*
     ),
     stored as (
         insert into jobq_private.job_archive (
@@ -230,7 +244,12 @@ begin
             archive_jobs.state,
             case when g.state = archive_jobs.state then g.previous_state else g.state end,
             case when archive_jobs.state <> 'succeeded' then pg_backend_pid() & 1023 end,
-            g.at, g.result, g.at + g.keep[_ending],
+            g.at,
+            case
+                when _results is not null
+                then nullif(_results -> (g.job_id::text || g.attempt), 'null')
+            end,
+            g.at + g.keep[_ending],
             -- the same of g:
             g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
             g.cancel_requested_at, g.slot_at, g.expires_at, g.lease, g.timeout,
@@ -245,13 +264,17 @@ begin
     )
     select
         count(*), max(g.at),
-        array_agg(row(
-            g.queue, g.job_id, g.attempt, g.batch_id, g.is_awaited, g.lane_id, g.kind,
-            g.concurrency_key, g.has_place, g.leaves_nothing
-        )::jobq_private.ending)
-        filter (
-            where g.has_place or g.leaves_nothing or g.is_awaited or g.batch_id is not null
-        )
+        case
+            when bool_or(g.is_followed) then (
+                select array_agg(row(
+                    e.queue, e.job_id, e.attempt, e.batch_id, e.is_awaited, e.lane_id, e.kind,
+                    e.concurrency_key, e.lane_id is not null or e.place is not null,
+                    e.leaves_nothing
+                )::jobq_private.ending)
+                from ended as e
+                where e.is_followed
+            )
+        end
     into archive_jobs.moved, archive_jobs.finished_at, _endings
     from ended as g;
     if _endings is not null then
@@ -1320,17 +1343,19 @@ set enable_mergejoin = off
 as $$
 declare
     _open constant integer := age(pg_snapshot_xmin(pg_current_snapshot())::xid);
+    _attempt constant integer := case
+        when attempts[1] = all(attempts) then attempts[1]
+    end;
 begin
     with ended as (
         delete from jobq_private.job as j
-        using (
-            select g.*
-            from unnest(drop_jobs.job_ids, drop_jobs.attempts) as g (job_id, attempt)
-            order by g.job_id
-        ) as f
         where j.job_id = any(drop_jobs.job_ids)
-        and j.job_id = f.job_id
-        and j.attempt = f.attempt
+        and case
+            when _attempt is not null then j.attempt = _attempt
+            else (j.job_id, j.attempt) in (
+                select u.* from unnest(drop_jobs.job_ids, drop_jobs.attempts) as u
+            )
+        end
         and j.lease_expires_at is not null
         and j.keep[1] = '0'
         and num_nonnulls(j.lane_id, j.place, j.batch_id) = 0

@@ -20,17 +20,19 @@ set enable_mergejoin = off
 as $$
 declare
     _open constant integer := age(pg_snapshot_xmin(pg_current_snapshot())::xid);
+    _attempt constant integer := case
+        when attempts[1] = all(attempts) then attempts[1]
+    end;
 begin
     with ended as (
         delete from jobq_private.job as j
-        using (
-            select g.*
-            from unnest(drop_jobs.job_ids, drop_jobs.attempts) as g (job_id, attempt)
-            order by g.job_id
-        ) as f
         where j.job_id = any(drop_jobs.job_ids)
-        and j.job_id = f.job_id
-        and j.attempt = f.attempt
+        and case
+            when _attempt is not null then j.attempt = _attempt
+            else (j.job_id, j.attempt) in (
+                select u.* from unnest(drop_jobs.job_ids, drop_jobs.attempts) as u
+            )
+        end
         and j.lease_expires_at is not null
         and j.keep[1] = '0'
         and num_nonnulls(j.lane_id, j.place, j.batch_id) = 0

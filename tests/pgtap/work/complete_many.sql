@@ -1,6 +1,6 @@
 -- What jobq.complete_many() promises.
 begin;
-select plan(20);
+select plan(25);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -114,6 +114,53 @@ select jobq.complete(:'twice', 1);
 select results_eq(
     format('select outcome from jobq.complete_many(array[%1$L, %1$L]::uuid[], ''{1,2}'')', :'twice'),
     $$ values ('repeated'), ('lost') $$, 'what had succeeded already is told from what was lost'
+);
+
+-- Attempts of several numbers in one batch, a stale one beside that which holds the job
+select jobq.put_kind('gone', keep_succeeded => '0');
+create temporary table mixed as
+select n, jobq.enqueue(k.kind, to_jsonb(n), queue => 'mixed') as job_id, k.kind
+from (values (1, 'kept'), (2, 'kept'), (3, 'gone'), (4, 'gone'), (5, 'gone')) as k (n, kind);
+select from jobq.claim('{mixed}', 'w', 5);
+select jobq.release(m.job_id, 1) from mixed as m where m.n in (1, 3);
+select from jobq.claim('{mixed}', 'w', 2);
+create function pg_temp.mixed(variadic n integer[])
+returns uuid[]
+language sql
+as $$
+select array_agg(b.job_id order by o.ordinal)
+from unnest(mixed.n) with ordinality as o (n, ordinal)
+left join pg_temp.mixed as b on b.n = o.n
+$$;
+select results_eq(
+    $$ select c.outcome from jobq.complete_many(pg_temp.mixed(1, 2), '{1,2}') as c $$,
+    $$ values ('lost'), ('lost') $$, 'no attempt of a batch counts for another job'
+);
+select results_eq(
+    $$
+    select c.outcome from jobq.complete_many(
+        pg_temp.mixed(1, 2, null, 1), '{2,1,1,1}', '["one", "two", "none", "stale"]'
+    ) as c
+    $$,
+    $$ values ('succeeded'), ('succeeded'), ('lost'), ('lost') $$,
+    'each attempt of a batch is compared by itself'
+);
+select results_eq(
+    'select m.n, j.result from mixed as m join jobq.job as j using (job_id) where m.n < 3 order by 1',
+    $$ values (1, '"one"'::jsonb), (2, '"two"') $$,
+    'and each job gets the result of the attempt that held it'
+);
+select jobq.complete_many(pg_temp.mixed(4), '{1}');
+select results_eq(
+    $$ select c.outcome from jobq.complete_many(pg_temp.mixed(3, 5), '{1,2}') as c $$,
+    $$ values ('lost'), ('lost') $$, 'nor of jobs that leave no trace'
+);
+select results_eq(
+    $$
+    select c.outcome from jobq.complete_many(pg_temp.mixed(3, 3, 5), '{1,2,1}') as c
+    $$,
+    $$ values ('lost'), ('succeeded'), ('succeeded') $$,
+    'also of jobs that leave no trace'
 );
 
 select * from finish();
