@@ -464,10 +464,11 @@ comment on function jobq_private.held_jobs is
 'The jobs of these attempts that another transaction holds; the others are locked.';
 
 -- Purpose: have the session's next claims of a queue go on where this one ended (at this job, or
--- with null where it began), when three looks at its head in a row were slow: a pinned snapshot keeps their dead entries.
--- Invariant: the next look is due after twenty times what the last one took (it walks the
--- entries twice), so looks cost a tenth of the time at most, and what is more urgent or was
--- put back waits no longer than that. A mark is a hint: a wrong one, as behind a pooler,
+-- with null where it began), when three looks at its head in a row were slow: a pinned snapshot
+-- keeps their dead entries. After one, those of other sessions may go on at their front.
+-- Invariant: the next look is due after twenty times what the last one took, so looks cost a
+-- twentieth of the time at most, and what is more urgent or was put back waits no longer than
+-- that. A mark is a hint: a wrong one, as behind a pooler,
 -- costs a look. Raises: nothing.
 create or replace function jobq_private.keep_mark(
     mark jobq_private.claim_mark, run_at timestamptz, job_id uuid
@@ -489,7 +490,7 @@ begin
     end if;
     if mark.is_look then
         _mark.slow_looks :=
-            case when mark.took > interval '0.5 ms' then mark.slow_looks + 1 else 0 end;
+            case when mark.took > interval '0.2 ms' then mark.slow_looks + 1 else 0 end;
         _mark.look_at := case
             when _mark.slow_looks >= 3 and mark.priority is not null
                 then clock_timestamp() + greatest(20 * mark.took, interval '10 ms')
@@ -561,12 +562,13 @@ revoke all on function jobq_private.lost_job from public;
 comment on function jobq_private.lost_job is
 'The row that tells of an attempt that is no new job.';
 
--- Purpose: where a claim goes on in a queue: at the first call (mark null) where the session's
+-- Purpose: where a claim goes on in a queue: at the first call (mark null), where the looks at
+-- its head are slow, at the front that other sessions share, or where the session's
 -- last claim ended, while keep_mark() says so; else at the head of the next lower priority
 -- that has a job due.
 -- Invariant: reads one entry of job_ready_idx, where that is due, and how long it took tells
--- what lies dead before it. priority is null when none is left. Hot: its
--- callers pin the search path. Raises: nothing.
+-- what lies dead before it; a claim behind much begins at that entry. priority is null when none
+-- is left. Hot: its callers pin the search path. Raises: nothing.
 create or replace function jobq_private.next_mark(queue text, mark jobq_private.claim_mark)
 returns jobq_private.claim_mark
 language plpgsql
@@ -581,32 +583,39 @@ declare
     )::jobq_private.claim_mark;
     _priority integer := 32768;
     _run_at timestamptz;
+    _job_id uuid;
     _took interval;
+    _front jobq_private.claim_mark;
 begin
     if mark.is_look then
         _priority := mark.priority;
-    elsif mark.queue is null and _kept.queue = next_mark.queue
-        and _kept.look_at > _started
-    then
-        return _kept;
+    elsif mark.queue is null and _kept.queue = next_mark.queue and _kept.slow_looks > 0 then
+        _front := jobq_private.shared_front(next_mark.queue, _kept.slow_looks, _started);
+        if _front.queue is not null then
+            return _front;
+        elsif _kept.look_at > _started then
+            return _kept;
+        end if;
     end if;
 
-    select j.priority, j.run_at into _priority, _run_at
+    select j.priority, j.run_at, j.job_id into _priority, _run_at, _job_id
     from jobq_private.job as j
     where j.queue = next_mark.queue
     and j.state in ('queued', 'retrying')
     and j.lane_id is null
     and j.priority < _priority
-    order by j.priority desc, j.run_at
+    order by j.priority desc, j.run_at, j.job_id
     limit 1;
     if _run_at > _started then
         _priority := jobq_private.due_priority(next_mark.queue, _priority, _started);
+        _run_at := null;
     end if;
     _took := coalesce(mark.took, '0') + (clock_timestamp() - _started);
     return row(
-        next_mark.queue, _priority, '-infinity', '00000000-0000-0000-0000-000000000000',
+        next_mark.queue, _priority,
+        coalesce(case when _took > interval '0.2 ms' then _run_at end, '-infinity'), _job_id,
         _took, coalesce(mark.slow_looks, _kept.slow_looks, 0), null, true,
-        _took > interval '0.5 ms' or coalesce(mark.slow_looks, _kept.slow_looks) > 0
+        _took > interval '0.2 ms' or coalesce(mark.slow_looks, _kept.slow_looks) > 0
     )::jobq_private.claim_mark;
 end
 $$;
@@ -942,6 +951,82 @@ revoke all on function jobq_private.settle_successes from public;
 comment on function jobq_private.settle_successes is
 'Finishes attempts as succeeded and returns the positions of those that did not move.';
 
+-- Purpose: have the claims of other sessions begin at the front of a queue, which is the job
+-- that this one has locked last, while its transaction is open, and until then.
+-- Invariant: a hint, in one number that all sessions see at once: milliseconds (modulo 32768),
+-- block, line. Queues whose hashes meet take turns. Hot: its callers pin the search path.
+-- Raises: nothing.
+create or replace function jobq_private.share_front(
+    queue text, front tid, until timestamptz
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+as $$
+declare
+    _at constant point := front::text::point;
+begin
+    perform setval(
+        format('jobq_private.claim_front_%s', hashtext(queue) & 7)::regclass,
+        (extract(epoch from until) * 1000)::bigint % 32768 << 48
+        | _at[0]::bigint << 16
+        | _at[1]::bigint
+    );
+end
+$$;
+
+revoke all on function jobq_private.share_front from public;
+
+comment on function jobq_private.share_front is
+'Has the claims of other sessions begin where this one has ended.';
+
+-- Purpose: the front of a queue as share_front() has left it, for a session whose looks at the
+-- head are slow; null when the look is due.
+-- Invariant: the job there must stand in this queue, and have been touched by a transaction
+-- that may be open still: so a number that is old, or that of another queue, is none. The last
+-- tenth of a second draws by lot which claim looks, the more likely the later, so that not all do
+-- so at once. Hot: its callers pin the search path. Raises: nothing.
+create or replace function jobq_private.shared_front(
+    queue text, slow_looks integer, now timestamptz
+)
+returns jobq_private.claim_mark
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+as $$
+declare
+    _packed constant bigint := pg_sequence_last_value(
+        format('jobq_private.claim_front_%s', hashtext(queue) & 7)::regclass
+    );
+    _left constant integer := (
+        (_packed >> 48) - (extract(epoch from now) * 1000)::bigint
+    ) & 32767;
+    _mark jobq_private.claim_mark;
+begin
+    if _left <= 100 and _left > random() * 100 then
+        select
+            j.queue, j.priority, j.run_at, j.job_id, interval '0',
+            shared_front.slow_looks, shared_front.now + _left * interval '1 ms', false, true
+        into _mark
+        from jobq_private.job as j
+        where j.ctid = format('(%s,%s)', _packed >> 16 & 4294967295, _packed & 65535)::tid
+        and j.queue = shared_front.queue
+        and j.state in ('queued', 'retrying')
+        and j.lane_id is null
+        and age(j.xmax) <= age(pg_snapshot_xmin(pg_current_snapshot())::xid);
+    end if;
+    return _mark;
+end
+$$;
+
+revoke all on function jobq_private.shared_front from public;
+
+comment on function jobq_private.shared_front is
+'The front of a queue that the claims of other sessions have left.';
+
 -- Purpose: start jobs of these kinds in a queue, with and without lanes, by priority, for
 -- claim_calls().
 -- Invariant: SKIP LOCKED; what is locked is updated by its ctid, since nobody else can move it. The
@@ -1180,7 +1265,8 @@ comment on function jobq.begin_wait is
 -- Purpose: lease up to max_jobs runnable jobs to a worker.
 -- Invariant: SKIP LOCKED, so no two callers get one job and none waits. Queues in the
 -- order given; within a queue by priority, then run_at, then id. Each priority in use is
--- one range of job_ready_idx, from next_mark() to now, so jobs due later cost nothing. What
+-- one range of job_ready_idx, from next_mark() to now, so jobs due later cost nothing; where
+-- much lies dead before, other sessions are told at once where this one ends: share_front(). What
 -- is locked is updated by its ctid, since nobody else can move it. A row that others have
 -- claimed since this snapshot would be locked, found to run, and kept from its worker until
 -- the commit: so what was touched by a transaction that may still have been open when the
@@ -1297,6 +1383,12 @@ begin
                 ) as d;
                 continue when _found is null;
                 if _mark.is_slow then
+                    if claim.except_kinds is null then
+                        perform jobq_private.share_front(
+                            _queue, _found[cardinality(_found)],
+                            least(_mark.look_at, _now + interval '100 ms')
+                        );
+                    end if;
                     select j.run_at, j.job_id into _run_at, _job_id
                     from jobq_private.job as j
                     where j.ctid = _found[cardinality(_found)];

@@ -79,6 +79,18 @@ create type jobq_private.claim_mark as (
 
 comment on type jobq_private.claim_mark is 'Where a claim goes on in a queue.';
 
+-- Fronts of queues, by a hash of their names: where the last claim ended and until when others
+-- may begin there, as share_front() packs it. A sequence is changed in place, and seen by all
+-- at once; unlogged, it costs no log, and after a crash there is no front.
+create unlogged sequence jobq_private.claim_front_0;
+create unlogged sequence jobq_private.claim_front_1;
+create unlogged sequence jobq_private.claim_front_2;
+create unlogged sequence jobq_private.claim_front_3;
+create unlogged sequence jobq_private.claim_front_4;
+create unlogged sequence jobq_private.claim_front_5;
+create unlogged sequence jobq_private.claim_front_6;
+create unlogged sequence jobq_private.claim_front_7;
+
 create type jobq_private.failure as (
     job_id uuid,
     attempt integer,

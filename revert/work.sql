@@ -31,6 +31,8 @@ drop function if exists jobq.begin_wait;
 drop function if exists jobq.backoff;
 drop function if exists jobq_private.wake;
 drop function if exists jobq_private.start_calls;
+drop function if exists jobq_private.shared_front;
+drop function if exists jobq_private.share_front;
 drop function if exists jobq_private.settle_successes;
 drop function if exists jobq_private.settle_rest;
 drop function if exists jobq_private.settle_failures;

@@ -51,6 +51,8 @@ begin
         ('function', 'jobq_private.settle_failures', '', 1),
         ('function', 'jobq_private.settle_rest', '', 1),
         ('function', 'jobq_private.settle_successes', '', 1),
+        ('function', 'jobq_private.share_front', '', 1),
+        ('function', 'jobq_private.shared_front', '', 1),
         ('function', 'jobq_private.start_calls', '', 1),
         ('function', 'jobq_private.wake', '', 1),
         ('view', 'jobq.worker', '', 1)

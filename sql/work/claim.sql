@@ -1,7 +1,8 @@
 -- Purpose: lease up to max_jobs runnable jobs to a worker.
 -- Invariant: SKIP LOCKED, so no two callers get one job and none waits. Queues in the
 -- order given; within a queue by priority, then run_at, then id. Each priority in use is
--- one range of job_ready_idx, from next_mark() to now, so jobs due later cost nothing. What
+-- one range of job_ready_idx, from next_mark() to now, so jobs due later cost nothing; where
+-- much lies dead before, other sessions are told at once where this one ends: share_front(). What
 -- is locked is updated by its ctid, since nobody else can move it. A row that others have
 -- claimed since this snapshot would be locked, found to run, and kept from its worker until
 -- the commit: so what was touched by a transaction that may still have been open when the
@@ -118,6 +119,12 @@ begin
                 ) as d;
                 continue when _found is null;
                 if _mark.is_slow then
+                    if claim.except_kinds is null then
+                        perform jobq_private.share_front(
+                            _queue, _found[cardinality(_found)],
+                            least(_mark.look_at, _now + interval '100 ms')
+                        );
+                    end if;
                     select j.run_at, j.job_id into _run_at, _job_id
                     from jobq_private.job as j
                     where j.ctid = _found[cardinality(_found)];

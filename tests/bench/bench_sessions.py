@@ -1,11 +1,14 @@
 """Print what many sessions cost each other: rates, CPU, multixacts and waits.
 
-Usage: make bench PART=sessions ARGS="[--jobs 30000] [--sessions 8,32,64] [--batches 1,20]"
+Usage: make bench PART=sessions ARGS="[--jobs 100000] [--sessions 2,8,32,64] [--batches 1,20]"
 
 Each session finishes a batch in the call that claims the next, within the server, so that
-no client is in the way; batches of one drain a third of the jobs. Multixacts and their
-members are counted between two checkpoints, and the waits are what pg_stat_activity shows
-of these sessions, looked at fifty times a second.
+no client is in the way; batches of one drain a third of the jobs. Sessions live long, so
+each has worked off five batches alone before the clock starts: what it then plans and reads
+for the first time is printed as the CPU of its start. Multixacts and their members are
+counted between two checkpoints, and the waits are what pg_stat_activity shows of these
+sessions, looked at ten times a second. The last figure is the rate against that of the
+first number of sessions.
 """
 
 from __future__ import annotations
@@ -15,10 +18,10 @@ import os
 import threading
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from select import select
 from typing import TYPE_CHECKING, Any, Self
 
 import psycopg
@@ -29,15 +32,19 @@ if TYPE_CHECKING:
 
     from bench import Connection
 
-PAUSE = 0.02
+PAUSE = 0.1
+WARM_UP = 5
+CALL = "call pg_temp.drain(%s)"
 TICKS = os.sysconf("SC_CLK_TCK")
 MULTIXACTS = """
     select next_multixact_id::text::bigint, next_multi_offset::text::bigint
     from pg_control_checkpoint()
 """
 WAITS = """
-    select coalesce(wait_event_type || ':' || wait_event, 'CPU') from pg_stat_activity
+    select coalesce(wait_event_type || ':' || wait_event, 'CPU'), count(*)
+    from pg_stat_activity
     where pid = any(%s) and state = 'active'
+    group by 1
 """
 
 
@@ -45,8 +52,9 @@ WAITS = """
 class Drain:
     """What a drain took."""
 
-    seconds: float
+    rate: float
     cpu_seconds: float
+    start_seconds: float
     multixacts: int
     members: int
     waits: Counter[str]
@@ -55,21 +63,21 @@ class Drain:
 def main() -> None:
     """Print a line for each number of sessions and size of batch."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jobs", type=int, default=30_000)
-    parser.add_argument("--sessions", default="8,32,64")
+    parser.add_argument("--jobs", type=int, default=100_000)
+    parser.add_argument("--sessions", default="2,8,32,64")
     parser.add_argument("--batches", default="1,20")
     options = parser.parse_args()
     with database() as (connection, url):
         for batch in map(int, options.batches.split(",")):
+            first = None
             for sessions in map(int, options.sessions.split(",")):
                 jobs = options.jobs if batch > 1 else options.jobs // 3
-                clear(connection)
-                bulk(connection, jobs)
-                connection.execute("vacuum analyze jobq_private.job")
-                show(sessions, batch, jobs, drained(connection, url, sessions, batch))
+                drain = drained(connection, url, sessions, batch, jobs)
+                first = first or drain.rate
+                show(sessions, batch, jobs, drain, drain.rate / first)
 
 
-def show(sessions: int, batch: int, jobs: int, drain: Drain) -> None:
+def show(sessions: int, batch: int, jobs: int, drain: Drain, times: float) -> None:
     """Print the figures of a drain."""
     looks = max(1, drain.waits.total())
     waits = ", ".join(
@@ -78,34 +86,46 @@ def show(sessions: int, batch: int, jobs: int, drain: Drain) -> None:
         if event != "CPU"
     )
     print(
-        f"{sessions:>3} sessions, batches of {batch:>3}: {jobs / drain.seconds:>7,.0f} jobs/s,"
-        f" {1e6 * drain.cpu_seconds / jobs:>6,.0f} µs of CPU a job,"
+        f"{sessions:>3} sessions, batches of {batch:>3}: {drain.rate:>7,.0f} jobs/s,"
+        f" {1e6 * drain.cpu_seconds / jobs:>6,.0f} µs of CPU a job"
+        f" and {1e3 * drain.start_seconds / sessions:.0f} ms a start,"
         f" {1000 * drain.multixacts / jobs:,.1f} multixacts"
-        f" and {1000 * drain.members / jobs:,.1f} members in 1,000 jobs; waits: {waits}",
+        f" and {1000 * drain.members / jobs:,.1f} members in 1,000 jobs;"
+        f" {times:.2f} times; waits: {waits}",
         flush=True,
     )
 
 
-def drained(connection: Connection, url: str, sessions: int, batch: int) -> Drain:
-    """Drain what is queued by so many sessions at once."""
+def drained(connection: Connection, url: str, sessions: int, batch: int, jobs: int) -> Drain:
+    """Have so many sessions start, and drain so many jobs at once."""
+    clear(connection)
     with ExitStack() as stack:
         workers = [
             stack.enter_context(psycopg.connect(url, autocommit=True)) for _ in range(sessions)
         ]
+        pids = [worker.info.backend_pid for worker in workers]
         for worker in workers:
             worker.execute(DRAIN)
-        pids = [worker.info.backend_pid for worker in workers]
+            bulk(connection, WARM_UP * batch)
+            worker.execute(CALL, [batch])
+        bulk(connection, jobs)
+        connection.execute("vacuum analyze jobq_private.job")
         before = multixacts(connection)
-        cpu = cpu_seconds(pids)
+        spent = cpu_seconds(pids)
         start = time.perf_counter()
-        with Watch(url, pids) as watch, ThreadPoolExecutor(sessions) as pool:
-            call = "call pg_temp.drain(%s)"
-            list(pool.map(lambda worker: worker.execute(call, [batch]), workers))
-        seconds = time.perf_counter() - start
-        cpu = cpu_seconds(pids) - cpu
+        with Watch(url, pids) as watch:
+            for worker in workers:
+                worker.pgconn.send_query(f"call pg_temp.drain({batch})".encode())
+            for worker in workers:
+                # A thread for each would wake up ten times a second.
+                select([worker], [], [])
+                while result := worker.pgconn.get_result():
+                    assert not result.error_message, result.error_message
+        rate = jobs / (time.perf_counter() - start)
+        cpu = cpu_seconds(pids) - spent
     assert one(connection, "select not exists (select from jobq_private.job)")
     made, members = (a - b for a, b in zip(multixacts(connection), before, strict=True))
-    return Drain(seconds, cpu, made, members, watch.waits)
+    return Drain(rate, cpu, spent, made, members, watch.waits)
 
 
 class Watch:
@@ -128,7 +148,7 @@ class Watch:
     def _run(self) -> None:
         with psycopg.connect(self._url, autocommit=True) as connection:
             while not self._is_over.wait(PAUSE):
-                self.waits.update(row[0] for row in connection.execute(WAITS, [self._pids]))
+                self.waits.update(dict(connection.execute(WAITS, [self._pids]).fetchall()))
 
 
 def multixacts(connection: Connection) -> tuple[int, int]:

@@ -48,6 +48,17 @@ HELD = """
         where state = 'running' order by job_id limit 100
     ) as j
 """
+FETCHED = """
+    select coalesce(sum(seq_tup_read + idx_tup_fetch), 0)::integer
+    from pg_stat_xact_user_tables
+    where schemaname = 'jobq_private' and relname = 'job'
+"""
+SLOW = """
+    select set_config('jobq.mark_' || (hashtext('default') & 1023), row(
+        'default', 0, '-infinity', '00000000-0000-0000-0000-000000000000', '0', 1, null,
+        false, true
+    )::jobq_private.claim_mark::text, false)
+"""
 CALLS = {
     "claim": "jobq.claim('{default}', 'w', 100)",
     "exchange": "jobq.exchange('{default}', 'w', 100, %(ids)s, %(attempts)s)",
@@ -175,16 +186,12 @@ def test_a_batch_fetches_its_own_jobs_after_an_untimely_analyze(
     connection.execute("analyze jobq_private.job")
     connection.execute("select jobq.claim('{default}', 'w', %s)", [MANY])
     [[ids, attempts]] = connection.execute(HELD.replace("100", "1000"))
-    fetched = """
-        select coalesce(sum(seq_tup_read + idx_tup_fetch), 0) from pg_stat_xact_user_tables
-        where schemaname = 'jobq_private' and relname = 'job'
-    """
     with connection.transaction(force_rollback=True):
         expire(connection, ids)
-        [[before]] = connection.execute(fetched)
+        [[before]] = connection.execute(FETCHED)
         query = f"select count(*) from {call}"
         assert connection.execute(query, {"ids": ids, "attempts": attempts}).fetchone() == (1000,)
-        [[after]] = connection.execute(fetched)
+        [[after]] = connection.execute(FETCHED)
     assert after - before < 8 * len(ids)
 
 
@@ -240,6 +247,62 @@ def test_beside_a_pinned_snapshot_every_job_is_claimed(connect: Connect) -> None
         elif not found:
             break
     assert claimed == 3 * MANY + late
+
+
+class Contended:
+    """Sessions whose looks at the head of a queue have been slow, one of them amid a claim."""
+
+    def __init__(self, connect: Connect) -> None:
+        self.first, self.second = connect(), connect()
+        self.first.execute("alter table jobq_private.job set (autovacuum_enabled = off)")
+        self.first.execute(FILL, ["now", MANY // 5])
+        query = "select array_agg(job_id order by job_id) from jobq.job"
+        [[self.jobs]] = self.first.execute(query)
+
+    def claim(self, session: Connection, jobs: int) -> tuple[list[Any], int]:
+        """Claim as after a slow look; return the ids, and how many rows that has fetched."""
+        session.execute(SLOW)
+        [[before]] = session.execute(FETCHED)
+        rows = session.execute("select job_id from jobq.claim('{default}', 'w', %s)", [jobs])
+        ids = [row[0] for row in rows]
+        [[after]] = session.execute(FETCHED)
+        return ids, after - before
+
+    def next(self) -> tuple[list[Any], int]:
+        """Claim ten jobs by the second session, and take that back."""
+        with self.second.transaction(force_rollback=True):
+            return self.claim(self.second, 10)
+
+
+@pytest.mark.every_version
+def test_a_claim_begins_where_others_are_about_to_have_claimed(connect: Connect) -> None:
+    contended = Contended(connect)
+    deadline = time.monotonic() + PATIENCE
+    fetched = MANY
+    while fetched > 100:
+        assert time.monotonic() < deadline, "no claim begins at the front"
+        with contended.first.transaction(force_rollback=True):
+            taken, _ = contended.claim(contended.first, 300)
+            ids, fetched = contended.next()
+    assert (taken, ids) == (contended.jobs[:300], contended.jobs[300:310])
+    while contended.next()[0] != contended.jobs[:10]:
+        assert time.monotonic() < deadline, "what was taken back is passed over"
+
+
+@pytest.mark.parametrize("until", ["-1 ms", "1 s"])
+def test_a_front_holds_for_a_tenth_of_a_second(connect: Connect, until: str) -> None:
+    """So what is more urgent, or was put back, waits no longer than that."""
+    contended = Contended(connect)
+    contended.first.execute("begin")
+    taken, _ = contended.claim(contended.first, 1000)
+    contended.second.execute(
+        "select jobq_private.share_front('default', ctid, clock_timestamp() + %s::interval)"
+        " from jobq_private.job where job_id = %s",
+        [until, taken[-1]],
+    )
+    ids, fetched = contended.next()
+    assert ids == contended.jobs[1000:1010] and fetched > 1000
+    contended.first.execute("rollback")
 
 
 @pytest.mark.every_version

@@ -1,9 +1,10 @@
--- Purpose: where a claim goes on in a queue: at the first call (mark null) where the session's
+-- Purpose: where a claim goes on in a queue: at the first call (mark null), where the looks at
+-- its head are slow, at the front that other sessions share, or where the session's
 -- last claim ended, while keep_mark() says so; else at the head of the next lower priority
 -- that has a job due.
 -- Invariant: reads one entry of job_ready_idx, where that is due, and how long it took tells
--- what lies dead before it. priority is null when none is left. Hot: its
--- callers pin the search path. Raises: nothing.
+-- what lies dead before it; a claim behind much begins at that entry. priority is null when none
+-- is left. Hot: its callers pin the search path. Raises: nothing.
 create or replace function jobq_private.next_mark(queue text, mark jobq_private.claim_mark)
 returns jobq_private.claim_mark
 language plpgsql
@@ -18,32 +19,39 @@ declare
     )::jobq_private.claim_mark;
     _priority integer := 32768;
     _run_at timestamptz;
+    _job_id uuid;
     _took interval;
+    _front jobq_private.claim_mark;
 begin
     if mark.is_look then
         _priority := mark.priority;
-    elsif mark.queue is null and _kept.queue = next_mark.queue
-        and _kept.look_at > _started
-    then
-        return _kept;
+    elsif mark.queue is null and _kept.queue = next_mark.queue and _kept.slow_looks > 0 then
+        _front := jobq_private.shared_front(next_mark.queue, _kept.slow_looks, _started);
+        if _front.queue is not null then
+            return _front;
+        elsif _kept.look_at > _started then
+            return _kept;
+        end if;
     end if;
 
-    select j.priority, j.run_at into _priority, _run_at
+    select j.priority, j.run_at, j.job_id into _priority, _run_at, _job_id
     from jobq_private.job as j
     where j.queue = next_mark.queue
     and j.state in ('queued', 'retrying')
     and j.lane_id is null
     and j.priority < _priority
-    order by j.priority desc, j.run_at
+    order by j.priority desc, j.run_at, j.job_id
     limit 1;
     if _run_at > _started then
         _priority := jobq_private.due_priority(next_mark.queue, _priority, _started);
+        _run_at := null;
     end if;
     _took := coalesce(mark.took, '0') + (clock_timestamp() - _started);
     return row(
-        next_mark.queue, _priority, '-infinity', '00000000-0000-0000-0000-000000000000',
+        next_mark.queue, _priority,
+        coalesce(case when _took > interval '0.2 ms' then _run_at end, '-infinity'), _job_id,
         _took, coalesce(mark.slow_looks, _kept.slow_looks, 0), null, true,
-        _took > interval '0.5 ms' or coalesce(mark.slow_looks, _kept.slow_looks) > 0
+        _took > interval '0.2 ms' or coalesce(mark.slow_looks, _kept.slow_looks) > 0
     )::jobq_private.claim_mark;
 end
 $$;

@@ -255,7 +255,7 @@ insert into inlined values
 ('json_size'), ('is_wide'), ('noted_at');
 create temporary table hot (name text);
 insert into hot values
-('look_at'), ('next_mark'), ('settle_successes'), ('wake'), ('lane_rules'), ('open_lanes'),
+('look_at'), ('next_mark'), ('share_front'), ('shared_front'), ('settle_successes'), ('wake'), ('lane_rules'), ('open_lanes'),
 ('next_level'), ('pick_lanes'), ('whole_lanes'), ('take_from_lanes'), ('close_lanes'),
 ('notify_queue'), ('look_at_birth'), ('is_sound');
 select is_empty(
