@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,7 @@ import psycopg
 import pytest
 
 from jobq import AsyncClient, Client, errors
+from jobq.embedded import Server
 from jobq.errors import (
     Conflict,
     DatabaseUnavailable,
@@ -30,9 +32,11 @@ from jobq.errors import (
     translate,
 )
 from jobq.models import STATES, Enqueued, Job, record
+from servers import DEBIAN_15
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     Connection = psycopg.Connection[tuple[Any, ...]]
     Connect = Callable[[], Connection]
@@ -386,6 +390,33 @@ def test_a_wrong_password_is_not_permitted(database: str) -> None:
     url = psycopg.conninfo.make_conninfo(database, password="wrong")
     with pytest.raises(NotPermitted), translate():
         psycopg.connect(url)
+
+
+def test_a_missing_password_is_not_permitted(database: str) -> None:
+    url = psycopg.conninfo.make_conninfo(database, password="", passfile="/dev/null")
+    with pytest.raises(psycopg.OperationalError) as caught:
+        psycopg.connect(url)
+    caught.value.args = ("fe_sendauth: kein Passwort angegeben",)  # as a libpq in German says it
+    assert isinstance(errors.of_database(caught.value), NotPermitted)
+
+
+@pytest.mark.skipif(not DEBIAN_15.is_dir(), reason="the wheels of PostgreSQL speak English only")
+def test_a_server_that_speaks_german_is_never_misread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its refusals, which have no SQLSTATE here, count as a lost server: to be tried again."""
+    monkeypatch.setenv("LANGUAGE", "de")
+    settings = {"lc_messages": "C.UTF-8"}
+    with Server(tmp_path / "db", "15", DEBIAN_15, settings=settings, durable=False) as server:
+        for given in ({"password": "wrong"}, {"dbname": "nowhere"}):
+            url = psycopg.conninfo.make_conninfo(server.url, **given)
+            with pytest.raises(DatabaseUnavailable) as refused, translate():
+                psycopg.connect(url)
+            assert re.search("fehlgeschlagen|existiert nicht", refused.value.message)
+        test_a_missing_password_is_not_permitted(server.url)
+        with pytest.raises(NotDeployed) as caught, Client(server.url) as client:
+            client.enqueue("a")
+        assert "existiert nicht" in caught.value.message
 
 
 def test_a_database_without_jobq_is_not_deployed(empty_database: str) -> None:

@@ -334,7 +334,14 @@ def _is_huge(value: object) -> bool:
 
 
 def _of_transport(error: psycopg.Error) -> type[JobqError]:
-    """Tell a refused log-in, for which libpq leaves no SQLSTATE, from a lost server."""
+    """Tell a refused log-in, for which libpq leaves no SQLSTATE, from a lost server.
+
+    The driver says whether a password is missing. That one is wrong, or that there is no such
+    database, stands in the server's words alone: where those are not English, it counts as a lost
+    server, so a worker goes on trying, and its log says what the server said.
+    """
+    if error.pgconn is not None and error.pgconn.needs_password:
+        return NotPermitted
     text = str(error)
     if "password" in text or "authentication" in text:
         return NotPermitted
