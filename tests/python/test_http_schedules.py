@@ -245,6 +245,11 @@ async def test_an_update_makes_a_version_and_retires_the_old(api: Api) -> None:
     cursor = versions["cursor"]
     rest = (await api.ask("GET", f"/jobs/{new['job_id']}/versions?cursor={cursor}")).json()
     assert ([item["version"] for item in rest["items"]], rest["cursor"]) == ([1], None)
+    named = api.run(
+        "select reason, starts_with(acting_for, 'API key ') from jobq.audit"
+        " where action = 'put_schedule' order by 1"
+    )
+    assert named == [("version 1", True), ("version 2", True)]
     again = await api.ask("PUT", f"/jobs/{old['job_id']}", json=UPDATE)
     assert again.status_code == 409
     assert again.json()["error"]["code"] == "SCHEDULE_RETIRED"

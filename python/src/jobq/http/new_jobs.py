@@ -170,6 +170,7 @@ async def create_job(call: Call) -> Response:
     job = msgspec.json.decode(body, type=model)
     is_endpoint = isinstance(job, Invocation | Recurrence)
     if isinstance(job, Recurrence | RecurrenceOfKind):
+        call.audit()
         declared = job.declared()
         key = one_key(call.request.headers, job.idempotency_key)
         if key is not None and job.name:
