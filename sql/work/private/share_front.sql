@@ -17,8 +17,8 @@ declare
 begin
     perform setval(
         format('jobq_private.claim_front_%s', hashtext(queue) & 7)::regclass,
-        (extract(epoch from until) * 1000)::bigint % 32768 << 48
-        | _at[0]::bigint << 16
+        ((extract(epoch from until) * 1000)::bigint % 32768 << 48)
+        | (_at[0]::bigint << 16)
         | _at[1]::bigint
     );
 end
