@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, Type
 
 from psycopg import AsyncConnection, Connection
 from psycopg.pq import TransactionStatus
-from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from jobq import (
     calls,
@@ -48,7 +47,15 @@ from jobq import (
 )
 from jobq.arguments import as_names
 from jobq.call import reading_json, statement
-from jobq.database import confirmed, conninfo, pool_options, pool_options_async, renewed
+from jobq.database import (
+    AsyncPool,
+    Pool,
+    confirmed,
+    conninfo,
+    renewed,
+    use_json,
+    use_json_async,
+)
 from jobq.declarations import Declarations
 from jobq.endings import Ending, Endings
 from jobq.errors import (
@@ -169,11 +176,11 @@ class Client:
     ) -> None:
         is_pooled = is_pooled or listen_database is not None
 
-        def pool(url: str) -> ConnectionPool:
-            return ConnectionPool(
+        def pool(url: str) -> Pool:
+            return Pool(
                 conninfo(url, "jobq client", is_pooled=is_pooled),
                 **_pool(pool_size, patience, is_pooled=is_pooled),
-                **pool_options(),
+                configure=use_json,
             )
 
         self._home = pool(database) if isinstance(database, str) else database
@@ -192,13 +199,13 @@ class Client:
     def close(self) -> None:
         """Close the client's own connections; the caller's are left alone."""
         for home in {self._home, self._standby}:
-            if isinstance(home, ConnectionPool):
+            if isinstance(home, Pool):
                 home.close()
 
     @property
     def conninfo(self) -> str | None:
         """How this client connects; None where it has the caller's connection."""
-        return str(self._home.conninfo) if isinstance(self._home, ConnectionPool) else None
+        return str(self._home.conninfo) if isinstance(self._home, Pool) else None
 
     def run(self, call: Call[T]) -> T:
         """Make a call and return what it answers."""
@@ -250,7 +257,7 @@ class Client:
     @contextmanager
     def _connected(self, call: Call[Any]) -> Iterator[Connection[Any]]:
         home = self._standby if call.may_lag else self._home
-        if not isinstance(home, ConnectionPool):
+        if not isinstance(home, Pool):
             yield home
             return
         home.open()
@@ -467,11 +474,11 @@ class AsyncClient:
     ) -> None:
         is_pooled = is_pooled or listen_database is not None
 
-        def pool(url: str) -> AsyncConnectionPool:
-            return AsyncConnectionPool(
+        def pool(url: str) -> AsyncPool:
+            return AsyncPool(
                 conninfo(url, "jobq client", is_pooled=is_pooled),
                 **_pool(pool_size, patience, is_pooled=is_pooled),
-                **pool_options_async(),
+                configure=use_json_async,
             )
 
         self._home = pool(database) if isinstance(database, str) else database
@@ -493,7 +500,7 @@ class AsyncClient:
         if self._endings is not None:
             await self._endings.close()
         for home in {self._home, self._standby}:
-            if isinstance(home, AsyncConnectionPool):
+            if isinstance(home, AsyncPool):
                 await home.close()
 
     async def run(self, call: Call[T]) -> T:
@@ -544,7 +551,7 @@ class AsyncClient:
     @asynccontextmanager
     async def _connected(self, call: Call[Any]) -> AsyncIterator[AsyncConnection[Any]]:
         home = self._standby if call.may_lag else self._home
-        if not isinstance(home, AsyncConnectionPool):
+        if not isinstance(home, AsyncPool):
             yield home
             return
         await home.open()

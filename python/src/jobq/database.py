@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import select
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from psycopg import errors
+import psycopg
+from psycopg import AsyncConnection, Connection, errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
@@ -17,18 +19,18 @@ from jobq.errors import DatabaseUnavailable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from psycopg import AsyncConnection, Connection
     from psycopg.abc import AdaptContext
     from psycopg.errors import Diagnostic
 
 __all__ = [
     "OWN_CALLS",
+    "AsyncPool",
+    "Pool",
     "confirmed",
     "conninfo",
-    "pool_options",
-    "pool_options_async",
     "renewed",
     "use_json",
+    "use_json_async",
 ]
 
 # A peer that is gone is noticed within 10 seconds: while data is under way by the user
@@ -124,35 +126,59 @@ def use_json(context: AdaptContext) -> None:
     set_json_loads(msgspec.json.decode, context)
 
 
-def pool_options() -> dict[str, Any]:
-    """Return how a pool looks after its connections."""
-    return {"configure": use_json, "check": _check}
+async def use_json_async(connection: AsyncConnection[Any]) -> None:
+    """Configure a connection of an asynchronous pool as `use_json` does."""
+    use_json(connection)
 
 
-def pool_options_async() -> dict[str, Any]:
-    """Return how a pool of asynchronous connections looks after them."""
-    return {"configure": _use_json_async, "check": _check_async}
+# A pool looks before it hands a connection out. A round trip would cost every call one; but a
+# server that has closed a connection has said so, and what it said has not been read. A server
+# that ends closes all of them, so those are passed over at once: psycopg's own `check` pauses
+# for longer after each, and calls would fail long after the server is back.
 
 
-# A pool asks before it hands a connection out. A round trip would cost every call one; but a
-# server that has closed a connection has said so, and what it said has not been read.
+class Pool(ConnectionPool[Connection[Any]]):
+    """A pool that hands out no connection that the server has closed."""
+
+    def getconn(self, timeout: float | None = None) -> Connection[Any]:
+        """Return a connection that is open as far as is known here."""
+        deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
+        while True:
+            connection = super().getconn(deadline - time.monotonic())
+            try:
+                if _has_something_to_say(connection):
+                    self.check_connection(connection)
+            except BaseException as error:
+                self.putconn(connection)
+                if not isinstance(error, psycopg.Error):
+                    raise
+            else:
+                return connection
 
 
-def _check(connection: Connection[Any]) -> None:
-    if _has_something_to_say(connection):
-        ConnectionPool.check_connection(connection)
+class AsyncPool(AsyncConnectionPool[AsyncConnection[Any]]):
+    """The same of asynchronous connections."""
 
-
-async def _check_async(connection: AsyncConnection[Any]) -> None:
-    if _has_something_to_say(connection):
-        await AsyncConnectionPool.check_connection(connection)
+    async def getconn(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109 - as in the base class
+    ) -> AsyncConnection[Any]:
+        """Return a connection that is open as far as is known here."""
+        deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
+        while True:
+            connection = await super().getconn(deadline - time.monotonic())
+            try:
+                if _has_something_to_say(connection):
+                    await self.check_connection(connection)
+            except BaseException as error:
+                await self.putconn(connection)
+                if not isinstance(error, psycopg.Error):
+                    raise
+            else:
+                return connection
 
 
 def _has_something_to_say(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     return bool(poll.poll(0))
-
-
-async def _use_json_async(connection: AsyncConnection[Any]) -> None:
-    use_json(connection)

@@ -13,10 +13,9 @@ from psycopg import IsolationLevel
 from psycopg.adapt import Loader
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import dict_row
-from psycopg_pool import AsyncConnectionPool
 
 from jobq.call import statement
-from jobq.database import OWN_CALLS, confirmed, renewed
+from jobq.database import OWN_CALLS, AsyncPool, confirmed, renewed
 from jobq.json_schemas import JsonSchemas
 from jobq.reachability import ready
 
@@ -68,11 +67,10 @@ class Database:
         self, url: str, pool_size: int, patience: float, roles: Sequence[str] = ROLES
     ) -> None:
         self._pools = {
-            role: AsyncConnectionPool(
+            role: AsyncPool(
                 conninfo_for(url, role, patience),
                 kwargs={"autocommit": True, "prepare_threshold": 1},
                 configure=configure,
-                check=look,
                 min_size=1,
                 max_size=pool_size,
                 timeout=min(patience, 5.0),
@@ -238,16 +236,6 @@ class Verbatim(Loader):
     def load(self, data: Buffer) -> bytes:
         """Return the text of a value."""
         return bytes(data)
-
-
-async def look(connection: AsyncConnection[Any]) -> None:
-    """Refuse an idle connection that the server has closed, without asking the server.
-
-    Raises:
-        psycopg.OperationalError: it is closed.
-    """
-    for _ in range(2):  # What the server said when it closed it; then its end.
-        connection.pgconn.consume_input()
 
 
 async def configure(connection: AsyncConnection[Any]) -> None:

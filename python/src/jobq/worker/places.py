@@ -6,9 +6,8 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
-from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
-from jobq.database import conninfo, pool_options, pool_options_async
+from jobq.database import AsyncPool, Pool, conninfo, use_json, use_json_async
 from jobq.outcomes import Unable
 from jobq.redaction import error_text
 
@@ -52,8 +51,8 @@ class Places:
         self.concurrency = concurrency
         self.threads = threads
         self.processes = processes
-        self._pool: AsyncConnectionPool | None = None
-        self._thread_pool: ConnectionPool | None = None
+        self._pool: AsyncPool | None = None
+        self._thread_pool: Pool | None = None
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConnection[Any]]:
@@ -63,12 +62,12 @@ class Places:
             Unable: there is none.
         """
         if self._pool is None:
-            self._pool = AsyncConnectionPool(
+            self._pool = AsyncPool(
                 self._conninfo,
                 name="jobq handlers",
                 open=False,
                 **self._options,
-                **pool_options_async(),
+                configure=use_json_async,
             )
             await self._pool.open()
         with _or_unable():
@@ -83,12 +82,12 @@ class Places:
     def thread_connection(self) -> Iterator[Connection[Any]]:
         """Give a connection to a thread, as `connection` does."""
         if self._thread_pool is None:
-            self._thread_pool = ConnectionPool(
+            self._thread_pool = Pool(
                 self._conninfo,
                 name="jobq thread handlers",
                 open=True,
                 **self._options,
-                **pool_options(),
+                configure=use_json,
             )
         with _or_unable():
             connection = self._thread_pool.getconn()
