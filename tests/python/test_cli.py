@@ -615,6 +615,28 @@ def test_a_worker_ends_when_nothing_is_due(program: Any, client: Client) -> None
     assert client.get(later.job_id).state == "queued"
 
 
+def test_a_worker_works_without_standard_streams(database: str, client: Client) -> None:
+    """No connection gets their numbers, at which uvloop would abort the process."""
+    jobs = client.enqueue_many({"kind": "echo", "payload": n} for n in range(3))
+    command = [sys.executable, "-m", "jobq.cli", "worker", "worker_handlers:registry"]
+    done = subprocess.run(
+        [
+            "sh",
+            "-c",
+            'exec "$@" <&- >&- 2>&-',
+            "sh",
+            *command,
+            "--until-empty",
+            "--no-metrics",
+        ],
+        env={**os.environ, "DATABASE_URL": database, "PYTHONPATH": str(HERE)},
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0
+    assert [client.get(job.job_id).result for job in jobs] == [0, 1, 2]
+
+
 def test_a_watching_worker_starts_afresh_when_code_changes(
     database: str, client: Client, tmp_path: Path
 ) -> None:

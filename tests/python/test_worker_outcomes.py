@@ -18,9 +18,10 @@ from waiting import until_async
 from worker_handlers import Gate
 
 from jobq import AsyncClient
-from jobq.errors import InvalidArgument
+from jobq.errors import InvalidArgument, NotDeployed
 from jobq.registry import Cancelled, JobContext, Permanent, Registry, Retry, Snooze
 from jobq.worker import Worker, dispatcher
+from jobq.worker.protocol import Protocol
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -163,6 +164,43 @@ async def test_a_result_that_cannot_be_stored_kills_its_job_alone(
     assert [job.state for job in ended] == ["succeeded", "dead", "succeeded"]
     assert ended[1].last_error_code == code
     assert ended[2].result == "fine"
+
+
+async def test_a_result_is_not_to_blame_when_the_worker_is_refused(
+    database: str,
+    client: AsyncClient,
+    connect: Callable[[], Connection[Any]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The worker is let in again just when it could record that the result was refused."""
+    [[exchange]] = connect().execute("select 'jobq.exchange'::regproc::oid::regprocedure::text")
+    away = exchange.replace("exchange", "exchanged", 1)
+    registry = Registry()
+    refused = 0
+    settle = Protocol.exchange
+
+    async def counted(protocol: Protocol, *arguments: Any) -> Any:
+        nonlocal refused
+        try:
+            return await settle(protocol, *arguments)
+        except NotDeployed:
+            refused += 1
+            if refused == 2:
+                connect().execute(f"alter function {away} rename to exchange")
+            raise
+
+    @registry.handler("good", lease=1)
+    async def good(context: JobContext) -> str:
+        if context.attempt == 1:
+            connect().execute(f"alter function {exchange} rename to exchanged")
+        return "fine"
+
+    monkeypatch.setattr(Protocol, "exchange", counted)
+    enqueued = await client.enqueue("good")
+    async with Worker(database, registry):
+        job = await done(client, enqueued.job_id)
+    assert refused == 2
+    assert (job.state, job.result) == ("succeeded", "fine")
 
 
 async def test_a_plain_function_runs_in_a_thread(database: str, client: AsyncClient) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
+import sys
+from pathlib import Path
 
 import click
 
@@ -123,6 +126,19 @@ def absent(name: str, error: ModuleNotFoundError, extra: str) -> click.Command:
 @click.version_option(__version__, prog_name="jobq")
 def main() -> None:
     """Run and look after jobs in PostgreSQL."""
+    open_standard_streams()
+
+
+def open_standard_streams() -> None:
+    """Put /dev/null in the place of standard streams that are closed.
+
+    A connection would get the number of one otherwise, and whoever writes there writes to it.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            stream = Path(os.devnull).open(mode)  # noqa: SIM115 - stays open
+            os.set_inheritable(stream.fileno(), True)
+            setattr(sys, name, stream)
 
 
 for command in COMMANDS:

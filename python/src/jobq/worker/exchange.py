@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from jobq.errors import DatabaseUnavailable, JobqError
+from jobq.errors import DatabaseUnavailable, JobqError, NotDeployed, NotPermitted
 from jobq.redaction import error_text
 from jobq.settlement import CancelConfirmed, Failed, Released, Succeeded
 from jobq.worker.protocol import until_of
@@ -95,16 +95,18 @@ class Exchange:
 
     async def _settle_alone(self, held: Held) -> dict[Held, str]:
         """Settle one job of a batch that was refused; if it was the culprit, it fails."""
-        failure: Failed | None = None
+        refusal: JobqError | None = None
         for _ in range(2):
             try:
                 return (await self._protocol.exchange([held], (), 0, 0))[1]
             except DatabaseUnavailable:
                 raise
             except JobqError as error:
-                failure = Failed(REFUSED, error_text(str(error)), is_retryable=False)
-                held.settlement = failure
-        logger.error("job %s cannot be settled, its lease will expire: %s", held.job_id, failure)
+                refusal = error
+                if isinstance(error, NotDeployed | NotPermitted):
+                    break  # The worker is refused, not the job's result.
+                held.settlement = Failed(REFUSED, error_text(str(error)), is_retryable=False)
+        logger.error("job %s cannot be settled, its lease will expire: %s", held.job_id, refusal)
         return {held: "lost"}
 
     async def _end_all(self, settled: Sequence[Held]) -> dict[Held, str]:
