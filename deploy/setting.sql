@@ -893,7 +893,8 @@ comment on function jobq_private.set_payload_schema is
 'Keeps the schema of a kind''s payloads where it can be enforced.';
 
 -- Purpose: have defaults() say what setting says, whoever changes it.
--- Invariant: in the same transaction. Raises: nothing.
+-- Invariant: in the same transaction; always, so also for a row that a subscription brings.
+-- Raises: nothing.
 create or replace function jobq_private.setting_changed()
 returns trigger
 language plpgsql
@@ -914,8 +915,10 @@ comment on function jobq_private.setting_changed is
 'Has defaults() say what the table of global defaults says.';
 
 create or replace trigger setting_change
-after update on jobq_private.setting
-for each statement execute function jobq_private.setting_changed();
+after insert or update on jobq_private.setting
+for each row execute function jobq_private.setting_changed();
+
+alter table jobq_private.setting enable always trigger setting_change;
 
 -- Purpose: change global defaults; null leaves a default as it is.
 -- Invariant: one row. Jobs that exist keep what they were made with. Raises: 22023.

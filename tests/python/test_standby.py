@@ -105,6 +105,7 @@ async def test_a_worker_does_not_take_an_unconfirmed_claim_for_its_own(url: str)
 
 
 LIFE = """
+    select jobq.configure(timeout => '7 min');
     select jobq.put_kind('k', max_attempts => 3);
     select count(*) from jobq.enqueue_many((
         select jsonb_agg(jsonb_build_object('kind', 'k', 'idempotency_key', 'key ' || n))
@@ -151,6 +152,9 @@ def test_jobs_move_by_logical_replication_as_is_written(cluster: Cluster) -> Non
                 cluster.psql(new, "drop subscription if exists jobq")
         cluster.psql(new, cluster.psql(old, sequences))
         assert cluster.psql(new, EVERYTHING) == cluster.psql(old, EVERYTHING)
+        enqueued = cluster.psql(new, "select jobq.enqueue('k')").strip()
+        timeout = cluster.psql(new, f"select timeout from jobq.get_job('{enqueued}')")
+        assert timeout.strip() == "00:07:00"
         cluster.psql(new, LIFE.replace("key ", "last ") + "select jobq.maintain()")
 
 
