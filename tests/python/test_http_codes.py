@@ -167,6 +167,11 @@ async def no_repo(api: Api) -> httpx.Response:
         return await client.get("/jobs")
 
 
+async def no_schema(api: Api) -> httpx.Response:
+    async with hasty(api, psycopg.conninfo.make_conninfo(api.url, dbname="postgres")) as client:
+        return await client.get("/jobs")
+
+
 @pytest.mark.parametrize(
     ("status", "code", "ask"),
     [
@@ -176,6 +181,7 @@ async def no_repo(api: Api) -> httpx.Response:
         pytest.param(504, "TIMEOUT", too_long, id="S0 TIMEOUT"),
         pytest.param(503, "QUEUE_UNAVAILABLE", no_queue, id="S3 QUEUE_UNAVAILABLE"),
         pytest.param(503, "REPO_UNAVAILABLE", no_repo, id="S3 REPO_UNAVAILABLE"),
+        pytest.param(503, "REPO_UNAVAILABLE", no_schema, id="S3 REPO_UNAVAILABLE, no schema"),
     ],
 )
 async def test_a_server_that_refuses(

@@ -105,6 +105,8 @@ CODE_OF_SQLSTATE: Final = {
 # Members of requests that are numbers, but not whole ones.
 FRACTIONS: Final = frozenset({"jitter", "max_per_second", "retry_jitter"})
 UNAVAILABLE_CLASSES: Final = frozenset({"08", "40", "53", "57"})
+# No such database, and none of jobq's schemas in it: it is being made, or was lost.
+NOT_DEPLOYED: Final = frozenset({"3D000", "3F000"})
 
 
 class ErrorBody(Struct, omit_defaults=True):
@@ -223,9 +225,11 @@ def of_database(error: psycopg.Error, *, is_enqueue: bool) -> ApiError:
         return ApiError("INVALID_REQUEST", detail, hint=said.message_hint)
     if isinstance(error, psycopg.DataError) and not state:
         return ApiError("INVALID_REQUEST", str(error))
-    if not state or state[:2] in UNAVAILABLE_CLASSES or state == "25006":
+    is_missing = state in NOT_DEPLOYED
+    if not state or state[:2] in UNAVAILABLE_CLASSES or state == "25006" or is_missing:
         code = "QUEUE_UNAVAILABLE" if is_enqueue else "REPO_UNAVAILABLE"
-        return ApiError(code, headers={"retry-after": "1"})
+        hint = "the database has no jobq in it: an operator installs it" if is_missing else None
+        return ApiError(code, hint=hint, headers={"retry-after": "1"})
     return ApiError("INTERNAL_ERROR")
 
 
