@@ -13116,7 +13116,7 @@ comment on function jobq.delete_many is
 -- Purpose: add one job to a queue, in the caller's transaction.
 -- Invariant: the job exists when the caller's transaction commits, and not otherwise; an
 -- idempotency key or dedup key that is taken yields the job that holds it.
--- A job without options of its own, of a kind and queue without limits, goes in by a path
+-- Inside: a job without options of its own, of a kind and queue without limits, goes in by a path
 -- of its own, which resolves what settings_for() does and is the cheaper the fewer functions and
 -- operators it names: PostgreSQL looks at the privileges for each in every transaction. Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 -- Argument queue: the queue; null means the kind's, else default.
@@ -17383,11 +17383,10 @@ comment on function jobq.schedule_status is
 'Returns how a schedule does as a JSON document: health, last execution, what is under way, the last 24 hours.';
 
 -- Purpose: turn the slots that are due into jobs.
--- Invariant: each slot once, however many callers race, and none waits for another; see
--- schedule_advance. At most max_schedules schedules at a call, and as many jobs. A schedule that
--- cannot fire holds up no other, so here OTHERS is caught: it keeps its slot, is tried again a
--- minute later, and health() says why. What another transaction has crossed is the caller's to
--- try again.
+-- Invariant: each slot once, however many callers race, and none waits for another.
+-- A schedule that cannot fire holds up no other: it keeps its slot, is tried again a minute
+-- later, and health() says why. 40001 and 40P01 are for the caller to try again.
+-- Inside: schedule_advance() takes the slots; OTHERS is caught here.
 -- Raises: 22004, 22023.
 -- Never: DEDUP_CONFLICT, ENQUEUE_DENIED.
 -- Argument max_schedules: at most so many schedules, and as many jobs, 1 to 10000.
@@ -23401,10 +23400,11 @@ comment on function jobq.backoff is
 'Returns how long to wait before the attempt after this one.';
 
 -- Purpose: the listening session of an idle worker says that it is about to sleep.
--- Invariant: W (shared, session) is taken before P is tried. True means that every
--- producer that missed W has committed: claim once more, then sleep until notified.
--- False: a producer is in flight; claim, and call again shortly. jobq_private.announce() says
--- which locks stand for a queue. Raises: 22004, 22023.
+-- Invariant: true means that every producer that did not see this session wait has
+-- committed; false, that one of them may still be open. A worker that does what the answer
+-- says misses no enqueue.
+-- Inside: W (shared, session) is taken before P is tried. jobq_private.announce() says which
+-- locks stand for a queue. Raises: 22004, 22023.
 -- Argument queues: the queues that the worker claims from.
 -- Returns: true: claim once more, and when that brings nothing, sleep until notified;
 -- false: claim, and call again after some milliseconds.
@@ -23456,16 +23456,17 @@ comment on function jobq.begin_wait is
 
 -- Purpose: lease up to max_jobs runnable jobs to a worker.
 -- Invariant: SKIP LOCKED, so no two callers get one job and none waits. Queues in the
--- order given; within a queue by priority, then run_at, then id. Each priority in use is
--- one range of job_ready_idx, from next_mark() to now, so jobs due later cost nothing; where
+-- order given; within a queue by priority, then run_at, then id. Jobs due later cost nothing.
+-- What waits for jobs that this transaction has ended is released first; what waits for those
+-- that others have ended, when there is room left, once a statement.
+-- Inside: each priority in use is one range of job_ready_idx, from next_mark() to now; where
 -- much lies dead before, other sessions are told at once where this one ends: share_front(). What
 -- is locked is updated by its ctid, since nobody else can move it. A row that others have
 -- claimed since this snapshot would be locked, found to run, and kept from its worker until
 -- the commit: so what was touched by a transaction that may still have been open when the
 -- look began, one of the last 1000, is passed over, and taken by a second pass where the
--- first comes back short. No lane says that the limits have been looked at. What
--- waits for jobs that this transaction has ended is released first; for those that others
--- have ended, when there is room left, once a statement. Raises: 22004, 22023.
+-- first comes back short. No lane says that the limits have been looked at.
+-- Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 0 to 10000.
 -- Argument max_limited: of these at most so many that have a concurrency key, or whose queue or
 -- kind has limits: a worker that claims ahead takes no places for what it does not yet run. null
@@ -26266,8 +26267,7 @@ comment on function jobq.maintain is
 'Recovers expired leases, ends jobs that expired, releases what waits for jobs that have ended, fires schedules that are due, prunes jobs, keys, workers, steps and events, keeps the history of charts, makes and drops partitions; safe for any number of callers.';
 
 -- Purpose: what Prometheus is told about the queue; queue is null for figures of all.
--- Invariant: bounded: of long queues what waits is told as waiting_counts() has it, up to a
--- minute old; the dead are read by their index, and the newest few thousand ids. Rates are of the last minute, latency and failures of the last 1,000 jobs that
+-- Invariant: bounded: of long queues the count of what waits may be a minute old; the dead are read by their index, and the newest few thousand ids. Rates are of the last minute, latency and failures of the last 1,000 jobs that
 -- ended within five minutes; where there was none, there is no row. Raises: nothing.
 -- Column name: queue_backlog, running_jobs, blocked_jobs, expired_leases, oldest_runnable_seconds, lanes,
 -- closed_lanes, dlq_size, jobs_enqueued, jobs_succeeded, jobs_dead, jobs_cancelled or

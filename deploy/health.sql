@@ -1297,8 +1297,7 @@ comment on function jobq.maintain is
 'Recovers expired leases, ends jobs that expired, releases what waits for jobs that have ended, fires schedules that are due, prunes jobs, keys, workers, steps and events, keeps the history of charts, makes and drops partitions; safe for any number of callers.';
 
 -- Purpose: what Prometheus is told about the queue; queue is null for figures of all.
--- Invariant: bounded: of long queues what waits is told as waiting_counts() has it, up to a
--- minute old; the dead are read by their index, and the newest few thousand ids. Rates are of the last minute, latency and failures of the last 1,000 jobs that
+-- Invariant: bounded: of long queues the count of what waits may be a minute old; the dead are read by their index, and the newest few thousand ids. Rates are of the last minute, latency and failures of the last 1,000 jobs that
 -- ended within five minutes; where there was none, there is no row. Raises: nothing.
 -- Column name: queue_backlog, running_jobs, blocked_jobs, expired_leases, oldest_runnable_seconds, lanes,
 -- closed_lanes, dlq_size, jobs_enqueued, jobs_succeeded, jobs_dead, jobs_cancelled or

@@ -4165,7 +4165,7 @@ comment on function jobq.delete_many is
 -- Purpose: add one job to a queue, in the caller's transaction.
 -- Invariant: the job exists when the caller's transaction commits, and not otherwise; an
 -- idempotency key or dedup key that is taken yields the job that holds it.
--- A job without options of its own, of a kind and queue without limits, goes in by a path
+-- Inside: a job without options of its own, of a kind and queue without limits, goes in by a path
 -- of its own, which resolves what settings_for() does and is the cheaper the fewer functions and
 -- operators it names: PostgreSQL looks at the privileges for each in every transaction. Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 -- Argument queue: the queue; null means the kind's, else default.

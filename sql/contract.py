@@ -4,6 +4,7 @@ A source begins with comment lines. A field starts with a word and a colon:
 
     -- Purpose: what it is for.
     -- Invariant: what holds whatever happens, locks above all.
+    -- Inside: how it does that, for readers of the source; not in the reference
     -- Raises: 22004, JQ001.               the SQLSTATEs, or: nothing
     -- Never: QUEUE_FULL, since …          codes that what it calls can raise, but not from here
     -- Argument job_ids: what it means and may hold, beside docs/glossary.toml
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 FIELD = re.compile(
     r"(?:^|(?<=[.,] ))"
-    r"(?P<field>Purpose|Invariant|Raises|Never|Argument|Members|Returns|Column|Example)"
+    r"(?P<field>Purpose|Invariant|Inside|Raises|Never|Argument|Members|Returns|Column|Example)"
     r"(?: (?P<name>[\w.]+))?: ?",
     re.MULTILINE,
 )

@@ -1,9 +1,8 @@
 -- Purpose: turn the slots that are due into jobs.
--- Invariant: each slot once, however many callers race, and none waits for another; see
--- schedule_advance. At most max_schedules schedules at a call, and as many jobs. A schedule that
--- cannot fire holds up no other, so here OTHERS is caught: it keeps its slot, is tried again a
--- minute later, and health() says why. What another transaction has crossed is the caller's to
--- try again.
+-- Invariant: each slot once, however many callers race, and none waits for another.
+-- A schedule that cannot fire holds up no other: it keeps its slot, is tried again a minute
+-- later, and health() says why. 40001 and 40P01 are for the caller to try again.
+-- Inside: schedule_advance() takes the slots; OTHERS is caught here.
 -- Raises: 22004, 22023.
 -- Never: DEDUP_CONFLICT, ENQUEUE_DENIED.
 -- Argument max_schedules: at most so many schedules, and as many jobs, 1 to 10000.

@@ -1,8 +1,9 @@
 -- Purpose: the listening session of an idle worker says that it is about to sleep.
--- Invariant: W (shared, session) is taken before P is tried. True means that every
--- producer that missed W has committed: claim once more, then sleep until notified.
--- False: a producer is in flight; claim, and call again shortly. jobq_private.announce() says
--- which locks stand for a queue. Raises: 22004, 22023.
+-- Invariant: true means that every producer that did not see this session wait has
+-- committed; false, that one of them may still be open. A worker that does what the answer
+-- says misses no enqueue.
+-- Inside: W (shared, session) is taken before P is tried. jobq_private.announce() says which
+-- locks stand for a queue. Raises: 22004, 22023.
 -- Argument queues: the queues that the worker claims from.
 -- Returns: true: claim once more, and when that brings nothing, sleep until notified;
 -- false: claim, and call again after some milliseconds.

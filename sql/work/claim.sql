@@ -1,15 +1,16 @@
 -- Purpose: lease up to max_jobs runnable jobs to a worker.
 -- Invariant: SKIP LOCKED, so no two callers get one job and none waits. Queues in the
--- order given; within a queue by priority, then run_at, then id. Each priority in use is
--- one range of job_ready_idx, from next_mark() to now, so jobs due later cost nothing; where
+-- order given; within a queue by priority, then run_at, then id. Jobs due later cost nothing.
+-- What waits for jobs that this transaction has ended is released first; what waits for those
+-- that others have ended, when there is room left, once a statement.
+-- Inside: each priority in use is one range of job_ready_idx, from next_mark() to now; where
 -- much lies dead before, other sessions are told at once where this one ends: share_front(). What
 -- is locked is updated by its ctid, since nobody else can move it. A row that others have
 -- claimed since this snapshot would be locked, found to run, and kept from its worker until
 -- the commit: so what was touched by a transaction that may still have been open when the
 -- look began, one of the last 1000, is passed over, and taken by a second pass where the
--- first comes back short. No lane says that the limits have been looked at. What
--- waits for jobs that this transaction has ended is released first; for those that others
--- have ended, when there is room left, once a statement. Raises: 22004, 22023.
+-- first comes back short. No lane says that the limits have been looked at.
+-- Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 0 to 10000.
 -- Argument max_limited: of these at most so many that have a concurrency key, or whose queue or
 -- kind has limits: a worker that claims ahead takes no places for what it does not yet run. null

@@ -101,6 +101,23 @@ def test_every_name_of_a_page_is_real(database: str, page: Path) -> None:
     assert unknown == set()
 
 
+def test_the_reference_speaks_of_no_private_function() -> None:
+    public = {path.stem for path in ROOT.glob("sql/*/*.sql")}
+    private = {path.stem for path in ROOT.glob("sql/*/private/*.sql")} - public
+    page = (ROOT / "docs/reference.md").read_text()
+    assert not private & set(re.findall(r"\b(\w+)\(\)", page))
+
+
+def test_the_reference_names_every_state(database: str) -> None:
+    meaning = re.search(
+        r"### jobq\.job\n.*?(\| `state` .*?)\n", (ROOT / "docs/reference.md").read_text(), re.DOTALL
+    )
+    assert meaning is not None
+    with psycopg.connect(database) as connection:
+        rows = connection.execute("select distinct to_state from jobq_private.transition")
+        assert {state for (state,) in rows} == set(re.findall(r"`(\w+)`", meaning[1])) - {"state"}
+
+
 def test_reference_is_up_to_date(database: str) -> None:
     run = subprocess.run(
         [sys.executable, str(ROOT / "docs/reference.py"), database, "--check"],
