@@ -32,10 +32,10 @@ from psycopg import AsyncConnection, Connection
 from psycopg.pq import TransactionStatus
 
 from jobq import (
-    calls,
     defaults,
     definitions,
     events,
+    function_jobs,
     grants,
     jobs,
     kinds,
@@ -294,7 +294,7 @@ class Client:
     change_many = _waiting(steering.change_many)
     cancel_many = _waiting(steering.cancel_many)
     delete_many = _waiting(steering.delete_many)
-    work = _waiting(calls.work)
+    work = _waiting(function_jobs.work)
     pause = _waiting(queues.pause)
     resume = _waiting(queues.resume)
     put_kind = _waiting(kinds.put_kind)
@@ -589,7 +589,7 @@ class AsyncClient:
     change_many = _awaiting(steering.change_many)
     cancel_many = _awaiting(steering.cancel_many)
     delete_many = _awaiting(steering.delete_many)
-    work = _awaiting(calls.work)
+    work = _awaiting(function_jobs.work)
     pause = _awaiting(queues.pause)
     resume = _awaiting(queues.resume)
     put_kind = _awaiting(kinds.put_kind)
