@@ -1,6 +1,7 @@
 """Print what many sessions cost each other: rates, CPU, multixacts and waits.
 
-Usage: make bench PART=sessions ARGS="[--jobs 100000] [--sessions 2,8,32,64] [--batches 1,20]"
+Usage: make bench PART=sessions ARGS="[--jobs 100000] [--sessions 2,8,32,64] [--batches 1,20]
+    [--commit-delay 2000]"
 
 Each session finishes a batch in the call that claims the next, within the server, so that
 no client is in the way; batches of one drain a third of the jobs. Sessions live long, so
@@ -8,7 +9,8 @@ each has worked off five batches alone before the clock starts: what it then pla
 for the first time is printed as the CPU of its start. Multixacts and their members are
 counted between two checkpoints, and the waits are what pg_stat_activity shows of these
 sessions, looked at ten times a second. The last figure is the rate against that of the
-first number of sessions.
+first number of sessions. With --commit-delay, in microseconds, a commit takes as long as on
+a slower disk; it is PostgreSQL's own, which commits at the same moment share.
 """
 
 from __future__ import annotations
@@ -66,8 +68,10 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=100_000)
     parser.add_argument("--sessions", default="2,8,32,64")
     parser.add_argument("--batches", default="1,20")
+    parser.add_argument("--commit-delay", type=int, default=0)
     options = parser.parse_args()
-    with database() as (connection, url):
+    slow = {"commit_delay": str(options.commit_delay), "commit_siblings": "0"}
+    with database(**slow) as (connection, url):
         for batch in map(int, options.batches.split(",")):
             first = None
             for sessions in map(int, options.sessions.split(",")):
