@@ -27,6 +27,7 @@ COLUMNS: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
         "at a steady rate",
         (("loaded-latency", "p50_ms", ".1f"), ("loaded-latency", "p99_ms", ".1f")),
     ),
+    ("server CPU a job there, µs", (("loaded-latency", "server_us", ",.0f"),)),
     ("pinned snapshot, last / first tenth", (("pinned", "ratio", ".2f"),)),
     ("idle, transactions/s", (("idle", "per_second", ".1f"),)),
     ("1,000 keys, one job of each at a time, jobs/s", (("keyed", "rate", ",.0f"),)),

@@ -107,8 +107,10 @@ def loaded_latency(rig: Rig, system: System, sizes: Sizes) -> Figures:
     with rig.database(system) as url, rig.team(system, url, 1) as team:
         team.go()
         time.sleep(2)
+        server = rig.cpu(system.postgres)
         answer = rig.ask(system, "pace", url, sizes.rate, sizes.loaded_seconds, notes=team.notes)
         time.sleep(1)
+        server = rig.cpu(system.postgres) - server
         started = team.started()
         committed = answer["committed"]
         found = [
@@ -116,7 +118,12 @@ def loaded_latency(rig: Rig, system: System, sizes: Sizes) -> Figures:
         ]
         wanted = sizes.rate * sizes.loaded_seconds
         falls_behind = len(found) < 0.99 * wanted or answer["seconds"] > 1.1 * sizes.loaded_seconds
-        return {**delays(found), "falls_behind": float(falls_behind), "jobs": len(found)}
+        return {
+            **delays(found),
+            "falls_behind": float(falls_behind),
+            "jobs": len(found),
+            "server_us": server / len(committed) * 1e6,
+        }
 
 
 def idle(rig: Rig, system: System, sizes: Sizes) -> Figures:
