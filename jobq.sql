@@ -1020,7 +1020,9 @@ create type jobq.claimed_job as (
     created_at timestamptz,
     idempotency_key text,
     lease interval,
-    delivery_version integer
+    delivery_version integer,
+    -- whether something may wait for its end: jobs after it, its batch, or what its place keeps out
+    is_awaited boolean
 );
 
 comment on type jobq.claimed_job is 'A job as its worker receives it; attempt is the fencing token of every later call.';
@@ -5210,7 +5212,8 @@ begin
                 returning
                     j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
                     j.max_attempts, j.timeout, j.lease_expires_at, j.run_at::timestamptz, j.created_at,
-                    j.idempotency_key, j.lease, j.delivery_version
+                    j.idempotency_key, j.lease, j.delivery_version,
+                    j.is_awaited or j.place is not null or j.batch_id is not null
             )
             select t.* from taken as t
             where t.lease_expires_at is not null
@@ -22744,7 +22747,7 @@ set search_path = pg_catalog, pg_temp
 as $$
     select row(
         job_id, attempt, null, null, null, null, null, null, null, null, null, null,
-        null, null
+        null, null, null
     )::jobq.claimed_job
 $$;
 
@@ -23605,7 +23608,8 @@ begin
                         j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
                         j.max_attempts, j.timeout, j.lease_expires_at,
                         j.run_at::timestamptz, j.created_at, j.idempotency_key, j.lease,
-                        j.delivery_version
+                        j.delivery_version,
+                        j.is_awaited or j.place is not null or j.batch_id is not null
                 )
                 select t.* from taken as t
                 where t.lease_expires_at is not null
@@ -23779,7 +23783,8 @@ begin
         returning
             j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,
             j.timeout, j.lease_expires_at, j.run_at::timestamptz, j.created_at,
-            j.idempotency_key, j.lease, j.delivery_version
+            j.idempotency_key, j.lease, j.delivery_version,
+            j.is_awaited or j.place is not null or j.batch_id is not null
     )
     select t.* from taken as t where t.lease_expires_at is not null;
     perform jobq_private.charge_job(_job);
@@ -24029,7 +24034,8 @@ returns table (
     created_at timestamptz,
     idempotency_key text,
     lease interval,
-    delivery_version integer
+    delivery_version integer,
+    is_awaited boolean
 )
 language plpgsql
 volatile

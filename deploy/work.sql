@@ -553,7 +553,7 @@ set search_path = pg_catalog, pg_temp
 as $$
     select row(
         job_id, attempt, null, null, null, null, null, null, null, null, null, null,
-        null, null
+        null, null, null
     )::jobq.claimed_job
 $$;
 
@@ -1414,7 +1414,8 @@ begin
                         j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
                         j.max_attempts, j.timeout, j.lease_expires_at,
                         j.run_at::timestamptz, j.created_at, j.idempotency_key, j.lease,
-                        j.delivery_version
+                        j.delivery_version,
+                        j.is_awaited or j.place is not null or j.batch_id is not null
                 )
                 select t.* from taken as t
                 where t.lease_expires_at is not null
@@ -1588,7 +1589,8 @@ begin
         returning
             j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,
             j.timeout, j.lease_expires_at, j.run_at::timestamptz, j.created_at,
-            j.idempotency_key, j.lease, j.delivery_version
+            j.idempotency_key, j.lease, j.delivery_version,
+            j.is_awaited or j.place is not null or j.batch_id is not null
     )
     select t.* from taken as t where t.lease_expires_at is not null;
     perform jobq_private.charge_job(_job);
@@ -1838,7 +1840,8 @@ returns table (
     created_at timestamptz,
     idempotency_key text,
     lease interval,
-    delivery_version integer
+    delivery_version integer,
+    is_awaited boolean
 )
 language plpgsql
 volatile

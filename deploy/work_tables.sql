@@ -58,7 +58,9 @@ create type jobq.claimed_job as (
     created_at timestamptz,
     idempotency_key text,
     lease interval,
-    delivery_version integer
+    delivery_version integer,
+    -- whether something may wait for its end: jobs after it, its batch, or what its place keeps out
+    is_awaited boolean
 );
 
 comment on type jobq.claimed_job is 'A job as its worker receives it; attempt is the fencing token of every later call.';

@@ -43,7 +43,8 @@ returns table (
     created_at timestamptz,
     idempotency_key text,
     lease interval,
-    delivery_version integer
+    delivery_version integer,
+    is_awaited boolean
 )
 language plpgsql
 volatile

@@ -340,6 +340,7 @@ class ClaimedJob:
     idempotency_key: str | None
     lease: timedelta
     delivery_version: int | None
+    is_awaited: bool
 
 
 @dataclass(frozen=True, slots=True)

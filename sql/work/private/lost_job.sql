@@ -10,7 +10,7 @@ set search_path = pg_catalog, pg_temp
 as $$
     select row(
         job_id, attempt, null, null, null, null, null, null, null, null, null, null,
-        null, null
+        null, null, null
     )::jobq.claimed_job
 $$;
 

@@ -2,7 +2,8 @@
 
 One loop makes one exchange after the other. Meanwhile jobs run as tasks: what ends while an
 exchange is under way is settled by the next, so batches grow by themselves with the load.
-A job is never settled later than `LINGER` after its end, unless an exchange is under way.
+A job is never settled later than `LINGER` after its end, unless an exchange is under way; at
+once, where nothing holds it up but the hope for company, if something may wait for its end.
 While jobs come as fast as one exchange after the other can bring them, two are under way at a
 time, so that neither the database nor the worker waits for the other.
 """
@@ -19,8 +20,9 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Final
 
 from jobq.errors import DatabaseUnavailable
-from jobq.settlement import Failed, Gone, Released
+from jobq.settlement import Failed, Gone, Released, Succeeded
 from jobq.worker.appetite import BATCH, Appetite
+from jobq.worker.company import LINGER, RIDE, Company
 from jobq.worker.forks import generation, leave_if_forked
 from jobq.worker.link import Pace
 from jobq.worker.logs import Sparing
@@ -41,9 +43,6 @@ __all__ = ["Dispatcher", "Queues", "check_queues"]
 
 logger = logging.getLogger("jobq.worker")
 
-# Seconds that a settlement waits for company: not noticed by whoever waits for the job, and
-# enough to make batches of quick jobs.
-LINGER: Final = 0.02
 # Seconds until a job that another transaction holds is settled again.
 PUT_OFF: Final = 0.5
 # Seconds after which a database that has not answered keeps no slots from others.
@@ -141,6 +140,8 @@ class Dispatcher:
         self._running: dict[Held, None] = {}
         self._overdue: dict[Held, None] = {}
         self._settled: list[Held] = []
+        self._company = Company()
+        self._is_urgent = False
         self._put_off: list[Held] = []
         self._unsent: list[Held] = []
         self._sent: list[list[Held]] = []
@@ -281,6 +282,8 @@ class Dispatcher:
             if not self._settled:
                 self._settled_since = now
             self._settled.append(held)
+            if held.is_awaited or not isinstance(settlement, Succeeded):
+                self._is_urgent = True
 
     # ---- the loop
 
@@ -320,6 +323,7 @@ class Dispatcher:
         elif self._should_announce():
             await self._announce()
         else:
+            self._set_timer()
             await self._sleep()
 
     def _on_trade(self, _trade: asyncio.Task[None]) -> None:
@@ -330,8 +334,7 @@ class Dispatcher:
         asked = self._room()
         at_once = min(asked, self._free())
         is_repeat = bool(self._unsent)
-        settled = self._unsent + self._settled
-        self._unsent, self._settled = [], []
+        settled, self._unsent = self._unsent + self._ripe(), []
         self._is_hungry = self._is_pressed
         self._asked += asked
         self._sent.append(settled)
@@ -372,6 +375,16 @@ class Dispatcher:
             if self._listener is not None:
                 await self._listener.end_wait()
 
+    def _ripe(self) -> list[Held]:
+        """Take what has ended, unless it is to go with a later exchange."""
+        waited = time.monotonic() - self._settled_since
+        if not self._buffer and waited < min(RIDE, self._patience()):
+            return []
+        if self._settled and not self._buffer and not self._is_urgent:
+            self._company.settled(waited)
+        settled, self._settled, self._is_urgent = self._settled, [], False
+        return settled
+
     def _settle_later(self, held: Held) -> None:
         """Have a job settled again after a while, since another transaction holds it."""
         if not self._put_off:
@@ -386,6 +399,7 @@ class Dispatcher:
     def _take(self, jobs: Sequence[Held]) -> None:
         """Start what was claimed, or keep it until there is a slot."""
         if jobs:
+            self._company.came(time.monotonic())
             self._appetite.came([len(held.payload) for held in jobs])
         self._look_ahead()
         if not jobs:
@@ -406,12 +420,18 @@ class Dispatcher:
         """Whether it is time for an exchange; one that asks for no job shows who is back."""
         if self._unsent or self._is_away:
             return True
-        if self._settled:
-            waited = time.monotonic() - self._settled_since
-            if not self._buffer or waited >= LINGER:
-                return True
+        if self._settled and time.monotonic() - self._settled_since >= self._patience():
+            return True
         is_low = len(self._buffer) + self._asked <= self._appetite.prefetch // 2
         return self._is_hungry and is_low and self._room() > 0
+
+    def _patience(self) -> float:
+        """How many seconds what has ended may wait to be settled."""
+        if self._buffer:
+            return LINGER
+        if self._is_urgent or not self.is_claiming:
+            return 0.0
+        return self._company.patience(len(self._settled))
 
     def _room(self) -> int:
         """How many jobs to ask for."""
@@ -537,8 +557,14 @@ class Dispatcher:
             return
         if self._may_trade() or not (self.is_claiming or self._running):
             self._wake.set()
-        elif self._settled and self._timer is None:
-            self._timer = self._loop.call_later(LINGER, self._on_linger)
+        else:
+            self._set_timer()
+
+    def _set_timer(self) -> None:
+        """See to it that what has ended is settled in time."""
+        if self._settled and self._timer is None:
+            pause = max(0.0, self._settled_since + LINGER - time.monotonic())
+            self._timer = self._loop.call_later(pause, self._on_linger)
 
     def _on_linger(self) -> None:
         self._timer = None

@@ -69,6 +69,7 @@ class Held:
         "handler",
         "held_at",
         "idempotency_key",
+        "is_awaited",
         "is_cancel_requested",
         "is_interrupted",
         "is_interruptible",
@@ -102,6 +103,7 @@ class Held:
         self.created_at: str
         self.idempotency_key: str | None
         self.delivery_version: int | None
+        self.is_awaited: bool
         (
             _,
             self.job_id,
@@ -117,6 +119,7 @@ class Held:
             self.idempotency_key,
             lease,
             self.delivery_version,
+            self.is_awaited,
         ) = row
         self.held_at = now
         self.slot_at = 0.0

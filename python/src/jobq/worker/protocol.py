@@ -37,7 +37,7 @@ __all__ = ["COMPLETE", "Protocol", "until_of"]
 
 JOB_COLUMNS: Final = (
     "job_id, attempt, kind, payload, metadata, queue, max_attempts, timeout, run_at,"
-    " created_at, idempotency_key, lease, delivery_version"
+    " created_at, idempotency_key, lease, delivery_version, is_awaited"
 )
 EXCHANGE: Final = (
     f"select outcome, {JOB_COLUMNS} from jobq.exchange(%s, %s, %s, %s, %s, %s, %s, %s, %s)"  # noqa: S608
