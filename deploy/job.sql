@@ -3435,6 +3435,7 @@ declare
     _priority integer;
     _run_at timestamptz;
     _tries integer := 0;
+    _is_told boolean;
 begin
     job_id := _new;
     created := true;
@@ -3503,7 +3504,7 @@ begin
                 perform jobq_private.call_lane(_lane_id, _queue, _key, _priority, _run_at);
             end if;
             if _run_at < now() + interval '60 s' and jobq_private.announce(_queue) then
-                perform jobq_private.notify_queue(_queue);
+                _is_told := jobq_private.notify_queue(_queue);
             end if;
             return;
         end if;
@@ -4216,6 +4217,7 @@ declare
     _queue text;
     _of_kind jobq_private.kind;
     _of_queue jobq_private.queue;
+    _is_told boolean;
 begin
     if num_nonnulls(
         enqueue.run_at, enqueue.priority, enqueue.max_attempts, enqueue.timeout,
@@ -4264,7 +4266,7 @@ begin
                 _of_kind.delivery_version, _of_kind.keep
             );
             if jobq_private.announce(_queue) then
-                perform jobq_private.notify_queue(_queue);
+                _is_told := jobq_private.notify_queue(_queue);
             end if;
             return _job_id;
         end if;

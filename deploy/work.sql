@@ -625,25 +625,21 @@ revoke all on function jobq_private.next_mark from public;
 comment on function jobq_private.next_mark is
 'Says where a claim goes on in a queue.';
 
--- Purpose: send a notification at commit, unless the session has said: set jobq.notify = off.
+-- Purpose: send a notification at commit, unless the session has said: set jobq.notify = off; and
+-- tell whether it is sent.
 -- Invariant: a transaction that has notified cannot be prepared (PREPARE TRANSACTION), so
 -- one that will be says so; polling alone is enough. A notification queue that is half full
--- is left alone too. Raises: nothing.
+-- is left alone too. No SET clause, so that it is inlined. Raises: nothing.
 create or replace function jobq_private.notify(channel text, payload text)
-returns void
-language plpgsql
+returns boolean
+language sql
 volatile
 parallel unsafe
 security invoker
-set search_path = pg_catalog, pg_temp
 as $$
-begin
-    if pg_notification_queue_usage() < 0.5
-        and coalesce(current_setting('jobq.notify', true), '') <> 'off'
-    then
-        perform pg_notify(notify.channel, notify.payload);
-    end if;
-end
+    select pg_catalog.pg_notification_queue_usage() < 0.5
+    and pg_catalog.current_setting('jobq.notify', true) is distinct from 'off'
+    and pg_catalog.pg_notify(channel, payload) is not null
 $$;
 
 revoke all on function jobq_private.notify from public;
@@ -652,23 +648,24 @@ comment on function jobq_private.notify is
 'Sends a notification at commit, where the session allows it and there is room.';
 
 -- Purpose: wake an idle worker of a queue when the caller's transaction commits, once announce() has
--- said that some worker sleeps.
--- Invariant: see announce(). Hot: its callers pin the search path. Raises: nothing.
+-- said that some worker sleeps; and tell whether one is woken.
+-- Invariant: see announce(). Two conditions, since PostgreSQL makes ready the whole of one that it
+-- comes to, and the first is enough for workers of few queues. Hot: its callers pin the search path,
+-- and assign what it returns, which costs 5,000 instructions less than perform. Raises: nothing.
 create or replace function jobq_private.notify_queue(queue text)
-returns void
+returns boolean
 language plpgsql
 volatile
 parallel unsafe
 security invoker
 as $$
-declare
-    _narrow constant integer := hashtext(notify_queue.queue) & 1023;
 begin
-    if jobq_private.is_held('waiting', _narrow)
-        or jobq_private.is_held('waiting', 1024 + (_narrow & 15))
-    then
-        perform jobq_private.notify('jobq', notify_queue.queue);
+    if jobq_private.is_held('waiting', hashtext(notify_queue.queue) & 1023) then
+        return jobq_private.notify('jobq', notify_queue.queue);
+    elsif jobq_private.is_held('waiting', 1024 + (hashtext(notify_queue.queue) & 15)) then
+        return jobq_private.notify('jobq', notify_queue.queue);
     end if;
+    return false;
 end
 $$;
 
@@ -1131,10 +1128,11 @@ security invoker
 as $$
 declare
     _queue text;
+    _is_told boolean;
 begin
     foreach _queue in array wake.queues loop
         if jobq_private.announce(_queue, cardinality(wake.queues) > 16) then
-            perform jobq_private.notify_queue(_queue);
+            _is_told := jobq_private.notify_queue(_queue);
         end if;
     end loop;
 end

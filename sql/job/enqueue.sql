@@ -52,6 +52,7 @@ declare
     _queue text;
     _of_kind jobq_private.kind;
     _of_queue jobq_private.queue;
+    _is_told boolean;
 begin
     if num_nonnulls(
         enqueue.run_at, enqueue.priority, enqueue.max_attempts, enqueue.timeout,
@@ -100,7 +101,7 @@ begin
                 _of_kind.delivery_version, _of_kind.keep
             );
             if jobq_private.announce(_queue) then
-                perform jobq_private.notify_queue(_queue);
+                _is_told := jobq_private.notify_queue(_queue);
             end if;
             return _job_id;
         end if;

@@ -55,6 +55,16 @@ def finish(connection: Connection, kind: str = "a") -> None:
     )
 
 
+def test_an_enqueue_selects_one_value(connect: Connect) -> None:
+    connection = connect()
+    connection.prepare_threshold = 0
+    assert Client(connection).enqueue("a", {"n": 1}, queue="q").created
+    prepared = connection.execute("select statement from pg_prepared_statements").fetchall()
+    assert [text for (text,) in prepared if "enqueue" in text] == [
+        'select "jobq"."enqueue"("kind" => $1, "payload" => $2, "queue" => $3)'
+    ]
+
+
 @pytest.mark.parametrize(
     "keys", [{}, {"idempotency_key": "k", "dedup_key": "d", "dedup": "replace"}]
 )

@@ -619,6 +619,17 @@ def test_a_sleeping_worker_is_woken_at_commit(connect: Connect) -> None:
     assert len(column(worker, "select jobq.claim('{default}', 'worker')")) == 1
 
 
+def test_a_sleeping_worker_of_many_queues_is_woken_at_commit(connect: Connect) -> None:
+    """It holds the wider locks, which a producer tries when it gets the narrow one."""
+    worker, producer = connect(), connect()
+    worker.execute("listen jobq")
+    queues = [f"q{n}" for n in range(17)]
+    assert is_quiet(worker, *queues)
+    for queue in queues:
+        enqueue(producer, queue)
+        assert queue in notified(worker)
+
+
 def test_a_worker_hears_of_a_producer_in_flight(connect: Connect) -> None:
     worker, producer = connect(), connect()
     producer.execute("begin")

@@ -20,7 +20,7 @@ SOURCE = Path(jobq.__file__).parent
 ARGUMENTS = r"\((?:[%\w, :=>{}]|%\(\w+\)s|now\(\) \+ %s)*\)"
 CALL = re.compile(
     rf"select (?:\*|[\w, :{{}}]+) from (?:jobq(?:_http)?\.[\w{{}}]+|{{}}){ARGUMENTS}"
-    rf"|select jobq(?:_http)?\.\w+{ARGUMENTS}"
+    rf"|select (?:jobq(?:_http)?\.\w+|{{}}){ARGUMENTS}"
 )
 # Whether there is a jobq at all cannot be asked of jobq.
 LOOK = "select to_regclass('jobq.job') is not null, to_regclass('sqitch.changes') is not null"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import psycopg
 from psycopg import sql
@@ -24,6 +24,10 @@ __all__ = ["Call", "first", "nothing", "reading_json", "scalar", "statement"]
 
 T = TypeVar("T")
 C = TypeVar("C", "psycopg.Cursor[Any]", "psycopg.AsyncCursor[Any]")
+
+# To select one value costs the server less than to read a record from a function: of those that
+# return one, the function that is called often.
+SCALARS: Final = frozenset({"enqueue"})
 
 _JSONB = psycopg.adapters.types["jsonb"].oid
 
@@ -74,7 +78,7 @@ def statement(function: str, parameters: tuple[str, ...], from_now: str | None =
         for name in parameters
     ]
     return (
-        sql.SQL("select * from {}({})")
+        sql.SQL("select {}({})" if function in SCALARS else "select * from {}({})")
         .format(sql.Identifier(*path), sql.SQL(", ").join(arguments))
         .as_bytes()
     )

@@ -25,6 +25,7 @@ declare
     _priority integer;
     _run_at timestamptz;
     _tries integer := 0;
+    _is_told boolean;
 begin
     job_id := _new;
     created := true;
@@ -93,7 +94,7 @@ begin
                 perform jobq_private.call_lane(_lane_id, _queue, _key, _priority, _run_at);
             end if;
             if _run_at < now() + interval '60 s' and jobq_private.announce(_queue) then
-                perform jobq_private.notify_queue(_queue);
+                _is_told := jobq_private.notify_queue(_queue);
             end if;
             return;
         end if;

@@ -10,10 +10,11 @@ security invoker
 as $$
 declare
     _queue text;
+    _is_told boolean;
 begin
     foreach _queue in array wake.queues loop
         if jobq_private.announce(_queue, cardinality(wake.queues) > 16) then
-            perform jobq_private.notify_queue(_queue);
+            _is_told := jobq_private.notify_queue(_queue);
         end if;
     end loop;
 end

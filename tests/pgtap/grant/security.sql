@@ -251,7 +251,7 @@ insert into inlined values
 ('new_id'), ('milliseconds'), ('new_job_problem'), ('settings_for'), ('retry_policy_for'),
 ('lock_class'), ('free_places'), ('lane_id'), ('kind_lane_id'), ('lane_of'), ('gate_id'),
 ('lane_rule'), ('key_rule'), ('key_gate_id'), ('lane_slot'), ('lane_floor'), ('lane_ceiling'), ('spacing'), ('tokens'), ('token_at'), ('spent'),
-('is_held'), ('announce'), ('own_shard'), ('defaults'), ('follows'), ('job_rows'),
+('is_held'), ('announce'), ('notify'), ('own_shard'), ('defaults'), ('follows'), ('job_rows'),
 ('json_size'), ('is_wide'), ('noted_at');
 create temporary table hot (name text);
 insert into hot values
