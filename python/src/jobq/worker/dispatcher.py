@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from jobq.errors import DatabaseUnavailable
 from jobq.settlement import Failed, Gone, Released, Succeeded
 from jobq.worker.appetite import BATCH, Appetite
-from jobq.worker.company import LINGER, RIDE, Company
+from jobq.worker.company import RIDE, Company
 from jobq.worker.forks import generation, leave_if_forked
 from jobq.worker.link import Pace
 from jobq.worker.logs import Sparing
@@ -43,6 +43,9 @@ __all__ = ["Dispatcher", "Queues", "check_queues"]
 
 logger = logging.getLogger("jobq.worker")
 
+# Seconds that a settlement waits for company while others wait for slots: not noticed by whoever
+# waits for the job, and enough to make batches of quick jobs.
+LINGER: Final = 0.02
 # Seconds until a job that another transaction holds is settled again.
 PUT_OFF: Final = 0.5
 # Seconds after which a database that has not answered keeps no slots from others.
@@ -334,11 +337,13 @@ class Dispatcher:
         asked = self._room()
         at_once = min(asked, self._free())
         is_repeat = bool(self._unsent)
-        settled, self._unsent = self._unsent + self._ripe(), []
+        now = time.monotonic()
+        waited, is_urgent = now - self._settled_since, self._is_urgent
+        settled, self._unsent = self._unsent + self._ripe(now), []
         self._is_hungry = self._is_pressed
         self._asked += asked
         self._sent.append(settled)
-        self._sent_at = time.monotonic()
+        self._sent_at = now
         try:
             claimed = await self._exchange.settle_and_claim(
                 settled, self._queues.order(), asked, at_once
@@ -358,6 +363,8 @@ class Dispatcher:
         is_full = 0 < asked == len(claimed.jobs)
         self._is_hungry = self._is_hungry or is_full
         self._is_pressed = is_full and asked == BATCH
+        if settled and not is_urgent:
+            self._company.settled(waited, has_come=bool(claimed.jobs))
         self._take(claimed.jobs)
         succeeded = [held for held in settled if claimed.outcomes.get(held) == "succeeded"]
         self._attempts.succeeded(succeeded)
@@ -375,13 +382,10 @@ class Dispatcher:
             if self._listener is not None:
                 await self._listener.end_wait()
 
-    def _ripe(self) -> list[Held]:
+    def _ripe(self, now: float) -> list[Held]:
         """Take what has ended, unless it is to go with a later exchange."""
-        waited = time.monotonic() - self._settled_since
-        if not self._buffer and waited < min(RIDE, self._patience()):
+        if not self._buffer and now - self._settled_since < min(RIDE, self._patience()):
             return []
-        if self._settled and not self._buffer and not self._is_urgent:
-            self._company.settled(waited)
         settled, self._settled, self._is_urgent = self._settled, [], False
         return settled
 
@@ -563,7 +567,7 @@ class Dispatcher:
     def _set_timer(self) -> None:
         """See to it that what has ended is settled in time."""
         if self._settled and self._timer is None:
-            pause = max(0.0, self._settled_since + LINGER - time.monotonic())
+            pause = max(0.0, self._settled_since + self._patience() - time.monotonic())
             self._timer = self._loop.call_later(pause, self._on_linger)
 
     def _on_linger(self) -> None:
