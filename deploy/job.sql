@@ -78,8 +78,9 @@ comment on view jobq.job is
 -- Purpose: refuse a row of the archive whose job has not ended.
 -- Invariant: queued stands in the archive only while a redrive takes the job out. The
 -- WHEN clause keeps the function away from every job that succeeds: a row without a lane can be
--- no other, as a check says. It is short, since PostgreSQL reads its text again for every
--- statement. Raises: JQ002.
+-- no other, as an index sees to. It is short, since PostgreSQL reads its text again for every
+-- statement. After the insert: a trigger before it would have the bounds of the partition checked.
+-- Raises: JQ002.
 create or replace function jobq_private.refuse_unfinished()
 returns trigger
 language plpgsql
@@ -90,7 +91,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     if new.state in ('succeeded', 'dead', 'cancelled') then
-        return new;
+        return null;
     end if;
     perform jobq_private.raise_error('ILLEGAL_STATE', format(
         'job_id %s: no job is archived as %s', new.job_id, new.state
@@ -105,7 +106,7 @@ comment on function jobq_private.refuse_unfinished is
 'Refuses a row of the archive whose job has not ended.';
 
 create or replace trigger archive_birth
-before insert on jobq_private.job_archive
+after insert on jobq_private.job_archive
 for each row when (new.lane is not null)
 execute function jobq_private.refuse_unfinished();
 
@@ -155,22 +156,23 @@ for each row execute function jobq_private.guard_archive();
 -- that succeed and leave no trace.
 -- Invariant: only the attempt that holds the lease moves a running job, and only to be
 -- cancelled does a job move that waits; the archive's foreign key refuses an illegal change,
--- and its check what is no success where the lane is null. The state is deliberately not
+-- and its index by lane what is no success where the lane is null. The state is deliberately not
 -- compared with 'running', and the ids stand as an array, so that only the primary key can
 -- serve the delete, whatever the statistics say, in the order of ids that every batch uses. Where
 -- all have one attempt, as mostly, that is compared, and no list of pairs is made; results are
--- found by id and attempt.
+-- found by id and attempt. Starting the statement costs more than one job does: so what follows from an
+-- end is made where the row is at hand, and what counts the jobs carries two columns of them (offset 0).
 -- What another transaction holds is waited for, or passed over where that is asked for.
 -- The time is read by the statement that has locked the archive (ROW EXCLUSIVE), not before it:
 -- listen_events() finds by that lock who may still add an earlier end.
 -- Where none leaves a trace, the session's next successes are tried by drop_jobs() first.
 -- Clients that wait for these jobs are told, also of those that did not move: they look.
--- Returns how many attempts moved, as of when, and which of them left no trace. Raises: 23503 for an illegal change.
+-- Returns the positions, from 1, of those that did not move; null for none. Raises: 23503 for an
+-- illegal change.
 create or replace function jobq_private.archive_jobs(
-    job_ids uuid[], attempts integer[], state text, results jsonb, skip_held boolean,
-    out moved integer, out finished_at timestamptz, out gone uuid[],
-    out gone_attempts integer[]
+    job_ids uuid[], attempts integer[], state text, results jsonb, skip_held boolean
 )
+returns bigint[]
 language plpgsql
 volatile
 parallel unsafe
@@ -179,8 +181,6 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
-set enable_nestloop = off
-set enable_mergejoin = off
 as $$
 declare
     _open constant integer := age(pg_snapshot_xmin(pg_current_snapshot())::xid);
@@ -191,7 +191,11 @@ declare
         '{succeeded,dead,cancelled}', archive_jobs.state
     );
     _results jsonb;
+    _moved integer;
+    _finished_at timestamptz;
     _endings jobq_private.ending[];
+    _gone uuid[];
+    _gone_attempts integer[];
 begin
     if archive_jobs.results is not null then
         _results := (
@@ -222,9 +226,15 @@ begin
             or jobq_private.is_over(j.xmax)
         )
         returning
-            num_nonnulls(j.lane_id, j.place, j.batch_id) > 0 or j.is_awaited
-            or j.keep[_ending] = '0' as is_followed,
-            j.keep[_ending] = '0' and not j.is_awaited and j.batch_id is null as leaves_nothing,
+            case
+                when num_nonnulls(j.lane_id, j.place, j.batch_id) > 0 or j.is_awaited
+                    or j.keep[_ending] = '0'
+                then row(
+                    j.queue, j.job_id, j.attempt, j.batch_id, j.is_awaited, j.lane_id, j.kind,
+                    j.concurrency_key, j.lane_id is not null or j.place is not null,
+                    j.keep[_ending] = '0' and not j.is_awaited and j.batch_id is null
+                )::jobq_private.ending
+            end as ending,
             (select clock_timestamp()) as at,
             j.*
     ),
@@ -260,33 +270,39 @@ begin
             g.last_error_details, g.keep, g.metadata, g.progress, g.payload
             -- end
         from ended as g
-        where g.leaves_nothing is not true
+        where (g.ending).leaves_nothing is not true
     )
-    select
-        count(*), max(g.at),
-        case
-            when bool_or(g.is_followed) then (
-                select array_agg(row(
-                    e.queue, e.job_id, e.attempt, e.batch_id, e.is_awaited, e.lane_id, e.kind,
-                    e.concurrency_key, e.lane_id is not null or e.place is not null,
-                    e.leaves_nothing
-                )::jobq_private.ending)
-                from ended as e
-                where e.is_followed
-            )
-        end
-    into archive_jobs.moved, archive_jobs.finished_at, _endings
-    from ended as g;
+    select count(*), max(g.at), array_agg(g.ending) filter (where not g.ending is null)
+    into _moved, _finished_at, _endings
+    from (select e.at, e.ending from ended as e offset 0) as g;
     if _endings is not null then
-        select r.gone, r.gone_attempts into archive_jobs.gone, archive_jobs.gone_attempts
+        select r.gone, r.gone_attempts into _gone, _gone_attempts
         from jobq_private.follow_endings(_endings) as r;
-        if cardinality(archive_jobs.gone) = archive_jobs.moved then
+        if cardinality(_gone) = _moved then
             perform set_config('jobq.drops', 'on', false);
         end if;
     end if;
     if jobq_private.is_held('awaiting', 0) then
         perform jobq_private.tell_ended(archive_jobs.job_ids);
     end if;
+    if _moved = cardinality(archive_jobs.job_ids) then
+        return null;
+    end if;
+    return nullif(
+        array(
+            select s.n
+            from unnest(archive_jobs.job_ids, archive_jobs.attempts)
+                with ordinality as s (job_id, attempt, n)
+            where not exists (
+                select from jobq_private.job_archive as a
+                where a.job_id = s.job_id
+                and a.attempt = s.attempt
+                and a.finished_at = _finished_at
+            )
+            and (s.job_id, s.attempt) not in (select g.* from unnest(_gone, _gone_attempts) as g)
+        ),
+        '{}'
+    );
 end
 $$;
 
@@ -1338,8 +1354,6 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
-set enable_nestloop = off
-set enable_mergejoin = off
 as $$
 declare
     _open constant integer := age(pg_snapshot_xmin(pg_current_snapshot())::xid);
@@ -2141,101 +2155,6 @@ revoke all on function jobq_private.is_sound from public;
 comment on function jobq_private.is_sound is
 'Says whether a payload is acceptable by itself.';
 
--- Purpose: a live job that reaches a final state leaves for the archive.
--- Invariant: so `update … set state` is enough, for functions and for psql alike; the
--- foreign key has been checked before, by its name. The WHEN clause is short, since
--- PostgreSQL reads its text again for every statement. Raises: nothing of its own.
-create or replace function jobq_private.archive_finished()
-returns trigger
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if new.state in ('succeeded', 'dead', 'cancelled') then
-        perform jobq_private.archive_jobs(
-            array[new.job_id], array[new.attempt], new.state, null, false
-        );
-    end if;
-    return null;
-end
-$$;
-
-revoke all on function jobq_private.archive_finished from public;
-
-comment on function jobq_private.archive_finished is
-'Moves a job that reached a final state into the archive.';
-
-create or replace trigger job_archive
-after update on jobq_private.job
-for each row
-when (new.lease_expires_at is null)
-execute function jobq_private.archive_finished();
-
--- Purpose: record every attempt that ended without success.
--- Invariant: a row for each change out of running by UPDATE, whoever makes it, so the
--- history has no gaps; success leaves by the archive, which is its own record, and
--- settle_failures() records what it does for all of a batch at once: its setting only tells
--- the time under which the row stands already, so nobody who sets it leaves a gap. The row is
--- not looked for, which would lock every day of the history; to add it again locks one. A
--- clock may step back meanwhile. The WHEN clause is short, since PostgreSQL reads its text again
--- for every statement.
--- Raises: nothing.
-create or replace function jobq_private.record_attempt()
-returns trigger
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _noted_at timestamptz;
-begin
-    if new.state = 'succeeded' then
-        return null;
-    end if;
-    _noted_at := jobq_private.noted_at(current_setting('jobq.notes_attempts', true));
-    insert into jobq_private.attempt (
-        job_id, attempt, state, started_at, finished_at, worker, error_code, error,
-        error_details, endpoint, region
-    )
-    values (
-        old.job_id, old.attempt, new.state, old.claimed_at,
-        case
-            when _noted_at between now() - interval '1 min'
-                and clock_timestamp() + interval '1 min'
-            then _noted_at
-            else clock_timestamp()
-        end,
-        old.worker,
-        case when new.state in ('retrying', 'dead') then new.last_error_code end,
-        case when new.state in ('retrying', 'dead') then new.last_error end,
-        case when new.state in ('retrying', 'dead') then new.last_error_details end,
-        case when old.delivery_version is not null then old.kind end,
-        old.region
-    )
-    on conflict do nothing;
-    if found and (old.lane_id is not null or old.place is not null) then
-        perform jobq_private.leave_lane(new);
-    end if;
-    return null;
-end
-$$;
-
-revoke all on function jobq_private.record_attempt from public;
-
-comment on function jobq_private.record_attempt is
-'Records an attempt that ended without success.';
-
-create or replace trigger job_attempt
-after update on jobq_private.job
-for each row
-when (old.lease_expires_at is not null and new.lease_expires_at is null)
-execute function jobq_private.record_attempt();
-
 -- Purpose: pass what is born queued with no past, as nearly all are, and have the rest looked at.
 -- Invariant: no WHEN clause, whose text PostgreSQL would read anew for every statement, 100,000
 -- instructions; and no SET clause, which costs as much as the whole: it names the schema of all it
@@ -2270,6 +2189,73 @@ comment on function jobq_private.look_at_birth is
 create or replace trigger job_birth
 before insert on jobq_private.job
 for each row execute function jobq_private.look_at_birth();
+
+-- Purpose: what follows when a live job runs no longer, or ends: one that has reached a final
+-- state leaves for the archive, and an attempt that ended without success is recorded.
+-- Invariant: so `update … set state` is enough, for functions and for psql alike; the
+-- foreign key has been checked before, by its name. The history has a row for each change out of running
+-- by UPDATE, whoever makes it, so it has no gaps; success leaves by the archive, which is its own record,
+-- and settle_failures() records what it does for all of a batch at once: its setting only tells
+-- the time under which the row stands already, so nobody who sets it leaves a gap. The row is
+-- not looked for, which would lock every day of the history; to add it again locks one. A
+-- clock may step back meanwhile. One trigger with a short WHEN clause, since PostgreSQL reads the text of
+-- each again for every statement, claims too. Raises: nothing of its own.
+create or replace function jobq_private.follow_change()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _noted_at timestamptz;
+begin
+    if new.state in ('succeeded', 'dead', 'cancelled') then
+        perform jobq_private.archive_jobs(
+            array[new.job_id], array[new.attempt], new.state, null, false
+        );
+    end if;
+    if old.lease_expires_at is not null and new.state <> 'succeeded' then
+        _noted_at := jobq_private.noted_at(current_setting('jobq.notes_attempts', true));
+        insert into jobq_private.attempt (
+            job_id, attempt, state, started_at, finished_at, worker, error_code, error,
+            error_details, endpoint, region
+        )
+        values (
+            old.job_id, old.attempt, new.state, old.claimed_at,
+            case
+                when _noted_at between now() - interval '1 min'
+                    and clock_timestamp() + interval '1 min'
+                then _noted_at
+                else clock_timestamp()
+            end,
+            old.worker,
+            case when new.state in ('retrying', 'dead') then new.last_error_code end,
+            case when new.state in ('retrying', 'dead') then new.last_error end,
+            case when new.state in ('retrying', 'dead') then new.last_error_details end,
+            case when old.delivery_version is not null then old.kind end,
+            old.region
+        )
+        on conflict do nothing;
+        if found and (old.lane_id is not null or old.place is not null) then
+            perform jobq_private.leave_lane(new);
+        end if;
+    end if;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.follow_change from public;
+
+comment on function jobq_private.follow_change is
+'Archives a job that reached a final state, and records an attempt that ended without success.';
+
+create or replace trigger job_end
+after update on jobq_private.job
+for each row
+when (new.lease_expires_at is null)
+execute function jobq_private.follow_change();
 
 -- Purpose: refuse a change of what identifies a job, and of the payload of one that has run.
 -- Invariant: whoever writes, the payload changes only while no attempt has begun. Fires only

@@ -67,7 +67,12 @@ constraint job_last_error_check check (length(value) <= 512);
 create domain jobq_private.instant as timestamptz
 constraint job_run_at_check check (value between '0001-01-02 UTC' and '9999-12-30 UTC');
 
+-- What no row may have: a value of it is refused, and the condition of an index says which rows it has.
+create domain jobq_private.illegal as text
+constraint job_archive_lane_check check (value is null);
+
 comment on domain jobq_private.dedup is 'How a job that holds its dedup key meets another.';
+comment on domain jobq_private.illegal is 'No value but null: the key of an index that no row may enter.';
 comment on domain jobq_private.instant is 'A time that every client can read.';
 comment on domain jobq_private.last_error is 'An error''s text, cut.';
 
@@ -194,8 +199,9 @@ comment on table jobq_private.idempotency_key is 'The job that each idempotency 
 
 -- What has happened: append-only, partitioned by day, dropped a day at a time. The default
 -- partitions take what comes on a day that nobody has made ready. The lane is null for a job that
--- has succeeded, as nearly all do: a check says that then the change is running to succeeded,
--- which costs less than to look that up among the transitions.
+-- has succeeded, as nearly all do: then the change is running to succeeded, which costs less to compare
+-- than to look up among the transitions. What compares it is job_archive_lane_idx, which no row can
+-- enter: its condition PostgreSQL keeps, where it would read a check's text anew for each statement.
 create table jobq_private.job_archive (
     like jobq_private.job including defaults,
     finished_at timestamptz not null,
@@ -203,9 +209,7 @@ create table jobq_private.job_archive (
     prune_at timestamptz,
     constraint job_archive_pkey primary key (job_id, finished_at),
     constraint job_archive_transition_fkey foreign key (lane, previous_state, state)
-    references jobq_private.transition_lane (lane, from_state, to_state),
-    constraint job_archive_lane_check
-    check (lane is not null or (previous_state = 'running' and state = 'succeeded'))
+    references jobq_private.transition_lane (lane, from_state, to_state)
 )
 partition by range (finished_at);
 
@@ -228,6 +232,9 @@ on jobq_private.job_archive (prune_at) where prune_at is not null;
 
 create index job_archive_delivery_idx on jobq_private.job_archive (kind, finished_at)
 where delivery_version is not null and state = 'succeeded';
+
+create index job_archive_lane_idx on jobq_private.job_archive ((state::jobq_private.illegal))
+where lane is null and (previous_state <> 'running' or state <> 'succeeded');
 
 create index job_archive_batch_idx
 on jobq_private.job_archive (batch_id, state) where batch_id is not null;

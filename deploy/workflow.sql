@@ -338,10 +338,8 @@ begin
     if _doomed is null then
         return 0;
     end if;
-    return (
-        select a.moved
-        from jobq_private.archive_jobs(_doomed, _attempts, 'cancelled', null, false) as a
-    );
+    perform jobq_private.archive_jobs(_doomed, _attempts, 'cancelled', null, false);
+    return cardinality(_doomed);
 end
 $$;
 

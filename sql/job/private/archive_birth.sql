@@ -1,8 +1,9 @@
 -- Purpose: refuse a row of the archive whose job has not ended.
 -- Invariant: queued stands in the archive only while a redrive takes the job out. The
 -- WHEN clause keeps the function away from every job that succeeds: a row without a lane can be
--- no other, as a check says. It is short, since PostgreSQL reads its text again for every
--- statement. Raises: JQ002.
+-- no other, as an index sees to. It is short, since PostgreSQL reads its text again for every
+-- statement. After the insert: a trigger before it would have the bounds of the partition checked.
+-- Raises: JQ002.
 create or replace function jobq_private.refuse_unfinished()
 returns trigger
 language plpgsql
@@ -13,7 +14,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     if new.state in ('succeeded', 'dead', 'cancelled') then
-        return new;
+        return null;
     end if;
     perform jobq_private.raise_error('ILLEGAL_STATE', format(
         'job_id %s: no job is archived as %s', new.job_id, new.state
@@ -28,6 +29,6 @@ comment on function jobq_private.refuse_unfinished is
 'Refuses a row of the archive whose job has not ended.';
 
 create or replace trigger archive_birth
-before insert on jobq_private.job_archive
+after insert on jobq_private.job_archive
 for each row when (new.lane is not null)
 execute function jobq_private.refuse_unfinished();

@@ -2,22 +2,23 @@
 -- that succeed and leave no trace.
 -- Invariant: only the attempt that holds the lease moves a running job, and only to be
 -- cancelled does a job move that waits; the archive's foreign key refuses an illegal change,
--- and its check what is no success where the lane is null. The state is deliberately not
+-- and its index by lane what is no success where the lane is null. The state is deliberately not
 -- compared with 'running', and the ids stand as an array, so that only the primary key can
 -- serve the delete, whatever the statistics say, in the order of ids that every batch uses. Where
 -- all have one attempt, as mostly, that is compared, and no list of pairs is made; results are
--- found by id and attempt.
+-- found by id and attempt. Starting the statement costs more than one job does: so what follows from an
+-- end is made where the row is at hand, and what counts the jobs carries two columns of them (offset 0).
 -- What another transaction holds is waited for, or passed over where that is asked for.
 -- The time is read by the statement that has locked the archive (ROW EXCLUSIVE), not before it:
 -- listen_events() finds by that lock who may still add an earlier end.
 -- Where none leaves a trace, the session's next successes are tried by drop_jobs() first.
 -- Clients that wait for these jobs are told, also of those that did not move: they look.
--- Returns how many attempts moved, as of when, and which of them left no trace. Raises: 23503 for an illegal change.
+-- Returns the positions, from 1, of those that did not move; null for none. Raises: 23503 for an
+-- illegal change.
 create or replace function jobq_private.archive_jobs(
-    job_ids uuid[], attempts integer[], state text, results jsonb, skip_held boolean,
-    out moved integer, out finished_at timestamptz, out gone uuid[],
-    out gone_attempts integer[]
+    job_ids uuid[], attempts integer[], state text, results jsonb, skip_held boolean
 )
+returns bigint[]
 language plpgsql
 volatile
 parallel unsafe
@@ -26,8 +27,6 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
-set enable_nestloop = off
-set enable_mergejoin = off
 as $$
 declare
     _open constant integer := age(pg_snapshot_xmin(pg_current_snapshot())::xid);
@@ -38,7 +37,11 @@ declare
         '{succeeded,dead,cancelled}', archive_jobs.state
     );
     _results jsonb;
+    _moved integer;
+    _finished_at timestamptz;
     _endings jobq_private.ending[];
+    _gone uuid[];
+    _gone_attempts integer[];
 begin
     if archive_jobs.results is not null then
         _results := (
@@ -69,9 +72,15 @@ begin
             or jobq_private.is_over(j.xmax)
         )
         returning
-            num_nonnulls(j.lane_id, j.place, j.batch_id) > 0 or j.is_awaited
-            or j.keep[_ending] = '0' as is_followed,
-            j.keep[_ending] = '0' and not j.is_awaited and j.batch_id is null as leaves_nothing,
+            case
+                when num_nonnulls(j.lane_id, j.place, j.batch_id) > 0 or j.is_awaited
+                    or j.keep[_ending] = '0'
+                then row(
+                    j.queue, j.job_id, j.attempt, j.batch_id, j.is_awaited, j.lane_id, j.kind,
+                    j.concurrency_key, j.lane_id is not null or j.place is not null,
+                    j.keep[_ending] = '0' and not j.is_awaited and j.batch_id is null
+                )::jobq_private.ending
+            end as ending,
             (select clock_timestamp()) as at,
             j.*
     ),
@@ -107,33 +116,39 @@ begin
             g.last_error_details, g.keep, g.metadata, g.progress, g.payload
             -- end
         from ended as g
-        where g.leaves_nothing is not true
+        where (g.ending).leaves_nothing is not true
     )
-    select
-        count(*), max(g.at),
-        case
-            when bool_or(g.is_followed) then (
-                select array_agg(row(
-                    e.queue, e.job_id, e.attempt, e.batch_id, e.is_awaited, e.lane_id, e.kind,
-                    e.concurrency_key, e.lane_id is not null or e.place is not null,
-                    e.leaves_nothing
-                )::jobq_private.ending)
-                from ended as e
-                where e.is_followed
-            )
-        end
-    into archive_jobs.moved, archive_jobs.finished_at, _endings
-    from ended as g;
+    select count(*), max(g.at), array_agg(g.ending) filter (where not g.ending is null)
+    into _moved, _finished_at, _endings
+    from (select e.at, e.ending from ended as e offset 0) as g;
     if _endings is not null then
-        select r.gone, r.gone_attempts into archive_jobs.gone, archive_jobs.gone_attempts
+        select r.gone, r.gone_attempts into _gone, _gone_attempts
         from jobq_private.follow_endings(_endings) as r;
-        if cardinality(archive_jobs.gone) = archive_jobs.moved then
+        if cardinality(_gone) = _moved then
             perform set_config('jobq.drops', 'on', false);
         end if;
     end if;
     if jobq_private.is_held('awaiting', 0) then
         perform jobq_private.tell_ended(archive_jobs.job_ids);
     end if;
+    if _moved = cardinality(archive_jobs.job_ids) then
+        return null;
+    end if;
+    return nullif(
+        array(
+            select s.n
+            from unnest(archive_jobs.job_ids, archive_jobs.attempts)
+                with ordinality as s (job_id, attempt, n)
+            where not exists (
+                select from jobq_private.job_archive as a
+                where a.job_id = s.job_id
+                and a.attempt = s.attempt
+                and a.finished_at = _finished_at
+            )
+            and (s.job_id, s.attempt) not in (select g.* from unnest(_gone, _gone_attempts) as g)
+        ),
+        '{}'
+    );
 end
 $$;
 

@@ -15,8 +15,6 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
-set enable_nestloop = off
-set enable_mergejoin = off
 as $$
 declare
     _open constant integer := age(pg_snapshot_xmin(pg_current_snapshot())::xid);

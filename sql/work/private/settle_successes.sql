@@ -14,7 +14,6 @@ parallel unsafe
 security invoker
 as $$
 declare
-    _done record;
     _left bigint[];
     _gone uuid[];
     _gone_attempts integer[];
@@ -30,32 +29,20 @@ begin
         end if;
         perform set_config('jobq.drops', '', false);
     end if;
-    _done := jobq_private.archive_jobs(job_ids, attempts, 'succeeded', results, skip_held);
-    if _done.moved = cardinality(job_ids) then
-        return null;
+    _left := jobq_private.archive_jobs(job_ids, attempts, 'succeeded', results, skip_held);
+    if _gone is not null then
+        _left := array(
+            select n
+            from unnest(_left) as n
+            where (job_ids[n], attempts[n]) not in (
+                select g.* from unnest(_gone, _gone_attempts) as g
+            )
+        );
     end if;
-    _left := array(
-        select s.n
-        from unnest(job_ids, attempts) with ordinality as s (job_id, attempt, n)
-        where not exists (
-            select from jobq_private.job_archive as a
-            where a.job_id = s.job_id
-            and a.attempt = s.attempt
-            and a.finished_at = _done.finished_at
-        )
-        and (s.job_id, s.attempt) not in (
-            select g.job_id, g.attempt
-            from unnest(_done.gone || _gone, _done.gone_attempts || _gone_attempts)
-                as g (job_id, attempt)
-        )
-    );
-    return nullif(
-        case
-            when skip_held then jobq_private.settle_rest(job_ids, attempts, results, _left)
-            else _left
-        end,
-        '{}'
-    );
+    if skip_held and _left is not null then
+        _left := jobq_private.settle_rest(job_ids, attempts, results, _left);
+    end if;
+    return nullif(_left, '{}');
 end
 $$;
 

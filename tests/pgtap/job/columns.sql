@@ -1,6 +1,6 @@
 -- No column of a job is lost when it is made, when it ends, when it comes back, or to who looks at it.
 begin;
-select plan(10);
+select plan(11);
 
 create function pg_temp.differing(before jsonb, after jsonb)
 returns text[]
@@ -174,6 +174,16 @@ select is_empty(
     where t.tgrelid = 'jobq_private.job'::regclass and t.tgtype & 4 > 0 and t.tgqual is not null
     $$,
     'no check and no condition of a trigger is read anew by each statement that adds a job'
+);
+select is_empty(
+    $$
+    select c.conname from pg_constraint as c
+    where c.conrelid = 'jobq_private.job_archive'::regclass and c.contype = 'c'
+    union all
+    select t.tgname from pg_trigger as t
+    where t.tgrelid = 'jobq_private.job_archive'::regclass and t.tgtype & 6 = 6
+    $$,
+    'no check, and no trigger before it, holds up a row that enters the archive'
 );
 
 select * from finish();

@@ -496,8 +496,8 @@ from (
     ('dead', 'succeeded', '23503 job_archive_transition_fkey'),
     ('running', 'queued', 'JQ002 ILLEGAL_STATE'),
     ('retrying', 'running', 'JQ002 ILLEGAL_STATE'),
-    ('running', 'dead', 'JQ002 ILLEGAL_STATE'),
-    ('queued', 'succeeded', 'JQ002 ILLEGAL_STATE'),
+    ('running', 'dead', '23503 job_archive_transition_fkey'),
+    ('queued', 'succeeded', '23503 job_archive_transition_fkey'),
     ('queued', 'dead', 'JQ002 ILLEGAL_STATE'),
     ('queued', 'cancelled', 'JQ002 ILLEGAL_STATE')
 ) as f (state, previous_state, refusal);
