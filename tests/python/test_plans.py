@@ -322,7 +322,13 @@ def test_no_plan_that_avoids_a_scan_is_compiled(connect: Connect) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["jobq.enqueue", "jobq.claim", "jobq_private.archive_jobs", "jobq_private.drop_jobs"],
+    [
+        "jobq.enqueue",
+        "jobq.claim",
+        "jobq_private.archive_jobs",
+        "jobq_private.drop_jobs",
+        "jobq_private.settle_failures",
+    ],
 )
 def test_a_hot_call_is_not_planned_anew(connect: Connect, name: str) -> None:
     """A plan for the arguments at hand costs several times what it saves."""
