@@ -57,19 +57,19 @@ def test_waits_in_vain_become_rare() -> None:
     for _ in range(10_000):
         patience = frequent.patience(1)
         waits += patience > 0
-        frequent.settled(patience, has_come=False)
+        frequent.settled(1, patience, has_come=False)
     assert waits <= 10_000 / MOST_SKIPS + 10
 
 
 def test_a_wait_in_vain_is_forgiven_when_jobs_come() -> None:
     frequent = often()
     for _ in range(100):
-        frequent.settled(frequent.patience(1), has_come=False)
+        frequent.settled(1, frequent.patience(1), has_come=False)
     while not frequent.patience(1):
-        frequent.settled(0, has_come=False)
-    frequent.settled(RIDE, has_come=True)
-    frequent.settled(LONGEST, has_come=False)
-    frequent.settled(0, has_come=False)
+        frequent.settled(1, 0, has_come=False)
+    frequent.settled(1, RIDE, has_come=True)
+    frequent.settled(1, LONGEST, has_come=False)
+    frequent.settled(1, 0, has_come=False)
     assert frequent.patience(1) == LONGEST, "one is skipped, and no more"
 
 
@@ -98,7 +98,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Company, "patience", lambda _self, _ended: EVER)
     monkeypatch.setattr(dispatcher, "LINGER", EVER)
     monkeypatch.setattr(dispatcher, "RIDE", EVER)
-    monkeypatch.setattr(Company, "settled", lambda _self, _waited, **_: None)
+    monkeypatch.setattr(Company, "settled", lambda *_, **__: None)
 
 
 async def has_ended(client: AsyncClient, job_id: UUID) -> bool:

@@ -52,16 +52,17 @@ class Company:
         is_likely = self.pause < OFTEN and ended < ENOUGH and not self.skips
         return LONGEST if is_likely else 0.0
 
-    def settled(self, waited: float, has_come: bool) -> None:
-        """Learn what a settlement has waited for.
+    def settled(self, ended: int, waited: float, has_come: bool) -> None:
+        """Learn what ends have waited for.
 
         Args:
+            ended: how many have been settled.
             waited: for how many seconds.
-            has_come: whether the exchange that settled has brought jobs.
+            has_come: whether the exchange that settled them has brought jobs.
         """
         if self.skips:
             self.skips -= 1
-        elif has_come:
+        elif has_come or ended >= ENOUGH:
             self.penalty = 1
         elif waited >= RIDE:
             # Who makes the jobs may himself wait for these ends.

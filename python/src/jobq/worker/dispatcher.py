@@ -334,7 +334,7 @@ class Dispatcher:
 
     async def _trade(self) -> None:
         """Make one exchange."""
-        asked = self._room()
+        asked = self._room() if self._may_find() else 0
         at_once = min(asked, self._free())
         is_repeat = bool(self._unsent)
         now = time.monotonic()
@@ -364,7 +364,7 @@ class Dispatcher:
         self._is_hungry = self._is_hungry or is_full
         self._is_pressed = is_full and asked == BATCH
         if settled and not is_urgent:
-            self._company.settled(waited, has_come=bool(claimed.jobs))
+            self._company.settled(len(settled), waited, has_come=bool(claimed.jobs))
         self._take(claimed.jobs)
         succeeded = [held for held in settled if claimed.outcomes.get(held) == "succeeded"]
         self._attempts.succeeded(succeeded)
@@ -428,6 +428,11 @@ class Dispatcher:
             return True
         is_low = len(self._buffer) + self._asked <= self._appetite.prefetch // 2
         return self._is_hungry and is_low and self._room() > 0
+
+    def _may_find(self) -> bool:
+        """Whether a claim may find jobs; none where it would have been told of them."""
+        is_told = self._listener is not None and self._listener.is_waiting
+        return self._is_hungry or self._is_urgent or not is_told
 
     def _patience(self) -> float:
         """How many seconds what has ended may wait to be settled."""
