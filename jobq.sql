@@ -2660,6 +2660,56 @@ revoke all on function jobq_private.is_paused from public;
 comment on function jobq_private.is_paused is
 'Says whether a queue is paused.';
 
+-- Purpose: write the global defaults down as the constants of defaults().
+-- Invariant: called under the lock of the one row of setting, so never twice at once; what was
+-- planned with the old ones is planned anew. Raises: nothing.
+create or replace function jobq_private.write_defaults()
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set intervalstyle = postgres
+as $$
+begin
+    execute format(
+        'create or replace function jobq_private.defaults() returns jobq_private.settings '
+        'language sql stable parallel safe security invoker as %L', (
+            select format(
+                'select (''default'', %L, %L, interval %L, interval %L, %L, %L, null, null, '
+                '%L, %L, null, null, null, false, interval ''10 s'', null, null)'
+                '::jobq_private.settings',
+                g.priority, g.max_attempts, g.timeout, g.lease, g.dedup,
+                g.reuse_key_after_failure, g.max_payload_bytes, g.max_payload_depth
+            )
+            from jobq_private.setting as g
+        )
+    );
+end
+$$;
+
+revoke all on function jobq_private.write_defaults from public;
+
+comment on function jobq_private.write_defaults is
+'Writes the global defaults down as constants.';
+
+-- Purpose: what holds for a new job of which neither its kind nor its queue says anything.
+-- Invariant: constants, so that an enqueue reads no table for them; setting has them, and
+-- write_defaults() writes this anew when it changes, upon which sessions plan anew. Stable for
+-- that, and without a SET clause, so that it is inlined. Raises: nothing.
+-- creates: function jobq_private.defaults
+do $do$
+begin
+    perform jobq_private.write_defaults();
+end
+$do$;
+
+revoke all on function jobq_private.defaults() from public;
+
+comment on function jobq_private.defaults() is
+'What holds for a new job of which neither its kind nor its queue says anything.';
+
 -- Purpose: what is wrong with a payload under a JSON Schema, as the optional extension
 -- pg_jsonschema says; null when nothing is, or the extension is not here.
 -- Invariant: only a member of the extension is called, whatever else bears its name, and
@@ -2894,56 +2944,6 @@ revoke all on function jobq_private.check_sql_function from public;
 comment on function jobq_private.check_sql_function is
 'Refuses a function that a kind cannot run.';
 
--- Purpose: write the global defaults down as the constants of defaults().
--- Invariant: called under the lock of the one row of setting, so never twice at once; what was
--- planned with the old ones is planned anew. Raises: nothing.
-create or replace function jobq_private.write_defaults()
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set intervalstyle = postgres
-as $$
-begin
-    execute format(
-        'create or replace function jobq_private.defaults() returns jobq_private.settings '
-        'language sql stable parallel safe security invoker as %L', (
-            select format(
-                'select (''default'', %L, %L, interval %L, interval %L, %L, %L, null, null, '
-                '%L, %L, null, null, null, false, interval ''10 s'', null, null)'
-                '::jobq_private.settings',
-                g.priority, g.max_attempts, g.timeout, g.lease, g.dedup,
-                g.reuse_key_after_failure, g.max_payload_bytes, g.max_payload_depth
-            )
-            from jobq_private.setting as g
-        )
-    );
-end
-$$;
-
-revoke all on function jobq_private.write_defaults from public;
-
-comment on function jobq_private.write_defaults is
-'Writes the global defaults down as constants.';
-
--- Purpose: what holds for a new job of which neither its kind nor its queue says anything.
--- Invariant: constants, so that an enqueue reads no table for them; setting has them, and
--- write_defaults() writes this anew when it changes, upon which sessions plan anew. Stable for
--- that, and without a SET clause, so that it is inlined. Raises: nothing.
--- creates: function jobq_private.defaults
-do $do$
-begin
-    perform jobq_private.write_defaults();
-end
-$do$;
-
-revoke all on function jobq_private.defaults() from public;
-
-comment on function jobq_private.defaults() is
-'What holds for a new job of which neither its kind nor its queue says anything.';
-
 -- Purpose: forget what was declared of a kind, an endpoint's too.
 -- Invariant: refused while live jobs or schedules of the kind exist, in their graphs too. Raises: JQ007, JQ008.
 create or replace function jobq_private.forget_kind(kind text)
@@ -2987,6 +2987,56 @@ revoke all on function jobq_private.forget_kind from public;
 
 comment on function jobq_private.forget_kind is
 'Forgets what was declared of a kind, unless live jobs or schedules of it exist.';
+
+-- Purpose: whether any kind says, or has ever said, anything that enqueue() goes by.
+-- Invariant: a constant, so that who has no such kind pays for no look at the table; the first
+-- that says something has it written anew (note_rules()), upon which sessions plan anew, and it
+-- stays. As with defaults(), a transaction that has enqueued before may do so without it until
+-- it ends. Stable for that, and without a SET clause, so that it is inlined. Raises: nothing.
+-- creates: function jobq_private.has_kind_rules
+do $do$
+begin
+    if to_regprocedure('jobq_private.has_kind_rules()') is null then
+        create function jobq_private.has_kind_rules()
+        returns boolean
+        language sql
+        stable
+        parallel safe
+        security invoker
+        as 'select false';
+    end if;
+end
+$do$;
+
+revoke all on function jobq_private.has_kind_rules() from public;
+
+comment on function jobq_private.has_kind_rules() is
+'Whether any kind has ever said anything that enqueue() goes by.';
+
+-- Purpose: whether any queue says, or has ever said, anything that enqueue() goes by.
+-- Invariant: a constant, so that who has no such queue pays for no look at the table; the first
+-- that says something has it written anew (note_rules()), upon which sessions plan anew, and it
+-- stays. As with defaults(), a transaction that has enqueued before may do so without it until
+-- it ends. Stable for that, and without a SET clause, so that it is inlined. Raises: nothing.
+-- creates: function jobq_private.has_queue_rules
+do $do$
+begin
+    if to_regprocedure('jobq_private.has_queue_rules()') is null then
+        create function jobq_private.has_queue_rules()
+        returns boolean
+        language sql
+        stable
+        parallel safe
+        security invoker
+        as 'select false';
+    end if;
+end
+$do$;
+
+revoke all on function jobq_private.has_queue_rules() from public;
+
+comment on function jobq_private.has_queue_rules() is
+'Whether any queue has ever said anything that enqueue() goes by.';
 
 -- Purpose: the limits that hold for jobs of a kind in a queue, for people to read.
 -- Invariant: reads only; null for each that there is not. Raises: nothing.
@@ -3047,6 +3097,63 @@ revoke all on function jobq_private.matches_pattern from public;
 
 comment on function jobq_private.matches_pattern is
 'Says whether a text has a match of a schema''s pattern.';
+
+-- Purpose: once a kind or queue says something that enqueue() goes by, that looks for it.
+-- Invariant: written down with the first that does, in one commit, whoever writes the row; under
+-- the lock of the one row of setting, so never twice at once. Raises: nothing.
+create or replace function jobq_private.note_rules()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if not (
+        case tg_table_name
+            when 'kind' then jobq_private.has_kind_rules()
+            else jobq_private.has_queue_rules()
+        end
+    )
+    then
+        perform from jobq_private.setting for update;
+        execute format(
+            'create or replace function jobq_private.%I() returns boolean '
+            'language sql stable parallel safe security invoker as %L',
+            'has_' || tg_table_name || '_rules', 'select true'
+        );
+    end if;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.note_rules from public;
+
+comment on function jobq_private.note_rules is
+'Notes that a kind or queue says something that enqueue() goes by.';
+
+create or replace trigger kind_rules
+after insert or update on jobq_private.kind
+for each row
+when (num_nonnulls(
+    new.queue, new.priority, new.max_attempts, new.timeout, new.lease, new.concurrency_key,
+    new.max_running, new.rate_limit, new.keep, new.payload_schema, new.json_schema,
+    new.delivery_version
+) > 0)
+execute function jobq_private.note_rules();
+
+alter table jobq_private.kind enable always trigger kind_rules;
+
+create or replace trigger queue_rules
+after insert or update on jobq_private.queue
+for each row
+when (num_nonnulls(
+    new.priority, new.max_attempts, new.timeout, new.lease, new.max_depth
+) > 0)
+execute function jobq_private.note_rules();
+
+alter table jobq_private.queue enable always trigger queue_rules;
 
 -- Purpose: what is wrong with the members of a JSON object under a schema, or null.
 -- Invariant: the half of schema_violation() that descends into objects. Raises: nothing.
@@ -9383,6 +9490,34 @@ before update on jobq_private.job_archive
 for each row when (new.state in ('queued', 'blocked') and old.state in ('dead', 'cancelled'))
 execute function jobq_private.redrive_archived();
 
+-- Purpose: whether options of a new job are surely acceptable: new_job_problem() says the same of them,
+-- beside any payload that is_sound() passes, and looks closer at others.
+-- Invariant: metadata of at most 308 bytes holds no huge number, and is too short to be too deep. No SET
+-- clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.are_usual(
+    run_at timestamptz, priority integer, max_attempts integer, timeout interval, metadata jsonb
+)
+returns boolean
+language sql
+stable
+parallel safe
+security invoker
+as $$
+    select coalesce(run_at, pg_catalog.now()) between '0002-01-01' and '9998-01-01'
+    and coalesce(priority, 0) between -32768 and 32767
+    and coalesce(max_attempts, 1) between 1 and 10000
+    and coalesce(timeout, '1 s') between '1 ms' and '365 days'
+    and pg_catalog.jsonb_typeof(coalesce(metadata, '{}')) = 'object'
+    and pg_catalog.pg_column_size(coalesce(metadata, '{}')) <= 600
+    and pg_catalog.octet_length(coalesce(metadata::text, ''))
+        <= least(308, 2 * (jobq_private.defaults()).max_payload_depth)
+$$;
+
+revoke all on function jobq_private.are_usual from public;
+
+comment on function jobq_private.are_usual is
+'Says whether options of a new job are surely acceptable.';
+
 -- Purpose: hold the idempotency keys of finished jobs that are to go back; return those jobs whose
 -- key stands for another one, which stay.
 -- Invariant: keys are taken in the order of kind and key, as by every batch; those that are free by
@@ -11084,13 +11219,13 @@ revoke all on function jobq_private.is_over from public;
 comment on function jobq_private.is_over is
 'Whether the transaction that left its mark on a row has ended.';
 
--- Purpose: whether a payload of any size is acceptable by itself, for enqueue().
+-- Purpose: whether a payload of any size is acceptable by itself, beside metadata of at most 308
+-- bytes, for enqueue().
 -- Invariant: what new_job_problem() says of a job that has nothing else; planned once, which leaves
--- of it what looks at payloads. Hot: its caller pins the search path. Raises: nothing.
+-- of it what looks at payloads, and of one of at most 308 bytes what looks at its depth. Hot: its
+-- caller pins the search path. Raises: nothing.
 -- Never: NULL_ARGUMENT, INVALID_ARGUMENT, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
-create or replace function jobq_private.is_sound(
-    payload jsonb, max_bytes integer, max_depth integer
-)
+create or replace function jobq_private.is_sound(payload jsonb)
 returns boolean
 language plpgsql
 stable
@@ -11099,14 +11234,23 @@ parallel safe
 security invoker
 as $$
 declare
-    _size constant integer := jobq_private.json_size(is_sound.payload);
+    _size integer;
 begin
+    if pg_column_size(is_sound.payload) <= 600
+        and octet_length(is_sound.payload::text) <= 308
+    then
+        return not jsonb_path_exists(is_sound.payload, (
+            'strict $.**{' || (jobq_private.defaults()).max_payload_depth::text || '}'
+        )::jsonpath);
+    end if;
+    _size := jobq_private.json_size(is_sound.payload);
     return jobq_private.new_job_problem(
         row(
             1, 'kind', is_sound.payload, null, null, null, null, null, null, null, null,
             null, null, null, null, null, null, null, null, null, null
         )::jobq_private.new_job,
-        _size, is_sound.max_bytes, is_sound.max_depth
+        _size, (jobq_private.defaults()).max_payload_bytes - 308,
+        (jobq_private.defaults()).max_payload_depth
     ) is null;
 end
 $$;
@@ -13113,9 +13257,10 @@ comment on function jobq.delete_many is
 -- Purpose: add one job to a queue, in the caller's transaction.
 -- Invariant: the job exists when the caller's transaction commits, and not otherwise; an
 -- idempotency key or dedup key that is taken yields the job that holds it.
--- Inside: a job without options of its own, of a kind and queue without limits, goes in by a path
--- of its own, which resolves what settings_for() does and is the cheaper the fewer functions and
--- operators it names: PostgreSQL looks at the privileges for each in every transaction. Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
+-- Inside: a job without keys and what waits for others, of a kind and queue without limits, goes in by
+-- a path of its own, which resolves what settings_for() does, and passes what new_job_problem() surely
+-- does. It is the cheaper the fewer functions and operators a job meets: PostgreSQL looks at the
+-- privileges for each of an expression when a transaction first comes to that. Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 -- Argument queue: the queue; null means the kind's, else default.
 -- Argument priority: higher ones are claimed first, -32768 to 32767; null takes the
 -- setting.
@@ -13162,62 +13307,84 @@ as $$
 declare
     _job_id uuid;
     _queue text;
+    _priority smallint;
+    _is_late boolean;
     _of_kind jobq_private.kind;
     _of_queue jobq_private.queue;
     _is_told boolean;
 begin
-    if num_nonnulls(
-        enqueue.run_at, enqueue.priority, enqueue.max_attempts, enqueue.timeout,
-        enqueue.idempotency_key, enqueue.dedup_key, enqueue.dedup, enqueue.metadata,
-        enqueue.concurrency_key, enqueue.expires_at, enqueue.after, enqueue.after_failure,
-        enqueue.batch_id
-    ) = 0 then
-        _of_kind := k from jobq_private.kind as k where k.kind = enqueue.kind;
-        _queue := coalesce(enqueue.queue, _of_kind.queue, 'default');
-        _of_queue := q from jobq_private.queue as q where q.queue = _queue;
+    <<plain>>
+    begin
         if num_nonnulls(
-            _of_kind.payload_schema, _of_kind.json_schema, _of_kind.concurrency_key,
-            _of_kind.max_running, _of_kind.rate_limit, _of_queue.max_depth
-        ) = 0
-        and octet_length(enqueue.kind || _queue) <= 128
-        and least(enqueue.kind, _queue) <> ''
-        and (
+            enqueue.run_at, enqueue.priority, enqueue.max_attempts, enqueue.timeout,
+            enqueue.idempotency_key, enqueue.dedup_key, enqueue.dedup, enqueue.metadata,
+            enqueue.concurrency_key, enqueue.expires_at, enqueue.after,
+            enqueue.after_failure, enqueue.batch_id
+        ) > 0 then
+            exit plain when num_nonnulls(
+                enqueue.idempotency_key, enqueue.dedup_key, enqueue.dedup,
+                enqueue.concurrency_key, enqueue.expires_at, enqueue.after,
+                enqueue.after_failure, enqueue.batch_id
+            ) > 0;
+            exit plain when not jobq_private.are_usual(
+                enqueue.run_at, enqueue.priority, enqueue.max_attempts, enqueue.timeout,
+                enqueue.metadata
+            );
+            _priority := enqueue.priority;
+            _is_late := enqueue.run_at >= now() + interval '60 s';
+        end if;
+        if (
             pg_column_size(enqueue.payload) <= 600
             and octet_length(enqueue.payload::text)
                 <= least(308, 2 * (jobq_private.defaults()).max_payload_depth)
-            or jobq_private.is_sound(
-                enqueue.payload, (jobq_private.defaults()).max_payload_bytes,
-                (jobq_private.defaults()).max_payload_depth
-            )
-        )
+        ) is not true
         then
-            _job_id := jobq_private.new_id();
-            insert into jobq_private.job (
-                job_id, kind, payload, queue, priority, max_attempts, timeout, lease,
-                delivery_version, keep
-            )
-            values (
-                _job_id, enqueue.kind, enqueue.payload, _queue,
-                coalesce(
-                    _of_kind.priority, _of_queue.priority,
-                    (jobq_private.defaults()).priority::smallint
-                ),
-                coalesce(
-                    _of_kind.max_attempts, _of_queue.max_attempts,
-                    (jobq_private.defaults()).max_attempts
-                ),
-                coalesce(
-                    _of_kind.timeout, _of_queue.timeout, (jobq_private.defaults()).timeout
-                ),
-                coalesce(_of_kind.lease, _of_queue.lease, (jobq_private.defaults()).lease),
-                _of_kind.delivery_version, _of_kind.keep
-            );
-            if jobq_private.announce(_queue) then
-                _is_told := jobq_private.notify_queue(_queue);
-            end if;
-            return _job_id;
+            exit plain when jobq_private.is_sound(enqueue.payload) is not true;
         end if;
-    end if;
+        exit plain when (
+            octet_length(enqueue.kind || coalesce(enqueue.queue, '')) <= 128
+            and least(enqueue.kind, enqueue.queue) <> ''
+        ) is not true;
+        if jobq_private.has_kind_rules() then
+            _of_kind := k from jobq_private.kind as k where k.kind = enqueue.kind;
+            exit plain when num_nonnulls(
+                _of_kind.payload_schema, _of_kind.json_schema, _of_kind.concurrency_key,
+                _of_kind.max_running, _of_kind.rate_limit
+            ) > 0;
+        end if;
+        _queue := coalesce(enqueue.queue, _of_kind.queue, 'default');
+        if jobq_private.has_queue_rules() then
+            _of_queue := q from jobq_private.queue as q where q.queue = _queue;
+            exit plain when _of_queue.max_depth is not null;
+        end if;
+        _job_id := jobq_private.new_id();
+        insert into jobq_private.job (
+            job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
+            metadata, delivery_version, keep
+        )
+        values (
+            _job_id, enqueue.kind, enqueue.payload, _queue,
+            coalesce(enqueue.run_at, current_timestamp),
+            coalesce(
+                _priority, _of_kind.priority, _of_queue.priority,
+                (jobq_private.defaults()).priority::smallint
+            ),
+            coalesce(
+                enqueue.max_attempts, _of_kind.max_attempts, _of_queue.max_attempts,
+                (jobq_private.defaults()).max_attempts
+            ),
+            coalesce(
+                enqueue.timeout, _of_kind.timeout, _of_queue.timeout,
+                (jobq_private.defaults()).timeout
+            ),
+            coalesce(_of_kind.lease, _of_queue.lease, (jobq_private.defaults()).lease),
+            coalesce(enqueue.metadata, '{}'), _of_kind.delivery_version, _of_kind.keep
+        );
+        if _is_late is not true and jobq_private.announce(_queue) then
+            _is_told := jobq_private.notify_queue(_queue);
+        end if;
+        return _job_id;
+    end plain;
     return (jobq_private.store_job(row(
         1, enqueue.kind, enqueue.payload, enqueue.queue, enqueue.run_at, enqueue.priority,
         enqueue.max_attempts, enqueue.timeout, enqueue.idempotency_key, enqueue.dedup_key,
@@ -24962,8 +25129,8 @@ set local role jobq_owner;
 
 -- Purpose: what a client and the database disagree about: the time, and the release.
 -- Invariant: reads only; what is null is not compared. release has for each function's
--- name the MD5 sums that its body may have; those of own_shard() and defaults() are the database's
--- own. Raises: nothing.
+-- name the MD5 sums that its body may have; those of the functions whose constants are the database's
+-- own are left out. Raises: nothing.
 create or replace function jobq_private.client_health(client_time timestamptz, release jsonb)
 returns table (subject text, is_ok boolean, finding text, remedy text)
 language sql
@@ -25002,7 +25169,8 @@ as $$
             join pg_namespace as n on n.oid = s.pronamespace
             where n.nspname in ('jobq', 'jobq_http', 'jobq_private')
             and (n.nspname, s.proname) not in (
-                ('jobq_private', 'own_shard'), ('jobq_private', 'defaults')
+                ('jobq_private', 'own_shard'), ('jobq_private', 'defaults'),
+                ('jobq_private', 'has_kind_rules'), ('jobq_private', 'has_queue_rules')
             )
         ) as p
         full join jsonb_each(client_health.release) as r (function, sums)

@@ -422,6 +422,34 @@ before update on jobq_private.job_archive
 for each row when (new.state in ('queued', 'blocked') and old.state in ('dead', 'cancelled'))
 execute function jobq_private.redrive_archived();
 
+-- Purpose: whether options of a new job are surely acceptable: new_job_problem() says the same of them,
+-- beside any payload that is_sound() passes, and looks closer at others.
+-- Invariant: metadata of at most 308 bytes holds no huge number, and is too short to be too deep. No SET
+-- clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.are_usual(
+    run_at timestamptz, priority integer, max_attempts integer, timeout interval, metadata jsonb
+)
+returns boolean
+language sql
+stable
+parallel safe
+security invoker
+as $$
+    select coalesce(run_at, pg_catalog.now()) between '0002-01-01' and '9998-01-01'
+    and coalesce(priority, 0) between -32768 and 32767
+    and coalesce(max_attempts, 1) between 1 and 10000
+    and coalesce(timeout, '1 s') between '1 ms' and '365 days'
+    and pg_catalog.jsonb_typeof(coalesce(metadata, '{}')) = 'object'
+    and pg_catalog.pg_column_size(coalesce(metadata, '{}')) <= 600
+    and pg_catalog.octet_length(coalesce(metadata::text, ''))
+        <= least(308, 2 * (jobq_private.defaults()).max_payload_depth)
+$$;
+
+revoke all on function jobq_private.are_usual from public;
+
+comment on function jobq_private.are_usual is
+'Says whether options of a new job are surely acceptable.';
+
 -- Purpose: hold the idempotency keys of finished jobs that are to go back; return those jobs whose
 -- key stands for another one, which stay.
 -- Invariant: keys are taken in the order of kind and key, as by every batch; those that are free by
@@ -2123,13 +2151,13 @@ revoke all on function jobq_private.is_over from public;
 comment on function jobq_private.is_over is
 'Whether the transaction that left its mark on a row has ended.';
 
--- Purpose: whether a payload of any size is acceptable by itself, for enqueue().
+-- Purpose: whether a payload of any size is acceptable by itself, beside metadata of at most 308
+-- bytes, for enqueue().
 -- Invariant: what new_job_problem() says of a job that has nothing else; planned once, which leaves
--- of it what looks at payloads. Hot: its caller pins the search path. Raises: nothing.
+-- of it what looks at payloads, and of one of at most 308 bytes what looks at its depth. Hot: its
+-- caller pins the search path. Raises: nothing.
 -- Never: NULL_ARGUMENT, INVALID_ARGUMENT, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
-create or replace function jobq_private.is_sound(
-    payload jsonb, max_bytes integer, max_depth integer
-)
+create or replace function jobq_private.is_sound(payload jsonb)
 returns boolean
 language plpgsql
 stable
@@ -2138,14 +2166,23 @@ parallel safe
 security invoker
 as $$
 declare
-    _size constant integer := jobq_private.json_size(is_sound.payload);
+    _size integer;
 begin
+    if pg_column_size(is_sound.payload) <= 600
+        and octet_length(is_sound.payload::text) <= 308
+    then
+        return not jsonb_path_exists(is_sound.payload, (
+            'strict $.**{' || (jobq_private.defaults()).max_payload_depth::text || '}'
+        )::jsonpath);
+    end if;
+    _size := jobq_private.json_size(is_sound.payload);
     return jobq_private.new_job_problem(
         row(
             1, 'kind', is_sound.payload, null, null, null, null, null, null, null, null,
             null, null, null, null, null, null, null, null, null, null
         )::jobq_private.new_job,
-        _size, is_sound.max_bytes, is_sound.max_depth
+        _size, (jobq_private.defaults()).max_payload_bytes - 308,
+        (jobq_private.defaults()).max_payload_depth
     ) is null;
 end
 $$;
@@ -4152,9 +4189,10 @@ comment on function jobq.delete_many is
 -- Purpose: add one job to a queue, in the caller's transaction.
 -- Invariant: the job exists when the caller's transaction commits, and not otherwise; an
 -- idempotency key or dedup key that is taken yields the job that holds it.
--- Inside: a job without options of its own, of a kind and queue without limits, goes in by a path
--- of its own, which resolves what settings_for() does and is the cheaper the fewer functions and
--- operators it names: PostgreSQL looks at the privileges for each in every transaction. Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
+-- Inside: a job without keys and what waits for others, of a kind and queue without limits, goes in by
+-- a path of its own, which resolves what settings_for() does, and passes what new_job_problem() surely
+-- does. It is the cheaper the fewer functions and operators a job meets: PostgreSQL looks at the
+-- privileges for each of an expression when a transaction first comes to that. Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 -- Argument queue: the queue; null means the kind's, else default.
 -- Argument priority: higher ones are claimed first, -32768 to 32767; null takes the
 -- setting.
@@ -4201,62 +4239,84 @@ as $$
 declare
     _job_id uuid;
     _queue text;
+    _priority smallint;
+    _is_late boolean;
     _of_kind jobq_private.kind;
     _of_queue jobq_private.queue;
     _is_told boolean;
 begin
-    if num_nonnulls(
-        enqueue.run_at, enqueue.priority, enqueue.max_attempts, enqueue.timeout,
-        enqueue.idempotency_key, enqueue.dedup_key, enqueue.dedup, enqueue.metadata,
-        enqueue.concurrency_key, enqueue.expires_at, enqueue.after, enqueue.after_failure,
-        enqueue.batch_id
-    ) = 0 then
-        _of_kind := k from jobq_private.kind as k where k.kind = enqueue.kind;
-        _queue := coalesce(enqueue.queue, _of_kind.queue, 'default');
-        _of_queue := q from jobq_private.queue as q where q.queue = _queue;
+    <<plain>>
+    begin
         if num_nonnulls(
-            _of_kind.payload_schema, _of_kind.json_schema, _of_kind.concurrency_key,
-            _of_kind.max_running, _of_kind.rate_limit, _of_queue.max_depth
-        ) = 0
-        and octet_length(enqueue.kind || _queue) <= 128
-        and least(enqueue.kind, _queue) <> ''
-        and (
+            enqueue.run_at, enqueue.priority, enqueue.max_attempts, enqueue.timeout,
+            enqueue.idempotency_key, enqueue.dedup_key, enqueue.dedup, enqueue.metadata,
+            enqueue.concurrency_key, enqueue.expires_at, enqueue.after,
+            enqueue.after_failure, enqueue.batch_id
+        ) > 0 then
+            exit plain when num_nonnulls(
+                enqueue.idempotency_key, enqueue.dedup_key, enqueue.dedup,
+                enqueue.concurrency_key, enqueue.expires_at, enqueue.after,
+                enqueue.after_failure, enqueue.batch_id
+            ) > 0;
+            exit plain when not jobq_private.are_usual(
+                enqueue.run_at, enqueue.priority, enqueue.max_attempts, enqueue.timeout,
+                enqueue.metadata
+            );
+            _priority := enqueue.priority;
+            _is_late := enqueue.run_at >= now() + interval '60 s';
+        end if;
+        if (
             pg_column_size(enqueue.payload) <= 600
             and octet_length(enqueue.payload::text)
                 <= least(308, 2 * (jobq_private.defaults()).max_payload_depth)
-            or jobq_private.is_sound(
-                enqueue.payload, (jobq_private.defaults()).max_payload_bytes,
-                (jobq_private.defaults()).max_payload_depth
-            )
-        )
+        ) is not true
         then
-            _job_id := jobq_private.new_id();
-            insert into jobq_private.job (
-                job_id, kind, payload, queue, priority, max_attempts, timeout, lease,
-                delivery_version, keep
-            )
-            values (
-                _job_id, enqueue.kind, enqueue.payload, _queue,
-                coalesce(
-                    _of_kind.priority, _of_queue.priority,
-                    (jobq_private.defaults()).priority::smallint
-                ),
-                coalesce(
-                    _of_kind.max_attempts, _of_queue.max_attempts,
-                    (jobq_private.defaults()).max_attempts
-                ),
-                coalesce(
-                    _of_kind.timeout, _of_queue.timeout, (jobq_private.defaults()).timeout
-                ),
-                coalesce(_of_kind.lease, _of_queue.lease, (jobq_private.defaults()).lease),
-                _of_kind.delivery_version, _of_kind.keep
-            );
-            if jobq_private.announce(_queue) then
-                _is_told := jobq_private.notify_queue(_queue);
-            end if;
-            return _job_id;
+            exit plain when jobq_private.is_sound(enqueue.payload) is not true;
         end if;
-    end if;
+        exit plain when (
+            octet_length(enqueue.kind || coalesce(enqueue.queue, '')) <= 128
+            and least(enqueue.kind, enqueue.queue) <> ''
+        ) is not true;
+        if jobq_private.has_kind_rules() then
+            _of_kind := k from jobq_private.kind as k where k.kind = enqueue.kind;
+            exit plain when num_nonnulls(
+                _of_kind.payload_schema, _of_kind.json_schema, _of_kind.concurrency_key,
+                _of_kind.max_running, _of_kind.rate_limit
+            ) > 0;
+        end if;
+        _queue := coalesce(enqueue.queue, _of_kind.queue, 'default');
+        if jobq_private.has_queue_rules() then
+            _of_queue := q from jobq_private.queue as q where q.queue = _queue;
+            exit plain when _of_queue.max_depth is not null;
+        end if;
+        _job_id := jobq_private.new_id();
+        insert into jobq_private.job (
+            job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
+            metadata, delivery_version, keep
+        )
+        values (
+            _job_id, enqueue.kind, enqueue.payload, _queue,
+            coalesce(enqueue.run_at, current_timestamp),
+            coalesce(
+                _priority, _of_kind.priority, _of_queue.priority,
+                (jobq_private.defaults()).priority::smallint
+            ),
+            coalesce(
+                enqueue.max_attempts, _of_kind.max_attempts, _of_queue.max_attempts,
+                (jobq_private.defaults()).max_attempts
+            ),
+            coalesce(
+                enqueue.timeout, _of_kind.timeout, _of_queue.timeout,
+                (jobq_private.defaults()).timeout
+            ),
+            coalesce(_of_kind.lease, _of_queue.lease, (jobq_private.defaults()).lease),
+            coalesce(enqueue.metadata, '{}'), _of_kind.delivery_version, _of_kind.keep
+        );
+        if _is_late is not true and jobq_private.announce(_queue) then
+            _is_told := jobq_private.notify_queue(_queue);
+        end if;
+        return _job_id;
+    end plain;
     return (jobq_private.store_job(row(
         1, enqueue.kind, enqueue.payload, enqueue.queue, enqueue.run_at, enqueue.priority,
         enqueue.max_attempts, enqueue.timeout, enqueue.idempotency_key, enqueue.dedup_key,

@@ -227,6 +227,56 @@ revoke all on function jobq_private.is_paused from public;
 comment on function jobq_private.is_paused is
 'Says whether a queue is paused.';
 
+-- Purpose: write the global defaults down as the constants of defaults().
+-- Invariant: called under the lock of the one row of setting, so never twice at once; what was
+-- planned with the old ones is planned anew. Raises: nothing.
+create or replace function jobq_private.write_defaults()
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set intervalstyle = postgres
+as $$
+begin
+    execute format(
+        'create or replace function jobq_private.defaults() returns jobq_private.settings '
+        'language sql stable parallel safe security invoker as %L', (
+            select format(
+                'select (''default'', %L, %L, interval %L, interval %L, %L, %L, null, null, '
+                '%L, %L, null, null, null, false, interval ''10 s'', null, null)'
+                '::jobq_private.settings',
+                g.priority, g.max_attempts, g.timeout, g.lease, g.dedup,
+                g.reuse_key_after_failure, g.max_payload_bytes, g.max_payload_depth
+            )
+            from jobq_private.setting as g
+        )
+    );
+end
+$$;
+
+revoke all on function jobq_private.write_defaults from public;
+
+comment on function jobq_private.write_defaults is
+'Writes the global defaults down as constants.';
+
+-- Purpose: what holds for a new job of which neither its kind nor its queue says anything.
+-- Invariant: constants, so that an enqueue reads no table for them; setting has them, and
+-- write_defaults() writes this anew when it changes, upon which sessions plan anew. Stable for
+-- that, and without a SET clause, so that it is inlined. Raises: nothing.
+-- creates: function jobq_private.defaults
+do $do$
+begin
+    perform jobq_private.write_defaults();
+end
+$do$;
+
+revoke all on function jobq_private.defaults() from public;
+
+comment on function jobq_private.defaults() is
+'What holds for a new job of which neither its kind nor its queue says anything.';
+
 -- Purpose: what is wrong with a payload under a JSON Schema, as the optional extension
 -- pg_jsonschema says; null when nothing is, or the extension is not here.
 -- Invariant: only a member of the extension is called, whatever else bears its name, and
@@ -461,56 +511,6 @@ revoke all on function jobq_private.check_sql_function from public;
 comment on function jobq_private.check_sql_function is
 'Refuses a function that a kind cannot run.';
 
--- Purpose: write the global defaults down as the constants of defaults().
--- Invariant: called under the lock of the one row of setting, so never twice at once; what was
--- planned with the old ones is planned anew. Raises: nothing.
-create or replace function jobq_private.write_defaults()
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set intervalstyle = postgres
-as $$
-begin
-    execute format(
-        'create or replace function jobq_private.defaults() returns jobq_private.settings '
-        'language sql stable parallel safe security invoker as %L', (
-            select format(
-                'select (''default'', %L, %L, interval %L, interval %L, %L, %L, null, null, '
-                '%L, %L, null, null, null, false, interval ''10 s'', null, null)'
-                '::jobq_private.settings',
-                g.priority, g.max_attempts, g.timeout, g.lease, g.dedup,
-                g.reuse_key_after_failure, g.max_payload_bytes, g.max_payload_depth
-            )
-            from jobq_private.setting as g
-        )
-    );
-end
-$$;
-
-revoke all on function jobq_private.write_defaults from public;
-
-comment on function jobq_private.write_defaults is
-'Writes the global defaults down as constants.';
-
--- Purpose: what holds for a new job of which neither its kind nor its queue says anything.
--- Invariant: constants, so that an enqueue reads no table for them; setting has them, and
--- write_defaults() writes this anew when it changes, upon which sessions plan anew. Stable for
--- that, and without a SET clause, so that it is inlined. Raises: nothing.
--- creates: function jobq_private.defaults
-do $do$
-begin
-    perform jobq_private.write_defaults();
-end
-$do$;
-
-revoke all on function jobq_private.defaults() from public;
-
-comment on function jobq_private.defaults() is
-'What holds for a new job of which neither its kind nor its queue says anything.';
-
 -- Purpose: forget what was declared of a kind, an endpoint's too.
 -- Invariant: refused while live jobs or schedules of the kind exist, in their graphs too. Raises: JQ007, JQ008.
 create or replace function jobq_private.forget_kind(kind text)
@@ -554,6 +554,56 @@ revoke all on function jobq_private.forget_kind from public;
 
 comment on function jobq_private.forget_kind is
 'Forgets what was declared of a kind, unless live jobs or schedules of it exist.';
+
+-- Purpose: whether any kind says, or has ever said, anything that enqueue() goes by.
+-- Invariant: a constant, so that who has no such kind pays for no look at the table; the first
+-- that says something has it written anew (note_rules()), upon which sessions plan anew, and it
+-- stays. As with defaults(), a transaction that has enqueued before may do so without it until
+-- it ends. Stable for that, and without a SET clause, so that it is inlined. Raises: nothing.
+-- creates: function jobq_private.has_kind_rules
+do $do$
+begin
+    if to_regprocedure('jobq_private.has_kind_rules()') is null then
+        create function jobq_private.has_kind_rules()
+        returns boolean
+        language sql
+        stable
+        parallel safe
+        security invoker
+        as 'select false';
+    end if;
+end
+$do$;
+
+revoke all on function jobq_private.has_kind_rules() from public;
+
+comment on function jobq_private.has_kind_rules() is
+'Whether any kind has ever said anything that enqueue() goes by.';
+
+-- Purpose: whether any queue says, or has ever said, anything that enqueue() goes by.
+-- Invariant: a constant, so that who has no such queue pays for no look at the table; the first
+-- that says something has it written anew (note_rules()), upon which sessions plan anew, and it
+-- stays. As with defaults(), a transaction that has enqueued before may do so without it until
+-- it ends. Stable for that, and without a SET clause, so that it is inlined. Raises: nothing.
+-- creates: function jobq_private.has_queue_rules
+do $do$
+begin
+    if to_regprocedure('jobq_private.has_queue_rules()') is null then
+        create function jobq_private.has_queue_rules()
+        returns boolean
+        language sql
+        stable
+        parallel safe
+        security invoker
+        as 'select false';
+    end if;
+end
+$do$;
+
+revoke all on function jobq_private.has_queue_rules() from public;
+
+comment on function jobq_private.has_queue_rules() is
+'Whether any queue has ever said anything that enqueue() goes by.';
 
 -- Purpose: the limits that hold for jobs of a kind in a queue, for people to read.
 -- Invariant: reads only; null for each that there is not. Raises: nothing.
@@ -614,6 +664,63 @@ revoke all on function jobq_private.matches_pattern from public;
 
 comment on function jobq_private.matches_pattern is
 'Says whether a text has a match of a schema''s pattern.';
+
+-- Purpose: once a kind or queue says something that enqueue() goes by, that looks for it.
+-- Invariant: written down with the first that does, in one commit, whoever writes the row; under
+-- the lock of the one row of setting, so never twice at once. Raises: nothing.
+create or replace function jobq_private.note_rules()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if not (
+        case tg_table_name
+            when 'kind' then jobq_private.has_kind_rules()
+            else jobq_private.has_queue_rules()
+        end
+    )
+    then
+        perform from jobq_private.setting for update;
+        execute format(
+            'create or replace function jobq_private.%I() returns boolean '
+            'language sql stable parallel safe security invoker as %L',
+            'has_' || tg_table_name || '_rules', 'select true'
+        );
+    end if;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.note_rules from public;
+
+comment on function jobq_private.note_rules is
+'Notes that a kind or queue says something that enqueue() goes by.';
+
+create or replace trigger kind_rules
+after insert or update on jobq_private.kind
+for each row
+when (num_nonnulls(
+    new.queue, new.priority, new.max_attempts, new.timeout, new.lease, new.concurrency_key,
+    new.max_running, new.rate_limit, new.keep, new.payload_schema, new.json_schema,
+    new.delivery_version
+) > 0)
+execute function jobq_private.note_rules();
+
+alter table jobq_private.kind enable always trigger kind_rules;
+
+create or replace trigger queue_rules
+after insert or update on jobq_private.queue
+for each row
+when (num_nonnulls(
+    new.priority, new.max_attempts, new.timeout, new.lease, new.max_depth
+) > 0)
+execute function jobq_private.note_rules();
+
+alter table jobq_private.queue enable always trigger queue_rules;
 
 -- Purpose: what is wrong with the members of a JSON object under a schema, or null.
 -- Invariant: the half of schema_violation() that descends into objects. Raises: nothing.

@@ -94,6 +94,7 @@ drop function if exists jobq_private.check_change;
 drop function if exists jobq_private.check_birth;
 drop function if exists jobq_private.cancel_jobs;
 drop function if exists jobq_private.bar_redrives;
+drop function if exists jobq_private.are_usual;
 drop function if exists jobq_private.redrive_archived;
 drop function if exists jobq_private.leave_archive;
 drop function if exists jobq_private.archive_jobs;

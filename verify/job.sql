@@ -26,6 +26,7 @@ begin
         ('function', 'jobq.redrive_many', '', 1),
         ('function', 'jobq.wait', '', 1),
         ('function', 'jobq_private.archive_jobs', '', 1),
+        ('function', 'jobq_private.are_usual', '', 1),
         ('function', 'jobq_private.bar_redrives', '', 1),
         ('function', 'jobq_private.cancel_jobs', '', 1),
         ('function', 'jobq_private.check_birth', '', 1),

@@ -22,6 +22,8 @@ begin
         ('function', 'jobq_private.check_sql_function', '', 1),
         ('function', 'jobq_private.defaults', '', 1),
         ('function', 'jobq_private.forget_kind', '', 1),
+        ('function', 'jobq_private.has_kind_rules', '', 1),
+        ('function', 'jobq_private.has_queue_rules', '', 1),
         ('function', 'jobq_private.is_held', '', 1),
         ('function', 'jobq_private.is_paused', '', 1),
         ('function', 'jobq_private.is_trusted', '', 1),
@@ -30,6 +32,7 @@ begin
         ('function', 'jobq_private.lock_class', '', 1),
         ('function', 'jobq_private.matches_pattern', '', 1),
         ('function', 'jobq_private.milliseconds', '', 1),
+        ('function', 'jobq_private.note_rules', '', 1),
         ('function', 'jobq_private.object_violation', '', 1),
         ('function', 'jobq_private.pattern_problem', '', 1),
         ('function', 'jobq_private.refuse_setting', '', 1),
@@ -43,6 +46,8 @@ begin
         ('function', 'jobq_private.sql_function_bar', '', 1),
         ('function', 'jobq_private.sql_function_problem', '', 1),
         ('function', 'jobq_private.write_defaults', '', 1),
+        ('trigger', 'jobq_private.kind', 'kind_rules', 1),
+        ('trigger', 'jobq_private.queue', 'queue_rules', 1),
         ('trigger', 'jobq_private.setting', 'setting_change', 1)
     )
     select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong

@@ -695,6 +695,33 @@ def test_whatever_makes_a_job_runnable_wakes(connect: Connect, query: str, befor
 
 
 @pytest.mark.oldest_version
+def test_a_producer_goes_by_the_first_rule_that_another_session_commits(connect: Connect) -> None:
+    """Until then it has not looked for any, and its session has plans without."""
+    producer, operator = connect(), connect()
+    for _ in range(7):
+        assert value(producer, "select jobq.enqueue('a')")
+    operator.execute("begin; select jobq.put_kind('a', queue => 'q')")
+    assert value(producer, "select jobq.enqueue('a')"), "nobody waits for who declares"
+    operator.execute("commit")
+    [job_id] = column(producer, "select jobq.enqueue('a')")
+    assert value(producer, "select queue from jobq.job where job_id = %s", job_id) == "q"
+    operator.execute("select jobq.put_queue('q', priority => 3)")
+    [job_id] = column(producer, "select jobq.enqueue('a')")
+    assert value(producer, "select priority from jobq.job where job_id = %s", job_id) == 3
+
+
+def test_two_may_declare_the_first_rule_at_once(connect: Connect) -> None:
+    first, second, watcher = connect(), connect(), connect()
+    first.execute("begin; select jobq.put_kind('a', queue => 'q')")
+    later = partial(second.execute, "select jobq.put_kind('b', queue => 'q')")
+    with held_up(watcher, second, later) as declared:
+        first.execute("commit")
+    declared.result()
+    jobs = column(watcher, "select jobq.enqueue(k) from unnest('{a,b}'::text[]) as k")
+    assert column(watcher, "select queue from jobq.job where job_id = any(%s)", jobs) == ["q", "q"]
+
+
+@pytest.mark.oldest_version
 def test_no_wake_up_is_lost(connect: Connect) -> None:
     """A producer races a worker that falls asleep, hundreds of times; each may be the later."""
     rounds, longest = 400, 0.006

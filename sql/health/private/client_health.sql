@@ -1,7 +1,7 @@
 -- Purpose: what a client and the database disagree about: the time, and the release.
 -- Invariant: reads only; what is null is not compared. release has for each function's
--- name the MD5 sums that its body may have; those of own_shard() and defaults() are the database's
--- own. Raises: nothing.
+-- name the MD5 sums that its body may have; those of the functions whose constants are the database's
+-- own are left out. Raises: nothing.
 create or replace function jobq_private.client_health(client_time timestamptz, release jsonb)
 returns table (subject text, is_ok boolean, finding text, remedy text)
 language sql
@@ -40,7 +40,8 @@ as $$
             join pg_namespace as n on n.oid = s.pronamespace
             where n.nspname in ('jobq', 'jobq_http', 'jobq_private')
             and (n.nspname, s.proname) not in (
-                ('jobq_private', 'own_shard'), ('jobq_private', 'defaults')
+                ('jobq_private', 'own_shard'), ('jobq_private', 'defaults'),
+                ('jobq_private', 'has_kind_rules'), ('jobq_private', 'has_queue_rules')
             )
         ) as p
         full join jsonb_each(client_health.release) as r (function, sums)

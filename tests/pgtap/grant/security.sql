@@ -251,8 +251,8 @@ insert into inlined values
 ('new_id'), ('milliseconds'), ('new_job_problem'), ('settings_for'), ('retry_policy_for'),
 ('lock_class'), ('free_places'), ('lane_id'), ('kind_lane_id'), ('lane_of'), ('gate_id'),
 ('lane_rule'), ('key_rule'), ('key_gate_id'), ('lane_slot'), ('lane_floor'), ('lane_ceiling'), ('spacing'), ('tokens'), ('token_at'), ('spent'),
-('is_held'), ('announce'), ('notify'), ('own_shard'), ('defaults'), ('follows'), ('job_rows'),
-('json_size'), ('is_wide'), ('noted_at');
+('is_held'), ('announce'), ('notify'), ('own_shard'), ('defaults'), ('has_kind_rules'), ('has_queue_rules'), ('follows'), ('job_rows'),
+('json_size'), ('is_wide'), ('are_usual'), ('noted_at');
 create temporary table hot (name text);
 insert into hot values
 ('look_at'), ('next_mark'), ('share_front'), ('shared_front'), ('settle_successes'), ('wake'), ('lane_rules'), ('open_lanes'),
@@ -392,6 +392,7 @@ select results_eq(
     ('jobq_private.drop_partitions()'),
     ('jobq_private.json_schema_violation(jsonb,jsonb)'),
     ('jobq_private.make_partition(text,date)'),
+    ('jobq_private.note_rules()'),
     ('jobq_private.write_defaults()')
     $$,
     'only what changes tables, or calls an extension, runs dynamic SQL'
