@@ -156,6 +156,24 @@ revoke all on function jobq_private.announce from public;
 comment on function jobq_private.announce is
 'Announces a job of a queue until the transaction ends, and says whether any worker sleeps.';
 
+-- Purpose: whether an index scan can skip from one value of a column to the next, as PostgreSQL
+-- does from 18 on: so a bound on a later column keeps it from what lies between.
+-- Invariant: inlined, so no SET clause. Raises: nothing.
+create or replace function jobq_private.can_skip()
+returns boolean
+language sql
+stable
+parallel safe
+security invoker
+as $$
+    select pg_catalog.current_setting('server_version_num')::integer >= 180000
+$$;
+
+revoke all on function jobq_private.can_skip from public;
+
+comment on function jobq_private.can_skip is
+'Says whether an index scan can skip from one value of a column to the next.';
+
 -- Purpose: refuse a claim that cannot be meant.
 -- Invariant: reads nothing. Raises: 22004, 22023.
 create or replace function jobq_private.check_claim(
@@ -270,10 +288,10 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-    -- Where an index scan cannot skip, a bound would have it read all that is due later.
+    -- Without skipping, a bound would have the scan read all that is due later.
     _bound constant timestamptz := case
-        when current_setting('server_version_num')::integer < 180000 then 'infinity'
-        else clock_timestamp()
+        when jobq_private.can_skip() then clock_timestamp()
+        else 'infinity'
     end;
     _has_lanes constant boolean := exists (select from jobq_private.lane as l)
         or exists (select from jobq_private.lane_call as c);
@@ -336,10 +354,10 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-    -- Where an index scan cannot skip, a bound would have it read what lies between.
+    -- Without skipping, a bound would have the scan read what lies between.
     _bound constant timestamptz := case
-        when current_setting('server_version_num')::integer < 180000 then 'infinity'
-        else due_priority.by_then
+        when jobq_private.can_skip() then due_priority.by_then
+        else 'infinity'
     end;
 begin
     return (
@@ -415,6 +433,49 @@ revoke all on function jobq_private.fail_free from public;
 comment on function jobq_private.fail_free is
 'Reports failed attempts, but of jobs that another transaction holds.';
 
+-- Purpose: lock runnable jobs of a queue that have no lane, at the priority of a mark and from it
+-- on, in their order; what others have touched only in a second pass (see claim()).
+-- Invariant: one range of job_ready_idx. SKIP LOCKED. Hot: its callers pin the search path, and
+-- that the index is read in its order. Raises: nothing.
+create or replace function jobq_private.find_jobs(
+    queue text, mark jobq_private.claim_mark, now timestamptz, max_jobs integer,
+    except_kinds text[], is_second boolean
+)
+returns tid[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+as $$
+begin
+    return array(
+        select j.ctid
+        from jobq_private.job as j
+        where j.queue = find_jobs.queue
+        and j.state in ('queued', 'retrying')
+        and j.lane_id is null
+        and j.priority = mark.priority
+        and (j.run_at, j.job_id) >= (mark.run_at, mark.job_id)
+        and j.run_at <= find_jobs.now
+        and (find_jobs.except_kinds is null or j.kind <> all(find_jobs.except_kinds))
+        and (
+            is_second
+            or j.xmax = '0'
+            or j.xmax = pg_current_xact_id_if_assigned()::xid
+            or age(j.xmax) > (select jobq_private.touched_age(pg_current_snapshot()))
+        )
+        order by j.run_at, j.job_id
+        limit find_jobs.max_jobs
+        for update skip locked
+    );
+end
+$$;
+
+revoke all on function jobq_private.find_jobs from public;
+
+comment on function jobq_private.find_jobs is
+'Locks runnable jobs of a queue at the priority of a mark.';
+
 -- Purpose: of which of these attempts that run another transaction holds the job, so that a call
 -- which ends them would wait for it.
 -- Invariant: the others are locked for the caller, by the primary key; waits for nobody. A stale
@@ -463,6 +524,37 @@ revoke all on function jobq_private.held_jobs from public;
 comment on function jobq_private.held_jobs is
 'The jobs of these attempts that another transaction holds; the others are locked.';
 
+-- Purpose: whether a more urgent job is due than this one, the last that a claim has found.
+-- Invariant: locks nothing. Hot: its callers pin the search path, and that the index is read in
+-- its order. Raises: nothing.
+create or replace function jobq_private.is_overtaken(
+    queue text, last_found tid, now timestamptz, except_kinds text[]
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+as $$
+begin
+    return exists (
+        select
+        from jobq_private.job as j
+        where j.queue = is_overtaken.queue
+        and j.state in ('queued', 'retrying')
+        and j.lane_id is null
+        and j.priority > (select l.priority from jobq_private.job as l where l.ctid = last_found)
+        and j.run_at <= is_overtaken.now
+        and (is_overtaken.except_kinds is null or j.kind <> all(is_overtaken.except_kinds))
+    );
+end
+$$;
+
+revoke all on function jobq_private.is_overtaken from public;
+
+comment on function jobq_private.is_overtaken is
+'Says whether a more urgent job is due than the last that a claim has found.';
+
 -- Purpose: have the session's next claims of a queue go on where this one ended (at this job, or
 -- with null where it began), when three looks at its head in a row were slow: a pinned snapshot
 -- keeps their dead entries. After one, those of other sessions may go on at their front.
@@ -498,7 +590,10 @@ begin
         _mark.is_look := false;
         _mark.took := '0';
     end if;
-    perform set_config('jobq.mark_' || (hashtext(mark.queue) & 1023), _mark::text, false);
+    perform set_config(
+        'jobq.mark_' || (hashtext(mark.queue) & 1023),
+        case when _mark.slow_looks > 0 then _mark::text else '' end, false
+    );
 end
 $$;
 
@@ -1104,6 +1199,28 @@ revoke all on function jobq_private.start_calls from public;
 comment on function jobq_private.start_calls is
 'Starts jobs of kinds that are functions, and returns them in their order.';
 
+-- Purpose: the age of the oldest transaction that may have been open in a snapshot, one of the
+-- last 1000; and note (in jobq.touched, until the transaction ends) that a claim has asked, which
+-- it does at the first row that others have touched.
+-- Invariant: reads nothing. Hot: its callers pin the search path. Raises: nothing.
+create or replace function jobq_private.touched_age(snapshot pg_snapshot)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+as $$
+begin
+    perform set_config('jobq.touched', 'on', true);
+    return least(age(pg_snapshot_xmin(snapshot)::xid), 1000);
+end
+$$;
+
+revoke all on function jobq_private.touched_age from public;
+
+comment on function jobq_private.touched_age is
+'Returns the age of the oldest transaction that may have been open in a snapshot.';
+
 -- Purpose: wake an idle worker of these queues when the caller's transaction commits.
 -- Invariant: who has more than 16 queues takes 16 locks that stand for all of them, so that nobody
 -- takes all of the server's. Hot: its callers pin the search path. Raises: nothing.
@@ -1254,13 +1371,16 @@ comment on function jobq.begin_wait is
 -- order given; within a queue by priority, then run_at, then id. Jobs due later cost nothing.
 -- What waits for jobs that this transaction has ended is released first; what waits for those
 -- that others have ended, when there is room left, once a statement.
--- Inside: each priority in use is one range of job_ready_idx, from next_mark() to now; where
+-- Inside: where an index scan can skip, no lane waits, and the head of the queue is not known to
+-- be slow, one scan of job_ready_idx finds what is due at any priority. If that is of more than
+-- one, and in all other cases, each priority in use is one range, from next_mark() to now. Where
 -- much lies dead before, other sessions are told at once where this one ends: share_front(). What
 -- is locked is updated by its ctid, since nobody else can move it. A row that others have
 -- claimed since this snapshot would be locked, found to run, and kept from its worker until
 -- the commit: so what was touched by a transaction that may still have been open when the
 -- look began, one of the last 1000, is passed over, and taken by a second pass where the
--- first comes back short. No lane says that the limits have been looked at.
+-- first comes back short and has met such a row: then touched_age() was called, once. No lane
+-- says that the limits have been looked at.
 -- Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 0 to 10000.
 -- Argument max_limited: of these at most so many that have a concurrency key, or whose queue or
@@ -1286,12 +1406,14 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-    _now timestamptz := clock_timestamp();
+    _now timestamptz;
     _left integer := claim.max_jobs;
     _queue text;
     _mark jobq_private.claim_mark;
     _run_at timestamptz;
     _job_id uuid;
+    -- whether all priorities are looked through at once
+    _is_whole boolean;
     _is_second boolean;
     _found tid[];
     _look jobq_private.queue_look;
@@ -1312,14 +1434,13 @@ begin
 
     if current_setting('jobq.looks', true) = 'on' then
         perform jobq_private.resolve();
-        _now := clock_timestamp();
     end if;
 
     foreach _queue in array case
         when cardinality(claim.queues) <= 16 then claim.queues
         else jobq_private.claimable_queues(claim.queues)
     end loop
-        _look := jobq_private.look_at(_queue, _now);
+        _look := jobq_private.look_at(_queue, clock_timestamp());
         continue when _look.is_paused;
         _mark := null;
         if _look.is_limited then
@@ -1330,46 +1451,73 @@ begin
             _entered := _left;
             _limited := claim.max_limited;
         end if;
+        _now := clock_timestamp();
+        _is_whole := jobq_private.can_skip() and _look.has_lanes is not true
+            and coalesce(
+                current_setting('jobq.mark_' || (hashtext(_queue) & 1023), true), ''
+            ) = '';
         <<marks>>
         while _left > 0 loop
-            _mark := jobq_private.next_mark(_queue, _mark);
-            if _look.has_lanes and coalesce(claim.max_limited, 1) > 0 then
-                return query
-                select c.*
-                from jobq_private.claim_lanes(
-                    _queue, claim.worker, least(_left, claim.max_limited), _mark.priority,
-                    _look.is_limited, _look.has_gates, except_kinds => claim.except_kinds
-                ) as c;
-                get diagnostics _taken = row_count;
-                _left := _left - _taken;
-                claim.max_limited := claim.max_limited - _taken;
-                _run_at := null;
+            if not _is_whole then
+                _mark := jobq_private.next_mark(_queue, _mark);
+                if _look.has_lanes and coalesce(claim.max_limited, 1) > 0 then
+                    return query
+                    select c.*
+                    from jobq_private.claim_lanes(
+                        _queue, claim.worker, least(_left, claim.max_limited), _mark.priority,
+                        _look.is_limited, _look.has_gates, except_kinds => claim.except_kinds
+                    ) as c;
+                    get diagnostics _taken = row_count;
+                    _left := _left - _taken;
+                    claim.max_limited := claim.max_limited - _taken;
+                    _run_at := null;
+                end if;
+                exit when _mark.priority is null or _left = 0;
             end if;
-            exit when _mark.priority is null or _left = 0;
             foreach _is_second in array array[false, true] loop
-                select array_agg(d.ctid) into _found
-                from (
-                    select j.ctid
-                    from jobq_private.job as j
-                    where j.queue = _queue
-                    and j.state in ('queued', 'retrying')
-                    and j.lane_id is null
-                    and j.priority = _mark.priority
-                    and (j.run_at, j.job_id) >= (_mark.run_at, _mark.job_id)
-                    and j.run_at <= _now
-                    and (claim.except_kinds is null or j.kind <> all(claim.except_kinds))
-                    and (
-                        _is_second
-                        or age(j.xmax) > (
-                            select least(age(pg_snapshot_xmin(pg_current_snapshot())::xid), 1000)
+                exit when _is_second and current_setting('jobq.touched', true) is distinct from 'on';
+                if _is_whole then
+                    _found := array(
+                        select j.ctid
+                        from jobq_private.job as j
+                        where j.queue = _queue
+                        and j.state in ('queued', 'retrying')
+                        and j.lane_id is null
+                        and j.run_at <= _now
+                        and (claim.except_kinds is null or j.kind <> all(claim.except_kinds))
+                        and (
+                            _is_second
+                            or j.xmax = '0'
+                            or j.xmax = pg_current_xact_id_if_assigned()::xid
+                            or age(j.xmax) > (
+                                select jobq_private.touched_age(pg_current_snapshot())
+                            )
                         )
-                        or j.xmax = pg_current_xact_id_if_assigned()::xid
-                    )
-                    order by j.run_at, j.job_id
-                    limit _left
-                    for update skip locked
-                ) as d;
-                continue when _found is null;
+                        order by j.priority desc, j.run_at, j.job_id
+                        limit _left
+                        for update skip locked
+                    );
+                    if (
+                            cardinality(_found) > 1
+                            or current_setting('jobq.touched', true) is not distinct from 'on'
+                        )
+                        and jobq_private.is_overtaken(
+                            _queue, _found[cardinality(_found)], _now, claim.except_kinds
+                        )
+                    then
+                        _is_whole := false;
+                        _mark := null;
+                        continue marks;
+                    end if;
+                    if not _is_second and clock_timestamp() - _now > interval '0.2 ms' then
+                        _mark := jobq_private.next_mark(_queue, null);
+                    end if;
+                else
+                    _found := jobq_private.find_jobs(
+                        _queue, _mark, _now, _left, claim.except_kinds, _is_second
+                    );
+                end if;
+                continue when _found = '{}';
                 if _mark.is_slow then
                     if claim.except_kinds is null then
                         perform jobq_private.share_front(
@@ -1409,6 +1557,7 @@ begin
                 _left := _left - cardinality(_found);
                 exit marks when _left = 0;
             end loop;
+            exit when _is_whole;
         end loop;
         if _mark.is_slow then
             perform jobq_private.keep_mark(_mark, _run_at, _job_id);

@@ -34,12 +34,15 @@ begin
         ('function', 'jobq.set_progress', '', 1),
         ('function', 'jobq.work', '', 1),
         ('function', 'jobq_private.announce', '', 1),
+        ('function', 'jobq_private.can_skip', '', 1),
         ('function', 'jobq_private.check_claim', '', 1),
         ('function', 'jobq_private.check_results', '', 1),
         ('function', 'jobq_private.claimable_queues', '', 1),
         ('function', 'jobq_private.due_priority', '', 1),
         ('function', 'jobq_private.fail_free', '', 1),
+        ('function', 'jobq_private.find_jobs', '', 1),
         ('function', 'jobq_private.held_jobs', '', 1),
+        ('function', 'jobq_private.is_overtaken', '', 1),
         ('function', 'jobq_private.is_unknown', '', 1),
         ('function', 'jobq_private.keep_mark', '', 1),
         ('function', 'jobq_private.kept_details', '', 1),
@@ -54,6 +57,7 @@ begin
         ('function', 'jobq_private.share_front', '', 1),
         ('function', 'jobq_private.shared_front', '', 1),
         ('function', 'jobq_private.start_calls', '', 1),
+        ('function', 'jobq_private.touched_age', '', 1),
         ('function', 'jobq_private.wake', '', 1),
         ('view', 'jobq.worker', '', 1)
     )

@@ -3,13 +3,16 @@
 -- order given; within a queue by priority, then run_at, then id. Jobs due later cost nothing.
 -- What waits for jobs that this transaction has ended is released first; what waits for those
 -- that others have ended, when there is room left, once a statement.
--- Inside: each priority in use is one range of job_ready_idx, from next_mark() to now; where
+-- Inside: where an index scan can skip, no lane waits, and the head of the queue is not known to
+-- be slow, one scan of job_ready_idx finds what is due at any priority. If that is of more than
+-- one, and in all other cases, each priority in use is one range, from next_mark() to now. Where
 -- much lies dead before, other sessions are told at once where this one ends: share_front(). What
 -- is locked is updated by its ctid, since nobody else can move it. A row that others have
 -- claimed since this snapshot would be locked, found to run, and kept from its worker until
 -- the commit: so what was touched by a transaction that may still have been open when the
 -- look began, one of the last 1000, is passed over, and taken by a second pass where the
--- first comes back short. No lane says that the limits have been looked at.
+-- first comes back short and has met such a row: then touched_age() was called, once. No lane
+-- says that the limits have been looked at.
 -- Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 0 to 10000.
 -- Argument max_limited: of these at most so many that have a concurrency key, or whose queue or
@@ -35,12 +38,14 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-    _now timestamptz := clock_timestamp();
+    _now timestamptz;
     _left integer := claim.max_jobs;
     _queue text;
     _mark jobq_private.claim_mark;
     _run_at timestamptz;
     _job_id uuid;
+    -- whether all priorities are looked through at once
+    _is_whole boolean;
     _is_second boolean;
     _found tid[];
     _look jobq_private.queue_look;
@@ -61,14 +66,13 @@ begin
 
     if current_setting('jobq.looks', true) = 'on' then
         perform jobq_private.resolve();
-        _now := clock_timestamp();
     end if;
 
     foreach _queue in array case
         when cardinality(claim.queues) <= 16 then claim.queues
         else jobq_private.claimable_queues(claim.queues)
     end loop
-        _look := jobq_private.look_at(_queue, _now);
+        _look := jobq_private.look_at(_queue, clock_timestamp());
         continue when _look.is_paused;
         _mark := null;
         if _look.is_limited then
@@ -79,46 +83,73 @@ begin
             _entered := _left;
             _limited := claim.max_limited;
         end if;
+        _now := clock_timestamp();
+        _is_whole := jobq_private.can_skip() and _look.has_lanes is not true
+            and coalesce(
+                current_setting('jobq.mark_' || (hashtext(_queue) & 1023), true), ''
+            ) = '';
         <<marks>>
         while _left > 0 loop
-            _mark := jobq_private.next_mark(_queue, _mark);
-            if _look.has_lanes and coalesce(claim.max_limited, 1) > 0 then
-                return query
-                select c.*
-                from jobq_private.claim_lanes(
-                    _queue, claim.worker, least(_left, claim.max_limited), _mark.priority,
-                    _look.is_limited, _look.has_gates, except_kinds => claim.except_kinds
-                ) as c;
-                get diagnostics _taken = row_count;
-                _left := _left - _taken;
-                claim.max_limited := claim.max_limited - _taken;
-                _run_at := null;
+            if not _is_whole then
+                _mark := jobq_private.next_mark(_queue, _mark);
+                if _look.has_lanes and coalesce(claim.max_limited, 1) > 0 then
+                    return query
+                    select c.*
+                    from jobq_private.claim_lanes(
+                        _queue, claim.worker, least(_left, claim.max_limited), _mark.priority,
+                        _look.is_limited, _look.has_gates, except_kinds => claim.except_kinds
+                    ) as c;
+                    get diagnostics _taken = row_count;
+                    _left := _left - _taken;
+                    claim.max_limited := claim.max_limited - _taken;
+                    _run_at := null;
+                end if;
+                exit when _mark.priority is null or _left = 0;
             end if;
-            exit when _mark.priority is null or _left = 0;
             foreach _is_second in array array[false, true] loop
-                select array_agg(d.ctid) into _found
-                from (
-                    select j.ctid
-                    from jobq_private.job as j
-                    where j.queue = _queue
-                    and j.state in ('queued', 'retrying')
-                    and j.lane_id is null
-                    and j.priority = _mark.priority
-                    and (j.run_at, j.job_id) >= (_mark.run_at, _mark.job_id)
-                    and j.run_at <= _now
-                    and (claim.except_kinds is null or j.kind <> all(claim.except_kinds))
-                    and (
-                        _is_second
-                        or age(j.xmax) > (
-                            select least(age(pg_snapshot_xmin(pg_current_snapshot())::xid), 1000)
+                exit when _is_second and current_setting('jobq.touched', true) is distinct from 'on';
+                if _is_whole then
+                    _found := array(
+                        select j.ctid
+                        from jobq_private.job as j
+                        where j.queue = _queue
+                        and j.state in ('queued', 'retrying')
+                        and j.lane_id is null
+                        and j.run_at <= _now
+                        and (claim.except_kinds is null or j.kind <> all(claim.except_kinds))
+                        and (
+                            _is_second
+                            or j.xmax = '0'
+                            or j.xmax = pg_current_xact_id_if_assigned()::xid
+                            or age(j.xmax) > (
+                                select jobq_private.touched_age(pg_current_snapshot())
+                            )
                         )
-                        or j.xmax = pg_current_xact_id_if_assigned()::xid
-                    )
-                    order by j.run_at, j.job_id
-                    limit _left
-                    for update skip locked
-                ) as d;
-                continue when _found is null;
+                        order by j.priority desc, j.run_at, j.job_id
+                        limit _left
+                        for update skip locked
+                    );
+                    if (
+                            cardinality(_found) > 1
+                            or current_setting('jobq.touched', true) is not distinct from 'on'
+                        )
+                        and jobq_private.is_overtaken(
+                            _queue, _found[cardinality(_found)], _now, claim.except_kinds
+                        )
+                    then
+                        _is_whole := false;
+                        _mark := null;
+                        continue marks;
+                    end if;
+                    if not _is_second and clock_timestamp() - _now > interval '0.2 ms' then
+                        _mark := jobq_private.next_mark(_queue, null);
+                    end if;
+                else
+                    _found := jobq_private.find_jobs(
+                        _queue, _mark, _now, _left, claim.except_kinds, _is_second
+                    );
+                end if;
+                continue when _found = '{}';
                 if _mark.is_slow then
                     if claim.except_kinds is null then
                         perform jobq_private.share_front(
@@ -158,6 +189,7 @@ begin
                 _left := _left - cardinality(_found);
                 exit marks when _left = 0;
             end loop;
+            exit when _is_whole;
         end loop;
         if _mark.is_slow then
             perform jobq_private.keep_mark(_mark, _run_at, _job_id);

@@ -252,6 +252,49 @@ def test_a_job_that_was_touched_is_claimed_in_its_turn(connect: Connect) -> None
     other.execute("commit")
 
 
+@pytest.mark.every_version
+def test_a_touched_job_goes_before_less_urgent_ones(connect: Connect) -> None:
+    """Though it is passed over at first, it is more urgent than what the claim has found."""
+    first, other = connect(), connect()
+    query = "select job_id from jobq.claim('{default}', 'worker', %s)"
+    first.execute("select jobq.enqueue('work') from generate_series(1, 3)")
+    urgent = value(first, "select jobq.enqueue('work', priority => 5)")
+
+    def next_of(jobs: int) -> list[UUID]:
+        """Claim jobs, and take that back."""
+        with first.transaction(force_rollback=True):
+            return column(first, query, jobs)
+
+    assert next_of(9)[0] == urgent, "untouched yet"
+    other.execute("begin; select pg_current_xact_id()")
+    assert [next_of(jobs)[0] for jobs in (1, 1, 3)] == [urgent] * 3
+    assert len(next_of(9)) == 4
+    other.execute("commit")
+
+
+def test_a_short_claim_looks_again_only_where_a_job_was_touched(connect: Connect) -> None:
+    """The least of twenty: what took long is followed by a look at the head of the queue."""
+    first, other = connect(), connect()
+    claim = "select from jobq.claim('{default}', 'worker', 9)"
+    scans = "select pg_stat_get_xact_numscans('jobq_private.job_ready_idx'::regclass)"
+    other.execute("begin; select pg_current_xact_id()")
+
+    def look(*, is_touched: bool) -> int:
+        """Claim more than there is, and return how many scans of the index that took."""
+        first.execute("select jobq.enqueue('work') from generate_series(1, 3)")
+        if is_touched:
+            with first.transaction(force_rollback=True):
+                first.execute(claim)
+        with first.transaction():
+            before = value(first, scans)
+            assert first.execute(claim).rowcount == 3
+            return int(value(first, scans) - before)
+
+    untouched = min(look(is_touched=False) for _ in range(20))
+    assert untouched < min(look(is_touched=True) for _ in range(20))
+    other.execute("commit")
+
+
 def test_an_update_of_state_claims_once(connect: Connect) -> None:
     """S4: two operators claim the same job by an update."""
     first, second, watcher = connect(), connect(), connect()

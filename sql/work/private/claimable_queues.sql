@@ -15,10 +15,10 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-    -- Where an index scan cannot skip, a bound would have it read all that is due later.
+    -- Without skipping, a bound would have the scan read all that is due later.
     _bound constant timestamptz := case
-        when current_setting('server_version_num')::integer < 180000 then 'infinity'
-        else clock_timestamp()
+        when jobq_private.can_skip() then clock_timestamp()
+        else 'infinity'
     end;
     _has_lanes constant boolean := exists (select from jobq_private.lane as l)
         or exists (select from jobq_private.lane_call as c);

@@ -18,10 +18,10 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-    -- Where an index scan cannot skip, a bound would have it read what lies between.
+    -- Without skipping, a bound would have the scan read what lies between.
     _bound constant timestamptz := case
-        when current_setting('server_version_num')::integer < 180000 then 'infinity'
-        else due_priority.by_then
+        when jobq_private.can_skip() then due_priority.by_then
+        else 'infinity'
     end;
 begin
     return (

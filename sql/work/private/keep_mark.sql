@@ -33,7 +33,10 @@ begin
         _mark.is_look := false;
         _mark.took := '0';
     end if;
-    perform set_config('jobq.mark_' || (hashtext(mark.queue) & 1023), _mark::text, false);
+    perform set_config(
+        'jobq.mark_' || (hashtext(mark.queue) & 1023),
+        case when _mark.slow_looks > 0 then _mark::text else '' end, false
+    );
 end
 $$;
 

@@ -252,10 +252,11 @@ insert into inlined values
 ('lock_class'), ('free_places'), ('lane_id'), ('kind_lane_id'), ('lane_of'), ('gate_id'),
 ('lane_rule'), ('key_rule'), ('key_gate_id'), ('lane_slot'), ('lane_floor'), ('lane_ceiling'), ('spacing'), ('tokens'), ('token_at'), ('spent'),
 ('is_held'), ('announce'), ('notify'), ('own_shard'), ('defaults'), ('has_kind_rules'), ('has_queue_rules'), ('follows'), ('job_rows'),
-('json_size'), ('is_wide'), ('are_usual'), ('noted_at');
+('json_size'), ('is_wide'), ('are_usual'), ('noted_at'), ('can_skip');
 create temporary table hot (name text);
 insert into hot values
-('look_at'), ('next_mark'), ('share_front'), ('shared_front'), ('settle_successes'), ('wake'), ('lane_rules'), ('open_lanes'),
+('look_at'), ('next_mark'), ('find_jobs'), ('is_overtaken'), ('touched_age'),
+('share_front'), ('shared_front'), ('settle_successes'), ('wake'), ('lane_rules'), ('open_lanes'),
 ('next_level'), ('pick_lanes'), ('whole_lanes'), ('take_from_lanes'), ('close_lanes'),
 ('notify_queue'), ('look_at_birth'), ('is_sound');
 select is_empty(
