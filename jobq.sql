@@ -9266,14 +9266,21 @@ declare
     _gone_attempts integer[];
 begin
     if archive_jobs.results is not null then
-        _results := (
-            select jsonb_object_agg(r.job_id::text || r.attempt, r.result)
-            from rows from (
-                unnest(archive_jobs.job_ids, archive_jobs.attempts),
-                jsonb_array_elements(archive_jobs.results)
-            ) as r (job_id, attempt, result)
-            where r.job_id::text || r.attempt is not null
-        );
+        if cardinality(archive_jobs.job_ids) = 1 then
+            _results := jsonb_build_object(
+                concat(archive_jobs.job_ids[1], archive_jobs.attempts[1]),
+                archive_jobs.results -> 0
+            );
+        else
+            _results := (
+                select jsonb_object_agg(r.job_id::text || r.attempt, r.result)
+                from rows from (
+                    unnest(archive_jobs.job_ids, archive_jobs.attempts),
+                    jsonb_array_elements(archive_jobs.results)
+                ) as r (job_id, attempt, result)
+                where r.job_id::text || r.attempt is not null
+            );
+        end if;
     end if;
     with ended as (
         delete from jobq_private.job as j
@@ -22573,8 +22580,8 @@ comment on function jobq_private.check_claim is
 'Refuses a claim that cannot be meant.';
 
 -- Purpose: refuse a settlement whose parts do not fit together.
--- Invariant: reads the limits only when there are results, and looks into those alone that a limit
--- may refuse. Raises: 22004, 22023, JQ005, JQ006.
+-- Invariant: reads the limits only when there are results that are not small together, and looks
+-- into those alone that a limit may refuse. Raises: 22004, 22023, JQ005, JQ006.
 create or replace function jobq_private.check_results(
     job_ids uuid[], attempts integer[], results jsonb
 )
@@ -22602,6 +22609,10 @@ begin
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT', 'results must be a JSON array as long as job_ids'
         );
+    elsif jobq_private.json_size(results)
+        <= least(308, 2 * (jobq_private.defaults()).max_payload_depth)
+    then
+        return;
     end if;
 
     select array[c.problem[1], format('result %s: %s', r.n, c.problem[2])] into _problem

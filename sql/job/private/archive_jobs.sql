@@ -44,14 +44,21 @@ declare
     _gone_attempts integer[];
 begin
     if archive_jobs.results is not null then
-        _results := (
-            select jsonb_object_agg(r.job_id::text || r.attempt, r.result)
-            from rows from (
-                unnest(archive_jobs.job_ids, archive_jobs.attempts),
-                jsonb_array_elements(archive_jobs.results)
-            ) as r (job_id, attempt, result)
-            where r.job_id::text || r.attempt is not null
-        );
+        if cardinality(archive_jobs.job_ids) = 1 then
+            _results := jsonb_build_object(
+                concat(archive_jobs.job_ids[1], archive_jobs.attempts[1]),
+                archive_jobs.results -> 0
+            );
+        else
+            _results := (
+                select jsonb_object_agg(r.job_id::text || r.attempt, r.result)
+                from rows from (
+                    unnest(archive_jobs.job_ids, archive_jobs.attempts),
+                    jsonb_array_elements(archive_jobs.results)
+                ) as r (job_id, attempt, result)
+                where r.job_id::text || r.attempt is not null
+            );
+        end if;
     end if;
     with ended as (
         delete from jobq_private.job as j

@@ -1,6 +1,6 @@
 -- Purpose: refuse a settlement whose parts do not fit together.
--- Invariant: reads the limits only when there are results, and looks into those alone that a limit
--- may refuse. Raises: 22004, 22023, JQ005, JQ006.
+-- Invariant: reads the limits only when there are results that are not small together, and looks
+-- into those alone that a limit may refuse. Raises: 22004, 22023, JQ005, JQ006.
 create or replace function jobq_private.check_results(
     job_ids uuid[], attempts integer[], results jsonb
 )
@@ -28,6 +28,10 @@ begin
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT', 'results must be a JSON array as long as job_ids'
         );
+    elsif jobq_private.json_size(results)
+        <= least(308, 2 * (jobq_private.defaults()).max_payload_depth)
+    then
+        return;
     end if;
 
     select array[c.problem[1], format('result %s: %s', r.n, c.problem[2])] into _problem

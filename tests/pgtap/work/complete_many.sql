@@ -1,6 +1,6 @@
 -- What jobq.complete_many() promises.
 begin;
-select plan(25);
+select plan(26);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -82,6 +82,10 @@ select results_eq(
     'select c.outcome
     from jobq.complete_many(array[null, gen_random_uuid()], ''{1,1}'') as c',
     $$ values ('lost'), ('lost') $$, 'an id that is null or unknown is lost'
+);
+select is(
+    (select c.outcome from jobq.complete_many(array[null::uuid], '{1}', '["result"]') as c),
+    'lost', 'so is one that is alone and has a result'
 );
 
 select jobq.configure(max_payload_bytes => 1024);
