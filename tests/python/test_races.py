@@ -696,6 +696,21 @@ def test_nobody_is_notified_while_nobody_sleeps(connect: Connect) -> None:
     assert notified(worker) == ["last"]
 
 
+@pytest.mark.parametrize("key", [None, "k"])
+def test_a_job_that_is_due_later_wakes_nobody(connect: Connect, key: str | None) -> None:
+    """Workers look at least once in 60 seconds, and know when a job is due."""
+    worker, producer = connect(), connect()
+    worker.execute("listen jobq")
+    assert is_quiet(worker, "later", "soon")
+    for queue, delay in (("later", "61 s"), ("soon", "59 s")):
+        producer.execute(
+            "select jobq.enqueue('a', queue => %s, run_at => now() + %s::interval,"
+            " idempotency_key => %s)",
+            [queue, delay, key and key + queue],
+        )
+    assert notified(worker) == ["soon"]
+
+
 def test_a_worker_that_dies_asleep_costs_no_more_notifications(connect: Connect) -> None:
     worker, listener, producer = connect(), connect(), connect()
     listener.execute("listen jobq")
