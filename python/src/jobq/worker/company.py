@@ -12,8 +12,8 @@ from typing import Final
 
 __all__ = ["LONGEST", "RIDE", "Company"]
 
-# Seconds after which an end goes with the next claim: two or three jobs of a steady load.
-RIDE: Final = 0.002
+# Seconds after which an end goes with the next claim: enough for two or three jobs.
+RIDE: Final = 0.004
 # Seconds after which it waits no longer for one.
 LONGEST: Final = 0.01
 # Seconds between claims that bring jobs, in the mean, for an end to wait for one at all.
