@@ -23876,8 +23876,13 @@ begin
                         _mark := null;
                         continue marks;
                     end if;
-                    if not _is_second and clock_timestamp() - _now > interval '0.2 ms' then
+                    if not _is_second
+                        and clock_timestamp() - _now
+                        > interval '0.2 ms' + cardinality(_found) * interval '0.01 ms'
+                    then
                         _mark := jobq_private.next_mark(_queue, null);
+                        _mark.took := clock_timestamp() - _now;
+                        _mark.is_slow := true;
                     end if;
                 else
                     _found := jobq_private.find_jobs(
