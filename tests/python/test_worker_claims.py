@@ -215,28 +215,6 @@ async def test_an_idle_worker_is_quiet(
         assert 1 <= len(calls) <= 13, calls
 
 
-async def test_a_worker_that_is_told_of_jobs_looks_for_none_when_it_settles(
-    database: str, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[tuple[int, int]] = []
-    settle_and_claim = Exchange.settle_and_claim
-
-    async def noted(
-        self: Exchange, settled: Any, queues: Any, max_jobs: int, max_limited: int
-    ) -> Claimed:
-        asked.append((len(settled), max_jobs))
-        return await settle_and_claim(self, settled, queues, max_jobs, max_limited)
-
-    async with Worker(database, noops(), poll=3600, concurrency=7):
-        await until_async(partial(a_worker_waits, database), "for the worker to sleep")
-        await asyncio.sleep(0.1)
-        monkeypatch.setattr(Exchange, "settle_and_claim", noted)
-        job = await client.enqueue("noop")
-        await client.result(job.job_id, timeout=60)
-    assert (1, 0) in asked, "the job was settled, and none asked for"
-    assert any(number > 0 for _, number in asked), "the claim that found it asked for some"
-
-
 async def test_polling_alone_is_enough(database: str, client: AsyncClient) -> None:
     async with Worker(database, noops(), listen=False):
         for _ in range(3):

@@ -334,7 +334,7 @@ class Dispatcher:
 
     async def _trade(self) -> None:
         """Make one exchange."""
-        asked = self._room() if self._may_find() else 0
+        asked = self._room()
         at_once = min(asked, self._free())
         is_repeat = bool(self._unsent)
         now = time.monotonic()
@@ -428,11 +428,6 @@ class Dispatcher:
             return True
         is_low = len(self._buffer) + self._asked <= self._appetite.prefetch // 2
         return self._is_hungry and is_low and self._room() > 0
-
-    def _may_find(self) -> bool:
-        """Whether a claim may find jobs; none where it would have been told of them."""
-        is_told = self._listener is not None and self._listener.is_waiting
-        return self._is_hungry or self._is_urgent or not is_told
 
     def _patience(self) -> float:
         """How many seconds what has ended may wait to be settled."""
