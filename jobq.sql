@@ -2997,13 +2997,18 @@ comment on function jobq_private.forget_kind is
 do $do$
 begin
     if to_regprocedure('jobq_private.has_kind_rules()') is null then
-        create function jobq_private.has_kind_rules()
-        returns boolean
-        language sql
-        stable
-        parallel safe
-        security invoker
-        as 'select false';
+        execute format(
+            'create function jobq_private.has_kind_rules() returns boolean '
+            'language sql stable parallel safe security invoker as %L',
+            'select ' || exists (
+                select from jobq_private.kind as k
+                where num_nonnulls(
+                    k.queue, k.priority, k.max_attempts, k.timeout, k.lease, k.concurrency_key,
+                    k.max_running, k.rate_limit, k.keep, k.payload_schema, k.json_schema,
+                    k.delivery_version
+                ) > 0
+            )
+        );
     end if;
 end
 $do$;
@@ -3022,13 +3027,16 @@ comment on function jobq_private.has_kind_rules() is
 do $do$
 begin
     if to_regprocedure('jobq_private.has_queue_rules()') is null then
-        create function jobq_private.has_queue_rules()
-        returns boolean
-        language sql
-        stable
-        parallel safe
-        security invoker
-        as 'select false';
+        execute format(
+            'create function jobq_private.has_queue_rules() returns boolean '
+            'language sql stable parallel safe security invoker as %L',
+            'select ' || exists (
+                select from jobq_private.queue as k
+                where num_nonnulls(
+                    k.priority, k.max_attempts, k.timeout, k.lease, k.max_depth
+                ) > 0
+            )
+        );
     end if;
 end
 $do$;
@@ -9266,7 +9274,9 @@ declare
     _gone_attempts integer[];
 begin
     if archive_jobs.results is not null then
-        if cardinality(archive_jobs.job_ids) = 1 then
+        if cardinality(archive_jobs.job_ids) = 1
+            and num_nulls(archive_jobs.job_ids[1], archive_jobs.attempts[1]) = 0
+        then
             _results := jsonb_build_object(
                 concat(archive_jobs.job_ids[1], archive_jobs.attempts[1]),
                 archive_jobs.results -> 0
@@ -22801,12 +22811,13 @@ comment on function jobq_private.fail_free is
 'Reports failed attempts, but of jobs that another transaction holds.';
 
 -- Purpose: lock runnable jobs of a queue that have no lane, at the priority of a mark and from it
--- on, in their order; what others have touched only in a second pass (see claim()).
+-- on, in their order; what others have touched only in a second pass (see claim()). What the claim
+-- has locked itself (locked) bears another number than its transaction's within a savepoint.
 -- Invariant: one range of job_ready_idx. SKIP LOCKED. Hot: its callers pin the search path, and
 -- that the index is read in its order. Raises: nothing.
 create or replace function jobq_private.find_jobs(
     queue text, mark jobq_private.claim_mark, now timestamptz, max_jobs integer,
-    except_kinds text[], is_second boolean
+    except_kinds text[], is_second boolean, locked tid[]
 )
 returns tid[]
 language plpgsql
@@ -22829,6 +22840,7 @@ begin
             is_second
             or j.xmax = '0'
             or j.xmax = pg_current_xact_id_if_assigned()::xid
+            or j.ctid = any(locked)
             or age(j.xmax) > (select jobq_private.touched_age(pg_current_snapshot()))
         )
         order by j.run_at, j.job_id
@@ -23783,6 +23795,8 @@ declare
     _is_whole boolean;
     _is_second boolean;
     _found tid[];
+    -- what a look at all priorities has locked, before the claim went by priority
+    _locked tid[];
     _look jobq_private.queue_look;
     _entered integer;
     _spare integer;
@@ -23873,6 +23887,7 @@ begin
                         )
                     then
                         _is_whole := false;
+                        _locked := _found;
                         _mark := null;
                         continue marks;
                     end if;
@@ -23886,7 +23901,7 @@ begin
                     end if;
                 else
                     _found := jobq_private.find_jobs(
-                        _queue, _mark, _now, _left, claim.except_kinds, _is_second
+                        _queue, _mark, _now, _left, claim.except_kinds, _is_second, _locked
                     );
                 end if;
                 continue when _found = '{}';

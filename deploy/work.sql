@@ -438,12 +438,13 @@ comment on function jobq_private.fail_free is
 'Reports failed attempts, but of jobs that another transaction holds.';
 
 -- Purpose: lock runnable jobs of a queue that have no lane, at the priority of a mark and from it
--- on, in their order; what others have touched only in a second pass (see claim()).
+-- on, in their order; what others have touched only in a second pass (see claim()). What the claim
+-- has locked itself (locked) bears another number than its transaction's within a savepoint.
 -- Invariant: one range of job_ready_idx. SKIP LOCKED. Hot: its callers pin the search path, and
 -- that the index is read in its order. Raises: nothing.
 create or replace function jobq_private.find_jobs(
     queue text, mark jobq_private.claim_mark, now timestamptz, max_jobs integer,
-    except_kinds text[], is_second boolean
+    except_kinds text[], is_second boolean, locked tid[]
 )
 returns tid[]
 language plpgsql
@@ -466,6 +467,7 @@ begin
             is_second
             or j.xmax = '0'
             or j.xmax = pg_current_xact_id_if_assigned()::xid
+            or j.ctid = any(locked)
             or age(j.xmax) > (select jobq_private.touched_age(pg_current_snapshot()))
         )
         order by j.run_at, j.job_id
@@ -1420,6 +1422,8 @@ declare
     _is_whole boolean;
     _is_second boolean;
     _found tid[];
+    -- what a look at all priorities has locked, before the claim went by priority
+    _locked tid[];
     _look jobq_private.queue_look;
     _entered integer;
     _spare integer;
@@ -1510,6 +1514,7 @@ begin
                         )
                     then
                         _is_whole := false;
+                        _locked := _found;
                         _mark := null;
                         continue marks;
                     end if;
@@ -1523,7 +1528,7 @@ begin
                     end if;
                 else
                     _found := jobq_private.find_jobs(
-                        _queue, _mark, _now, _left, claim.except_kinds, _is_second
+                        _queue, _mark, _now, _left, claim.except_kinds, _is_second, _locked
                     );
                 end if;
                 continue when _found = '{}';

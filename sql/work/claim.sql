@@ -48,6 +48,8 @@ declare
     _is_whole boolean;
     _is_second boolean;
     _found tid[];
+    -- what a look at all priorities has locked, before the claim went by priority
+    _locked tid[];
     _look jobq_private.queue_look;
     _entered integer;
     _spare integer;
@@ -138,6 +140,7 @@ begin
                         )
                     then
                         _is_whole := false;
+                        _locked := _found;
                         _mark := null;
                         continue marks;
                     end if;
@@ -151,7 +154,7 @@ begin
                     end if;
                 else
                     _found := jobq_private.find_jobs(
-                        _queue, _mark, _now, _left, claim.except_kinds, _is_second
+                        _queue, _mark, _now, _left, claim.except_kinds, _is_second, _locked
                     );
                 end if;
                 continue when _found = '{}';

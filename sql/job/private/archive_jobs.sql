@@ -44,7 +44,9 @@ declare
     _gone_attempts integer[];
 begin
     if archive_jobs.results is not null then
-        if cardinality(archive_jobs.job_ids) = 1 then
+        if cardinality(archive_jobs.job_ids) = 1
+            and num_nulls(archive_jobs.job_ids[1], archive_jobs.attempts[1]) = 0
+        then
             _results := jsonb_build_object(
                 concat(archive_jobs.job_ids[1], archive_jobs.attempts[1]),
                 archive_jobs.results -> 0

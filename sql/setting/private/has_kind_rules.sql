@@ -7,13 +7,18 @@
 do $do$
 begin
     if to_regprocedure('jobq_private.has_kind_rules()') is null then
-        create function jobq_private.has_kind_rules()
-        returns boolean
-        language sql
-        stable
-        parallel safe
-        security invoker
-        as 'select false';
+        execute format(
+            'create function jobq_private.has_kind_rules() returns boolean '
+            'language sql stable parallel safe security invoker as %L',
+            'select ' || exists (
+                select from jobq_private.kind as k
+                where num_nonnulls(
+                    k.queue, k.priority, k.max_attempts, k.timeout, k.lease, k.concurrency_key,
+                    k.max_running, k.rate_limit, k.keep, k.payload_schema, k.json_schema,
+                    k.delivery_version
+                ) > 0
+            )
+        );
     end if;
 end
 $do$;

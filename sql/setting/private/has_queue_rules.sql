@@ -7,13 +7,16 @@
 do $do$
 begin
     if to_regprocedure('jobq_private.has_queue_rules()') is null then
-        create function jobq_private.has_queue_rules()
-        returns boolean
-        language sql
-        stable
-        parallel safe
-        security invoker
-        as 'select false';
+        execute format(
+            'create function jobq_private.has_queue_rules() returns boolean '
+            'language sql stable parallel safe security invoker as %L',
+            'select ' || exists (
+                select from jobq_private.queue as k
+                where num_nonnulls(
+                    k.priority, k.max_attempts, k.timeout, k.lease, k.max_depth
+                ) > 0
+            )
+        );
     end if;
 end
 $do$;

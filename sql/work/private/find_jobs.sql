@@ -1,10 +1,11 @@
 -- Purpose: lock runnable jobs of a queue that have no lane, at the priority of a mark and from it
--- on, in their order; what others have touched only in a second pass (see claim()).
+-- on, in their order; what others have touched only in a second pass (see claim()). What the claim
+-- has locked itself (locked) bears another number than its transaction's within a savepoint.
 -- Invariant: one range of job_ready_idx. SKIP LOCKED. Hot: its callers pin the search path, and
 -- that the index is read in its order. Raises: nothing.
 create or replace function jobq_private.find_jobs(
     queue text, mark jobq_private.claim_mark, now timestamptz, max_jobs integer,
-    except_kinds text[], is_second boolean
+    except_kinds text[], is_second boolean, locked tid[]
 )
 returns tid[]
 language plpgsql
@@ -27,6 +28,7 @@ begin
             is_second
             or j.xmax = '0'
             or j.xmax = pg_current_xact_id_if_assigned()::xid
+            or j.ctid = any(locked)
             or age(j.xmax) > (select jobq_private.touched_age(pg_current_snapshot()))
         )
         order by j.run_at, j.job_id
