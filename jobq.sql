@@ -23391,11 +23391,13 @@ begin
     _left := jobq_private.archive_jobs(job_ids, attempts, 'succeeded', results, skip_held);
     if _gone is not null then
         _left := array(
-            select n
-            from unnest(_left) as n
-            where (job_ids[n], attempts[n]) not in (
+            select s.n
+            from unnest(job_ids, attempts) with ordinality as s (job_id, attempt, n)
+            where s.n = any(_left)
+            and (s.job_id, s.attempt) not in (
                 select g.* from unnest(_gone, _gone_attempts) as g
             )
+            order by s.n
         );
     end if;
     if skip_held and _left is not null then
