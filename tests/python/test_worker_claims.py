@@ -21,6 +21,7 @@ from jobq.registry import JobContext, Registry
 from jobq.worker import Worker
 from jobq.worker.exchange import Claimed, Exchange
 from jobq.worker.link import Link
+from jobq.worker.rests import Rests
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -213,6 +214,43 @@ async def test_an_idle_worker_is_quiet(
         calls.clear()
         await asyncio.sleep(8)  # the length of the measurement, not a wait for something
         assert 1 <= len(calls) <= 13, calls
+
+
+def gated() -> tuple[Registry, asyncio.Semaphore]:
+    """Return handlers, and what lets one job of ``waits`` end for each release."""
+    registry, gate = noops(), asyncio.Semaphore(0)
+
+    @registry.handler("waits")
+    async def waits() -> None:
+        await gate.acquire()
+
+    return registry, gate
+
+
+async def runs(client: AsyncClient, number: int) -> bool:
+    return sum(queue.running for queue in await client.queue_stats()) == number
+
+
+async def test_what_comes_due_is_found_while_other_jobs_end(
+    database: str, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As where ends come all the time: it never rests for long enough to ask what is due.
+    monkeypatch.setattr(Rests, "seconds", 3600.0)
+    registry, gate = gated()
+    async with Worker(database, registry, poll=3600, concurrency=200):
+        for _ in range(100):
+            await client.enqueue("waits")
+        await until_async(partial(runs, client, 100), "for the jobs to run")
+        await until_async(partial(a_worker_waits, database), "for the worker to sleep")
+        soon = datetime.now(UTC) + timedelta(seconds=0.3)
+        due = await client.enqueue("noop", run_at=soon)
+        for _ in range(80):
+            gate.release()
+            await asyncio.sleep(0.05)
+        still = await client.get(due.job_id)
+        for _ in range(20):
+            gate.release()
+    assert still.state == "succeeded"
 
 
 async def test_polling_alone_is_enough(database: str, client: AsyncClient) -> None:
