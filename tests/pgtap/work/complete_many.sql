@@ -1,6 +1,6 @@
 -- What jobq.complete_many() promises.
 begin;
-select plan(26);
+select plan(28);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -165,6 +165,27 @@ select results_eq(
     $$,
     $$ values ('lost'), ('succeeded'), ('succeeded') $$,
     'also of jobs that leave no trace'
+);
+
+-- Arrays that are not counted from 1
+select jobq.enqueue('work', '{}', 'zero');
+select array_agg(c.job_id) as zero from jobq.claim('{zero}', 'w') as c \gset
+select jobq.complete_many(('[0:0]=' || :'zero')::uuid[], '[0:0]={1}', '["one"]');
+select results_eq(
+    format('select j.result from jobq.get_job((%L::uuid[])[1]) as j', :'zero'),
+    $$ values ('"one"'::jsonb) $$, 'a lone result is kept however its arrays are counted'
+);
+select jobq.put_kind('brief', keep_succeeded => '0');
+select jobq.enqueue('brief', '{}', 'zero') from generate_series(1, 2);
+select jobq.enqueue('work', '{}', 'zero');
+select array_agg(c.job_id order by c.kind) as zero from jobq.claim('{zero}', 'w', 3) as c \gset
+select jobq.complete_many((:'zero'::uuid[])[1:1], '{1}');
+select results_eq(
+    format(
+        'select c.outcome from jobq.complete_many(%L, ''[0:1]={1,7}'') as c',
+        '[0:1]=' || (:'zero'::uuid[])[2:3]::text
+    ),
+    $$ values ('succeeded'), ('lost') $$, 'nor are the outcomes taken for one another'
 );
 
 select * from finish();
