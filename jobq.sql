@@ -2988,28 +2988,62 @@ revoke all on function jobq_private.forget_kind from public;
 comment on function jobq_private.forget_kind is
 'Forgets what was declared of a kind, unless live jobs or schedules of it exist.';
 
+-- Purpose: write down as a constant whether any kind, or any queue, says something that enqueue()
+-- goes by.
+-- Invariant: only at first, and when one does; under the lock of the one row of setting, so never
+-- twice at once. Raises: nothing.
+create or replace function jobq_private.write_rules(relation text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _name constant text := format('has_%s_rules', write_rules.relation);
+    _is_ruled constant boolean := case write_rules.relation
+        when 'kind' then exists (
+            select from jobq_private.kind as k
+            where num_nonnulls(
+                k.queue, k.priority, k.max_attempts, k.timeout, k.lease, k.concurrency_key,
+                k.max_running, k.rate_limit, k.keep, k.payload_schema, k.json_schema,
+                k.delivery_version
+            ) > 0
+        )
+        else exists (
+            select from jobq_private.queue as q
+            where num_nonnulls(
+                q.priority, q.max_attempts, q.timeout, q.lease, q.max_depth
+            ) > 0
+        )
+    end;
+begin
+    if _is_ruled or to_regprocedure(format('jobq_private.%s()', _name)) is null then
+        perform from jobq_private.setting for update;
+        execute format(
+            'create or replace function jobq_private.%I() returns boolean '
+            'language sql stable parallel safe security invoker as %L',
+            _name, 'select ' || _is_ruled
+        );
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.write_rules from public;
+
+comment on function jobq_private.write_rules is
+'Writes down whether any kind, or any queue, says something that enqueue() goes by.';
+
 -- Purpose: whether any kind says, or has ever said, anything that enqueue() goes by.
 -- Invariant: a constant, so that who has no such kind pays for no look at the table; the first
--- that says something has it written anew (note_rules()), upon which sessions plan anew, and it
+-- that says something has it written anew (write_rules()), upon which sessions plan anew, and it
 -- stays. As with defaults(), a transaction that has enqueued before may do so without it until
 -- it ends. Stable for that, and without a SET clause, so that it is inlined. Raises: nothing.
 -- creates: function jobq_private.has_kind_rules
 do $do$
 begin
-    if to_regprocedure('jobq_private.has_kind_rules()') is null then
-        execute format(
-            'create function jobq_private.has_kind_rules() returns boolean '
-            'language sql stable parallel safe security invoker as %L',
-            'select ' || exists (
-                select from jobq_private.kind as k
-                where num_nonnulls(
-                    k.queue, k.priority, k.max_attempts, k.timeout, k.lease, k.concurrency_key,
-                    k.max_running, k.rate_limit, k.keep, k.payload_schema, k.json_schema,
-                    k.delivery_version
-                ) > 0
-            )
-        );
-    end if;
+    perform jobq_private.write_rules('kind');
 end
 $do$;
 
@@ -3020,24 +3054,13 @@ comment on function jobq_private.has_kind_rules() is
 
 -- Purpose: whether any queue says, or has ever said, anything that enqueue() goes by.
 -- Invariant: a constant, so that who has no such queue pays for no look at the table; the first
--- that says something has it written anew (note_rules()), upon which sessions plan anew, and it
+-- that says something has it written anew (write_rules()), upon which sessions plan anew, and it
 -- stays. As with defaults(), a transaction that has enqueued before may do so without it until
 -- it ends. Stable for that, and without a SET clause, so that it is inlined. Raises: nothing.
 -- creates: function jobq_private.has_queue_rules
 do $do$
 begin
-    if to_regprocedure('jobq_private.has_queue_rules()') is null then
-        execute format(
-            'create function jobq_private.has_queue_rules() returns boolean '
-            'language sql stable parallel safe security invoker as %L',
-            'select ' || exists (
-                select from jobq_private.queue as k
-                where num_nonnulls(
-                    k.priority, k.max_attempts, k.timeout, k.lease, k.max_depth
-                ) > 0
-            )
-        );
-    end if;
+    perform jobq_private.write_rules('queue');
 end
 $do$;
 
@@ -3107,8 +3130,8 @@ comment on function jobq_private.matches_pattern is
 'Says whether a text has a match of a schema''s pattern.';
 
 -- Purpose: once a kind or queue says something that enqueue() goes by, that looks for it.
--- Invariant: written down with the first that does, in one commit, whoever writes the row; under
--- the lock of the one row of setting, so never twice at once. Raises: nothing.
+-- Invariant: written down with the first that does, in one commit, whoever writes the row.
+-- Raises: nothing.
 create or replace function jobq_private.note_rules()
 returns trigger
 language plpgsql
@@ -3125,12 +3148,7 @@ begin
         end
     )
     then
-        perform from jobq_private.setting for update;
-        execute format(
-            'create or replace function jobq_private.%I() returns boolean '
-            'language sql stable parallel safe security invoker as %L',
-            'has_' || tg_table_name || '_rules', 'select true'
-        );
+        perform jobq_private.write_rules(tg_table_name);
     end if;
     return null;
 end
@@ -3143,23 +3161,13 @@ comment on function jobq_private.note_rules is
 
 create or replace trigger kind_rules
 after insert or update on jobq_private.kind
-for each row
-when (num_nonnulls(
-    new.queue, new.priority, new.max_attempts, new.timeout, new.lease, new.concurrency_key,
-    new.max_running, new.rate_limit, new.keep, new.payload_schema, new.json_schema,
-    new.delivery_version
-) > 0)
-execute function jobq_private.note_rules();
+for each row execute function jobq_private.note_rules();
 
 alter table jobq_private.kind enable always trigger kind_rules;
 
 create or replace trigger queue_rules
 after insert or update on jobq_private.queue
-for each row
-when (num_nonnulls(
-    new.priority, new.max_attempts, new.timeout, new.lease, new.max_depth
-) > 0)
-execute function jobq_private.note_rules();
+for each row execute function jobq_private.note_rules();
 
 alter table jobq_private.queue enable always trigger queue_rules;
 

@@ -28,6 +28,7 @@ drop function if exists jobq_private.object_violation;
 drop function if exists jobq_private.note_rules;
 drop function if exists jobq_private.matches_pattern;
 drop function if exists jobq_private.limits_for;
+drop function if exists jobq_private.write_rules;
 drop function if exists jobq_private.forget_kind;
 drop function if exists jobq_private.check_sql_function;
 drop function if exists jobq_private.settings_for;

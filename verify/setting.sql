@@ -46,6 +46,7 @@ begin
         ('function', 'jobq_private.sql_function_bar', '', 1),
         ('function', 'jobq_private.sql_function_problem', '', 1),
         ('function', 'jobq_private.write_defaults', '', 1),
+        ('function', 'jobq_private.write_rules', '', 1),
         ('trigger', 'jobq_private.kind', 'kind_rules', 1),
         ('trigger', 'jobq_private.queue', 'queue_rules', 1),
         ('trigger', 'jobq_private.setting', 'setting_change', 1)

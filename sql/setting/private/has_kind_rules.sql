@@ -1,25 +1,12 @@
 -- Purpose: whether any kind says, or has ever said, anything that enqueue() goes by.
 -- Invariant: a constant, so that who has no such kind pays for no look at the table; the first
--- that says something has it written anew (note_rules()), upon which sessions plan anew, and it
+-- that says something has it written anew (write_rules()), upon which sessions plan anew, and it
 -- stays. As with defaults(), a transaction that has enqueued before may do so without it until
 -- it ends. Stable for that, and without a SET clause, so that it is inlined. Raises: nothing.
 -- creates: function jobq_private.has_kind_rules
 do $do$
 begin
-    if to_regprocedure('jobq_private.has_kind_rules()') is null then
-        execute format(
-            'create function jobq_private.has_kind_rules() returns boolean '
-            'language sql stable parallel safe security invoker as %L',
-            'select ' || exists (
-                select from jobq_private.kind as k
-                where num_nonnulls(
-                    k.queue, k.priority, k.max_attempts, k.timeout, k.lease, k.concurrency_key,
-                    k.max_running, k.rate_limit, k.keep, k.payload_schema, k.json_schema,
-                    k.delivery_version
-                ) > 0
-            )
-        );
-    end if;
+    perform jobq_private.write_rules('kind');
 end
 $do$;
 

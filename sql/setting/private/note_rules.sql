@@ -1,6 +1,6 @@
 -- Purpose: once a kind or queue says something that enqueue() goes by, that looks for it.
--- Invariant: written down with the first that does, in one commit, whoever writes the row; under
--- the lock of the one row of setting, so never twice at once. Raises: nothing.
+-- Invariant: written down with the first that does, in one commit, whoever writes the row.
+-- Raises: nothing.
 create or replace function jobq_private.note_rules()
 returns trigger
 language plpgsql
@@ -17,12 +17,7 @@ begin
         end
     )
     then
-        perform from jobq_private.setting for update;
-        execute format(
-            'create or replace function jobq_private.%I() returns boolean '
-            'language sql stable parallel safe security invoker as %L',
-            'has_' || tg_table_name || '_rules', 'select true'
-        );
+        perform jobq_private.write_rules(tg_table_name);
     end if;
     return null;
 end
@@ -35,22 +30,12 @@ comment on function jobq_private.note_rules is
 
 create or replace trigger kind_rules
 after insert or update on jobq_private.kind
-for each row
-when (num_nonnulls(
-    new.queue, new.priority, new.max_attempts, new.timeout, new.lease, new.concurrency_key,
-    new.max_running, new.rate_limit, new.keep, new.payload_schema, new.json_schema,
-    new.delivery_version
-) > 0)
-execute function jobq_private.note_rules();
+for each row execute function jobq_private.note_rules();
 
 alter table jobq_private.kind enable always trigger kind_rules;
 
 create or replace trigger queue_rules
 after insert or update on jobq_private.queue
-for each row
-when (num_nonnulls(
-    new.priority, new.max_attempts, new.timeout, new.lease, new.max_depth
-) > 0)
-execute function jobq_private.note_rules();
+for each row execute function jobq_private.note_rules();
 
 alter table jobq_private.queue enable always trigger queue_rules;

@@ -1,6 +1,6 @@
 -- What jobq_private.note_rules() promises.
 begin;
-select plan(24);
+select plan(26);
 
 create function pg_temp.rules()
 returns text
@@ -84,6 +84,17 @@ select is(
     (select j.queue from jobq_private.job as j where j.job_id = :'ruled'),
     'default', 'and finds none where they have gone'
 );
+
+-- Deployed anew, beside rows that are there
+select jobq.put_kind('ruled', timeout => '7 s');
+drop function jobq_private.has_kind_rules(), jobq_private.has_queue_rules();
+select jobq_private.write_rules(r.relation) from unnest('{kind,queue}'::text[]) as r (relation);
+select is(pg_temp.rules(), 't t', 'rules that are there are seen by what is created later');
+delete from jobq_private.kind;
+delete from jobq_private.queue;
+drop function jobq_private.has_kind_rules(), jobq_private.has_queue_rules();
+select jobq_private.write_rules(r.relation) from unnest('{kind,queue}'::text[]) as r (relation);
+select is(pg_temp.rules(), 'f f', 'and none where there are none');
 
 select * from finish();
 rollback;
