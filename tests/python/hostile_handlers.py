@@ -320,6 +320,24 @@ async def stop_the_loop() -> None:
 
 
 @bad
+async def set_a_broken_task_factory() -> None:
+    asyncio.get_running_loop().set_task_factory(lambda *_, **__: 1 / 0)  # type: ignore[arg-type]
+
+
+@bad(queue="default")
+async def cancel_every_task() -> None:
+    for task in asyncio.all_tasks():
+        task.cancel()
+
+
+@bad(queue="default")
+async def break_the_loop() -> None:
+    loop: Any = asyncio.get_running_loop()
+    loop.create_task = loop.call_later = lambda *_, **__: 1 / 0
+    type(loop).set_task_factory(loop, loop.create_task)
+
+
+@bad
 async def leave_a_task_that_exits() -> None:
     async def leave() -> None:
         sys.exit(3)

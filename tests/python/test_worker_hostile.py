@@ -19,7 +19,7 @@ from worker_process import working
 
 from jobq import AsyncClient, Client
 from jobq.registry import JobContext, Registry, Snooze, Unable
-from jobq.worker import EXIT_RECYCLE, Worker, dispatcher, links, notes
+from jobq.worker import EXIT_FAILED, EXIT_RECYCLE, Worker, dispatcher, links, notes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -369,6 +369,55 @@ def test_what_a_handler_does_to_its_process_ends_neither_worker_nor_log(
             until(lambda: str(job_id) in worker.log, "for the line about it")  # noqa: B023
         worker.signal(signal.SIGTERM)
         assert worker.wait() == 0, worker.log
+
+
+async def sets_a_task_factory() -> None:
+    asyncio.get_running_loop().set_task_factory(lambda *_, **__: 1 / 0)  # type: ignore[arg-type]
+
+
+async def test_a_handler_sets_no_task_factory(database: str, client: AsyncClient) -> None:
+    job = await outcome_of(database, client, sets_a_task_factory)
+    assert job.last_error is not None and "may not set the task factory" in job.last_error
+    loop: Any = asyncio.get_running_loop()
+    loop.set_task_factory(asyncio.Task)
+    assert loop.get_task_factory() is asyncio.Task, "who runs a worker may"
+    loop.set_task_factory(None)
+
+
+@pytest.mark.parametrize("kind", ["cancel_every_task", "break_the_loop"])
+def test_a_worker_whose_loop_is_spoiled_ends_with_its_jobs_settled(
+    database: str, tmp_path: Path, kind: str
+) -> None:
+    with (
+        Client(database) as client,
+        working(database, tmp_path, "--grace", "1", target="hostile_handlers:registry") as worker,
+    ):
+        patient = client.enqueue("wait_for_long", max_attempts=2).job_id
+        until(lambda: client.get(patient).state == "running", "for its start")
+        spoiler = client.enqueue(kind).job_id
+        assert worker.wait() == EXIT_FAILED, worker.log
+        assert client.get(spoiler).state == "succeeded"
+        assert client.get(patient).state in {"queued", "retrying"}, "it is given back"
+        assert "CRITICAL" in worker.log
+
+
+async def test_a_worker_that_is_cancelled_gives_its_jobs_back(
+    database: str, client: AsyncClient
+) -> None:
+    registry = Registry()
+    registry.handler("a")(asyncio.Event().wait)
+    task = asyncio.create_task(Worker(database, registry).run(handle_signals=False))
+    job_id = (await client.enqueue("a")).job_id
+
+    async def runs() -> bool:
+        return (await client.get(job_id)).state == "running"
+
+    await until_async(runs)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    job = await client.get(job_id)
+    assert (job.state, job.attempts) == ("queued", 0)
 
 
 # ---- connections

@@ -130,6 +130,8 @@ def until_done(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, int]) 
 
     A task or a callback that a handler has left behind raises SystemExit out of the loop.
     """
+    from jobq.worker import EXIT_FAILED  # noqa: PLC0415 - only here
+
     task = loop.create_task(work)
     while True:
         try:
@@ -138,6 +140,8 @@ def until_done(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, int]) 
             if task.done() or loop.is_closed():
                 raise
             logger.error("a handler would have ended the worker, which goes on: %r", error)  # noqa: TRY400
+        except asyncio.CancelledError:
+            return EXIT_FAILED
 
 
 @asynccontextmanager

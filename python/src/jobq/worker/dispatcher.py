@@ -314,7 +314,8 @@ class Dispatcher:
         done = [trade for trade in self._trades if trade.done()]
         for trade in done:
             self._trades.discard(trade)
-            trade.result()
+            if not trade.cancelled():
+                trade.result()
         if done:
             return  # that may have been all
         if self._may_trade():

@@ -1,15 +1,18 @@
-"""Which event loop a worker process runs on."""
+"""The event loop of a worker: which it is, and how it stays as it was."""
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 from typing import TYPE_CHECKING, Any
+
+from jobq.worker.logs import current_job
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable
 
-__all__ = ["loop_factory"]
+__all__ = ["KeptLoop", "loop_factory"]
 
 
 def loop_factory() -> Callable[[], AbstractEventLoop] | None:
@@ -20,3 +23,35 @@ def loop_factory() -> Callable[[], AbstractEventLoop] | None:
         return None
     factory: Callable[[], AbstractEventLoop] = uvloop.new_event_loop
     return factory
+
+
+class KeptLoop:
+    """The running loop, kept as it is now, though handlers run on it.
+
+    A task factory that fails would end the worker, so no handler may set one. What else a
+    handler puts in the place of the loop's methods can be taken away again.
+    """
+
+    def __init__(self) -> None:
+        loop: Any = asyncio.get_running_loop()
+        if "set_task_factory" not in vars(loop):  # else another worker runs on it
+            loop.set_task_factory = _refusing_handlers(loop.set_task_factory)
+        self._loop = loop
+        self._task_factory = loop.get_task_factory()
+        self._own = frozenset(vars(loop))
+
+    def restore(self) -> None:
+        """Undo what was changed."""
+        for name in vars(self._loop).keys() - self._own:
+            if hasattr(type(self._loop), name):
+                delattr(self._loop, name)
+        self._loop.set_task_factory(self._task_factory)
+
+
+def _refusing_handlers(set_task_factory: Callable[[Any], None]) -> Callable[[Any], None]:
+    def refuse_handlers(factory: Any) -> None:  # noqa: ANN401 - as asyncio has it
+        if current_job.get() is not None:
+            raise RuntimeError("a handler may not set the task factory of its worker's event loop")
+        set_task_factory(factory)
+
+    return refuse_handlers

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import jobq
 from jobq.call import statement
 from jobq.errors import DatabaseUnavailable, JobqError
+from jobq.redaction import error_text
 from jobq.worker import forks
 from jobq.worker.attempts import Attempts
 from jobq.worker.calls import Calls
@@ -24,6 +25,7 @@ from jobq.worker.journal import WorkerJournal
 from jobq.worker.link import Pace, Silence
 from jobq.worker.links import Links
 from jobq.worker.listener import Listener
+from jobq.worker.loops import KeptLoop
 from jobq.worker.metrics import HAS_PROMETHEUS, Metrics
 from jobq.worker.notes import Notes
 from jobq.worker.places import Places
@@ -52,6 +54,7 @@ LAST_WORDS: Final = 5.0
 # heartbeats and upkeep ask every few seconds.
 SILENT: Final = 30.0
 LONGEST_RELEASE: Final = 150
+CANCELLED: Final = "the worker, or a part of it, was cancelled: it stops"
 
 
 class Worker:
@@ -314,21 +317,22 @@ class Worker:
             stack.push_async_callback(listener.close)
             listener.on_job, listener.on_cancel = look, heart.ask
             await self._background(stack, listener.run())
-        await self._background(stack, heart.run())
+        beating = await self._background(stack, heart.run())
         called = await self._background(stack, calls.run())
         await self._background(stack, maintain(protocol, links))
         await self._background(stack, learn(attempts))
         await self._background(stack, patrol(dispatcher, self._stop, self._concurrency))
+        loop = KeptLoop()
         work = asyncio.create_task(dispatcher.run(), name="jobq dispatcher")
-        logger.info("worker started", extra={"worker": self.name, "queues": self._queues.names})
-        self._is_ready.set()
-        await self._wait_until_told(work)
-        calls.stop()
-        await self._wind_down(work, called, listener)
-        await notes.flush()
-        with suppress(JobqError):
-            await protocol.retire()
-        logger.info("worker stopped", extra={"worker": self.name, "jobs": self._stop.jobs})
+        try:
+            await self._wait_until_told(work)
+        finally:
+            loop.restore()
+            if await has_ended(beating):
+                await self._background(stack, heart.run())
+            calls.stop()
+            await self._wind_down(work, called, listener)
+            await self._take_leave(notes, protocol)
 
     def _make_listener(self, silence: Silence) -> Listener | None:
         if self._listen_database is None:
@@ -399,16 +403,35 @@ class Worker:
         return task
 
     def _on_background_end(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and task.exception() is not None:
+        if task.cancelled():
+            if not self._stop.asked.is_set():
+                logger.critical(CANCELLED)
+                self._stop.fail()
+        elif task.exception() is not None:
             logger.critical("a part of the worker failed", exc_info=task.exception())
             self._stop.fail()
 
     async def _wait_until_told(self, work: asyncio.Task[None]) -> None:
+        """Wait, at work, to be told to stop; raise what has ended the dispatcher."""
+        logger.info("worker started", extra={"worker": self.name, "queues": self._queues.names})
+        self._is_ready.set()
         told = asyncio.create_task(self._stop.asked.wait())
-        await asyncio.wait({work, told}, return_when=asyncio.FIRST_COMPLETED)
-        told.cancel()
-        if work.done() and work.exception() is not None:
-            raise work.exception()  # type: ignore[misc]
+        try:
+            await asyncio.wait({work, told}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            logger.critical(CANCELLED)
+            self._stop.fail()
+            self._stop.at_once.set()
+            raise
+        finally:
+            told.cancel()
+        if work.done() and not work.cancelled() and (error := work.exception()) is not None:
+            logger.critical("the worker cannot go on: %s", error_text(error))
+            self._stop.fail()
+            raise error
+        if not self._stop.asked.is_set():
+            logger.critical(CANCELLED)
+            self._stop.fail()
 
     async def _wind_down(
         self, work: asyncio.Task[None], called: asyncio.Task[None], listener: Listener | None
@@ -417,6 +440,8 @@ class Worker:
         dispatcher, attempts = self._dispatcher, self._attempts
         assert dispatcher is not None and attempts is not None  # noqa: S101 - it worked
         dispatcher.stop_claiming()
+        if await has_ended(work):
+            work = asyncio.create_task(dispatcher.run())
         if listener is not None:
             await listener.close()
         running = len(dispatcher.running)
@@ -441,6 +466,19 @@ class Worker:
         if not work.done():
             logger.error("jobs could not be settled; their leases will expire")
             work.cancel()
+
+    async def _take_leave(self, notes: Notes, protocol: Protocol) -> None:
+        await notes.flush()
+        with suppress(JobqError):
+            await protocol.retire()
+        logger.info("worker stopped", extra={"worker": self.name, "jobs": self._stop.jobs})
+
+
+async def has_ended(part: asyncio.Task[None]) -> bool:
+    """Tell whether a part does its work no more; who is being cancelled is waited for."""
+    if part.cancelling():
+        await asyncio.wait({part})
+    return part.done()
 
 
 def release_of(release: str | None) -> str:
