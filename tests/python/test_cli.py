@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 from dataclasses import asdict
@@ -58,11 +59,10 @@ def program(database: str) -> Callable[..., subprocess.CompletedProcess[str]]:
         return subprocess.run(
             [sys.executable, "-m", "jobq.cli", *arguments],
             env={**os.environ, "DATABASE_URL": database, "PYTHONPATH": str(HERE)},
-            capture_output=True,
             text=True,
             check=False,
             timeout=60,
-            **options,
+            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
         )
 
     return run
@@ -72,6 +72,42 @@ def said(done: subprocess.CompletedProcess[str]) -> str:
     """What a command that succeeded has printed."""
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_what_cannot_be_written_is_told_in_a_line(
+    program: Callable[..., subprocess.CompletedProcess[str]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    unbuffered: str,
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+    for arguments in (["sql"], ["--help"], ["queues"], ["top", "--once"]):
+        with Path("/dev/full").open("w") as full:
+            done = program(*arguments, stdout=full, stderr=subprocess.PIPE)
+        said = "Error: cannot write: No space left on device\n"
+        assert (done.returncode, done.stderr) == (1, said), arguments
+    with (tmp_path / "jobq.sql").open("w") as file:
+        done = program("sql", stdout=file, stderr=subprocess.PIPE, preexec_fn=limit)
+    assert (done.returncode, done.stderr) == (1, "Error: cannot write: File too large\n")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_closed_pipe_ends_a_command_without_a_word(
+    database: str, monkeypatch: pytest.MonkeyPatch, unbuffered: str
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    command = [sys.executable, "-m", "jobq.cli", "sql"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.read(2) == b"--"
+        process.stdout.close()
+        assert process.wait(60) == 1
+        assert process.stderr.read() == b""
 
 
 def test_a_job_is_enqueued_listed_and_shown(jobq: Any, client: Client) -> None:

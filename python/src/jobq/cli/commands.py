@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import io
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
+from typing import Any, Final
 
 import click
 
@@ -28,7 +32,7 @@ from jobq.cli.queues import pause, queues, resume, workers
 from jobq.cli.run import run
 from jobq.cli.schedules import preview, schedules
 from jobq.cli.steering import cancel, change, delete
-from jobq.cli.terminal import needing
+from jobq.cli.terminal import needing, say
 from jobq.cli.work import work
 from jobq.cli.worker import worker
 from jobq.cli.workflows import cancel_tree, emit, graph, signal
@@ -83,9 +87,28 @@ EXTRAS = {
     "top": ("jobq.cli.top", "top"),
 }
 
+# What a file or a disk says that takes no more.
+FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+
 
 class Commands(click.Group):
     """All commands; those of extras are imported when they are asked for, to save memory."""
+
+    def main(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - as click has it
+        """Run a command; that nothing can be written is told in one line.
+
+        A closed pipe ends it without a word.
+        """
+        try:
+            return super().main(*args, **options)
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            # Or Python would try to write the rest at its end.
+            sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - stays open
+            with suppress(OSError):
+                say(f"Error: cannot write: {os.strerror(error.errno)}", err=True)
+            sys.exit(1)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return every name; those whose extra is not installed are not shown."""
@@ -130,7 +153,7 @@ def main() -> None:
 
 
 def open_standard_streams() -> None:
-    """Put /dev/null in the place of standard streams that are closed.
+    """Put /dev/null in the place of standard streams that are closed, and write all of a text.
 
     A connection would get the number of one otherwise, and whoever writes there writes to it.
     """
@@ -139,6 +162,9 @@ def open_standard_streams() -> None:
             stream = Path(os.devnull).open(mode)  # noqa: SIM115 - stays open
             os.set_inheritable(stream.fileno(), True)
             setattr(sys, name, stream)
+    if isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):
+        # By PYTHONUNBUFFERED: Python would drop what is left of a text that is written in part.
+        sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115 - stays open
 
 
 for command in COMMANDS:
