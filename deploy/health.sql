@@ -978,6 +978,18 @@ as $$
     ) as w
     union all
     select
+        'settings', count(*) = 0,
+        case when count(*) = 0
+            then 'enqueue() goes by what is set'
+            else format(
+                'enqueue() does not see what is set: %s', string_agg(c.name, ', ' order by c.name)
+            )
+        end,
+        'have maintain() called: the tables were loaded with triggers disabled'
+    from jobq_private.constants() as c
+    where not c.is_right
+    union all
+    select
         'connect', not (c.relrowsecurity and has_database_privilege(
             'public', current_database(), 'connect'
         )),
@@ -1028,6 +1040,12 @@ begin
             when 'rolled_up' then jobq_private.roll_up()
             when 'made_partitions' then jobq_private.make_partitions()
             when 'dropped_partitions' then jobq_private.drop_partitions()
+            when 'renewed_settings' then coalesce((
+                select jobq_private.write_constants()
+                where exists (
+                    select from jobq_private.constants() as c where not c.is_right
+                )
+            ), 0)
         end;
         affected := affected + _done;
         has_more := _done >= case
@@ -1232,7 +1250,7 @@ comment on function jobq.health is
 'Says what threatens the queue''s promise, each with its remedy: settings, snapshots, leases, workers, partitions; a client''s clock and release too where it gives them.';
 
 -- Purpose: everything that must happen from time to time: recover, tick, prune,
--- partitions, the history of charts.
+-- partitions, the history of charts, settings that no trigger saw.
 -- Invariant: any number of callers, one does the work and the others return at once
 -- with no row. Each task is repeated while it comes back full, for half a second at most; but
 -- partitions are made a day at a time, since completions wait for their locks.
@@ -1243,7 +1261,7 @@ comment on function jobq.health is
 -- Raises: nothing.
 -- Returns: no row when somebody else is at it.
 -- Column task: recovered, expired, resolved, ticked, pruned_jobs, pruned_keys, pruned_workflows, rolled_up,
--- made_partitions or dropped_partitions.
+-- made_partitions, dropped_partitions or renewed_settings.
 -- Column affected: how many; null when the task has failed.
 -- Column has_more: whether more is to be done at once.
 -- Example: select * from jobq.maintain();
@@ -1269,7 +1287,8 @@ begin
     select array_agg(t.task order by f.failed_at nulls first, t.nth) into _tasks
     from unnest(array[
         'recovered', 'expired', 'resolved', 'ticked', 'pruned_jobs', 'pruned_keys',
-        'pruned_workflows', 'rolled_up', 'made_partitions', 'dropped_partitions'
+        'pruned_workflows', 'rolled_up', 'made_partitions', 'dropped_partitions',
+        'renewed_settings'
     ]) with ordinality as t (task, nth)
     left join jobq_private.failed_task as f on f.task = t.task;
     foreach _task in array _tasks loop
@@ -1295,7 +1314,7 @@ revoke all on function jobq.maintain from public;
 grant execute on function jobq.maintain to jobq_worker, jobq_operator;
 
 comment on function jobq.maintain is
-'Recovers expired leases, ends jobs that expired, releases what waits for jobs that have ended, fires schedules that are due, prunes jobs, keys, workers, steps and events, keeps the history of charts, makes and drops partitions; safe for any number of callers.';
+'Recovers expired leases, ends jobs that expired, releases what waits for jobs that have ended, fires schedules that are due, prunes jobs, keys, workers, steps and events, keeps the history of charts, makes and drops partitions, and tells enqueue() of settings that no trigger saw; safe for any number of callers.';
 
 -- Purpose: what Prometheus is told about the queue; queue is null for figures of all.
 -- Invariant: bounded: of long queues the count of what waits may be a minute old; the dead are read by their index, and the newest few thousand ids. Rates are of the last minute, latency and failures of the last 1,000 jobs that

@@ -204,6 +204,67 @@ revoke all on function jobq_private.sql_function_problem from public;
 comment on function jobq_private.sql_function_problem is
 'Why a kind cannot run this function, or null.';
 
+-- Purpose: what enqueue() knows of the tables by heart: the functions that are constants, what each
+-- should say, and whether it says so.
+-- Invariant: reads only. That a kind or queue has rules stays once it is written down, and is looked
+-- for until then. The texts do not depend on the session's settings. Raises: nothing.
+create or replace function jobq_private.constants()
+returns table (name text, schema text, type text, body text, is_right boolean)
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set intervalstyle = postgres
+as $$
+    with written as materialized (
+        select
+            s.name,
+            (
+                select p.prosrc from pg_proc as p
+                where p.oid = to_regprocedure(format('jobq_private.%s()', s.name))
+            ) as body
+        from unnest('{defaults,has_kind_rules,has_queue_rules}'::text[]) as s (name)
+    )
+    select w.name, c.schema, c.type, c.body, w.body is not distinct from c.body
+    from written as w
+    cross join lateral (
+        select 'jobq_private', 'settings', format(
+            'select (''default'', %L, %L, interval %L, interval %L, %L, %L, null, null, '
+            '%L, %L, null, null, null, false, interval ''10 s'', null, null)'
+            '::jobq_private.settings',
+            g.priority, g.max_attempts, g.timeout, g.lease, g.dedup,
+            g.reuse_key_after_failure, g.max_payload_bytes, g.max_payload_depth
+        )
+        from jobq_private.setting as g
+        where w.name = 'defaults'
+        union all
+        select 'pg_catalog', 'bool', 'select ' || case
+            when w.body = 'select true' then true
+            when w.name = 'has_kind_rules' then exists (
+                select from jobq_private.kind as k
+                where num_nonnulls(
+                    k.queue, k.priority, k.max_attempts, k.timeout, k.lease, k.concurrency_key,
+                    k.max_running, k.rate_limit, k.keep, k.payload_schema, k.json_schema,
+                    k.delivery_version
+                ) > 0
+            )
+            else exists (
+                select from jobq_private.queue as q
+                where num_nonnulls(
+                    q.priority, q.max_attempts, q.timeout, q.lease, q.max_depth
+                ) > 0
+            )
+        end
+        where w.name <> 'defaults'
+    ) as c (schema, type, body)
+$$;
+
+revoke all on function jobq_private.constants from public;
+
+comment on function jobq_private.constants is
+'The constants that enqueue() goes by, what each should say, and whether it says so.';
+
 -- Purpose: whether a queue is paused.
 -- Invariant: an undeclared queue is not. Raises: nothing.
 create or replace function jobq_private.is_paused(queue text)
@@ -227,48 +288,47 @@ revoke all on function jobq_private.is_paused from public;
 comment on function jobq_private.is_paused is
 'Says whether a queue is paused.';
 
--- Purpose: write the global defaults down as the constants of defaults().
--- Invariant: called under the lock of the one row of setting, so never twice at once; what was
--- planned with the old ones is planned anew. Raises: nothing.
-create or replace function jobq_private.write_defaults()
-returns void
+-- Purpose: write down anew the constants that do not say what the tables say.
+-- Invariant: under the lock of the one row of setting, so never twice at once, and read under
+-- it; what was planned with the old ones is planned anew. Raises: nothing.
+create or replace function jobq_private.write_constants()
+returns bigint
 language plpgsql
 volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
-set intervalstyle = postgres
 as $$
+declare
+    _constant record;
+    _written bigint := 0;
 begin
-    execute format(
-        'create or replace function jobq_private.defaults() returns jobq_private.settings '
-        'language sql stable parallel safe security invoker as %L', (
-            select format(
-                'select (''default'', %L, %L, interval %L, interval %L, %L, %L, null, null, '
-                '%L, %L, null, null, null, false, interval ''10 s'', null, null)'
-                '::jobq_private.settings',
-                g.priority, g.max_attempts, g.timeout, g.lease, g.dedup,
-                g.reuse_key_after_failure, g.max_payload_bytes, g.max_payload_depth
-            )
-            from jobq_private.setting as g
-        )
-    );
+    perform from jobq_private.setting for update;
+    for _constant in select * from jobq_private.constants() as c where not c.is_right loop
+        execute format(
+            'create or replace function jobq_private.%I() returns %I.%I '
+            'language sql stable parallel safe security invoker as %L',
+            _constant.name, _constant.schema, _constant.type, _constant.body
+        );
+        _written := _written + 1;
+    end loop;
+    return _written;
 end
 $$;
 
-revoke all on function jobq_private.write_defaults from public;
+revoke all on function jobq_private.write_constants from public;
 
-comment on function jobq_private.write_defaults is
-'Writes the global defaults down as constants.';
+comment on function jobq_private.write_constants is
+'Writes the constants that enqueue() goes by anew where they differ from the tables.';
 
 -- Purpose: what holds for a new job of which neither its kind nor its queue says anything.
 -- Invariant: constants, so that an enqueue reads no table for them; setting has them, and
--- write_defaults() writes this anew when it changes, upon which sessions plan anew. Stable for
+-- write_constants() writes this anew when it changes, upon which sessions plan anew. Stable for
 -- that, and without a SET clause, so that it is inlined. Raises: nothing.
 -- creates: function jobq_private.defaults
 do $do$
 begin
-    perform jobq_private.write_defaults();
+    perform jobq_private.write_constants();
 end
 $do$;
 
@@ -555,62 +615,15 @@ revoke all on function jobq_private.forget_kind from public;
 comment on function jobq_private.forget_kind is
 'Forgets what was declared of a kind, unless live jobs or schedules of it exist.';
 
--- Purpose: write down as a constant whether any kind, or any queue, says something that enqueue()
--- goes by.
--- Invariant: only at first, and when one does; under the lock of the one row of setting, so never
--- twice at once. Raises: nothing.
-create or replace function jobq_private.write_rules(relation text)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _name constant text := format('has_%s_rules', write_rules.relation);
-    _is_ruled constant boolean := case write_rules.relation
-        when 'kind' then exists (
-            select from jobq_private.kind as k
-            where num_nonnulls(
-                k.queue, k.priority, k.max_attempts, k.timeout, k.lease, k.concurrency_key,
-                k.max_running, k.rate_limit, k.keep, k.payload_schema, k.json_schema,
-                k.delivery_version
-            ) > 0
-        )
-        else exists (
-            select from jobq_private.queue as q
-            where num_nonnulls(
-                q.priority, q.max_attempts, q.timeout, q.lease, q.max_depth
-            ) > 0
-        )
-    end;
-begin
-    if _is_ruled or to_regprocedure(format('jobq_private.%s()', _name)) is null then
-        perform from jobq_private.setting for update;
-        execute format(
-            'create or replace function jobq_private.%I() returns boolean '
-            'language sql stable parallel safe security invoker as %L',
-            _name, 'select ' || _is_ruled
-        );
-    end if;
-end
-$$;
-
-revoke all on function jobq_private.write_rules from public;
-
-comment on function jobq_private.write_rules is
-'Writes down whether any kind, or any queue, says something that enqueue() goes by.';
-
 -- Purpose: whether any kind says, or has ever said, anything that enqueue() goes by.
 -- Invariant: a constant, so that who has no such kind pays for no look at the table; the first
--- that says something has it written anew (write_rules()), upon which sessions plan anew, and it
+-- that says something has it written anew (write_constants()), upon which sessions plan anew, and it
 -- stays. As with defaults(), a transaction that has enqueued before may do so without it until
 -- it ends. Stable for that, and without a SET clause, so that it is inlined. Raises: nothing.
 -- creates: function jobq_private.has_kind_rules
 do $do$
 begin
-    perform jobq_private.write_rules('kind');
+    perform jobq_private.write_constants();
 end
 $do$;
 
@@ -621,13 +634,13 @@ comment on function jobq_private.has_kind_rules() is
 
 -- Purpose: whether any queue says, or has ever said, anything that enqueue() goes by.
 -- Invariant: a constant, so that who has no such queue pays for no look at the table; the first
--- that says something has it written anew (write_rules()), upon which sessions plan anew, and it
+-- that says something has it written anew (write_constants()), upon which sessions plan anew, and it
 -- stays. As with defaults(), a transaction that has enqueued before may do so without it until
 -- it ends. Stable for that, and without a SET clause, so that it is inlined. Raises: nothing.
 -- creates: function jobq_private.has_queue_rules
 do $do$
 begin
-    perform jobq_private.write_rules('queue');
+    perform jobq_private.write_constants();
 end
 $do$;
 
@@ -697,7 +710,8 @@ comment on function jobq_private.matches_pattern is
 'Says whether a text has a match of a schema''s pattern.';
 
 -- Purpose: once a kind or queue says something that enqueue() goes by, that looks for it.
--- Invariant: written down with the first that does, in one commit, whoever writes the row.
+-- Invariant: written down with the first that does, in one commit, whoever writes the row; by
+-- maintain() where triggers were disabled.
 -- Raises: nothing.
 create or replace function jobq_private.note_rules()
 returns trigger
@@ -715,7 +729,7 @@ begin
         end
     )
     then
-        perform jobq_private.write_rules(tg_table_name);
+        perform jobq_private.write_constants();
     end if;
     return null;
 end
@@ -1015,7 +1029,8 @@ revoke all on function jobq_private.set_payload_schema from public;
 comment on function jobq_private.set_payload_schema is
 'Keeps the schema of a kind''s payloads where it can be enforced.';
 
--- Purpose: have defaults() say what setting says, whoever changes it.
+-- Purpose: have defaults() say what setting says, whoever changes it; maintain() does where triggers
+-- were disabled.
 -- Invariant: in the same transaction; always, so also for a row that a subscription brings.
 -- Raises: nothing.
 create or replace function jobq_private.setting_changed()
@@ -1027,7 +1042,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    perform jobq_private.write_defaults();
+    perform jobq_private.write_constants();
     return null;
 end
 $$;

@@ -20,6 +20,7 @@ begin
         ('function', 'jobq.resume_queue', '', 1),
         ('function', 'jobq.settings', '', 1),
         ('function', 'jobq_private.check_sql_function', '', 1),
+        ('function', 'jobq_private.constants', '', 1),
         ('function', 'jobq_private.defaults', '', 1),
         ('function', 'jobq_private.forget_kind', '', 1),
         ('function', 'jobq_private.has_kind_rules', '', 1),
@@ -45,8 +46,7 @@ begin
         ('function', 'jobq_private.sql_function', '', 1),
         ('function', 'jobq_private.sql_function_bar', '', 1),
         ('function', 'jobq_private.sql_function_problem', '', 1),
-        ('function', 'jobq_private.write_defaults', '', 1),
-        ('function', 'jobq_private.write_rules', '', 1),
+        ('function', 'jobq_private.write_constants', '', 1),
         ('trigger', 'jobq_private.kind', 'kind_rules', 1),
         ('trigger', 'jobq_private.queue', 'queue_rules', 1),
         ('trigger', 'jobq_private.setting', 'setting_change', 1)

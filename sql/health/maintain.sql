@@ -1,5 +1,5 @@
 -- Purpose: everything that must happen from time to time: recover, tick, prune,
--- partitions, the history of charts.
+-- partitions, the history of charts, settings that no trigger saw.
 -- Invariant: any number of callers, one does the work and the others return at once
 -- with no row. Each task is repeated while it comes back full, for half a second at most; but
 -- partitions are made a day at a time, since completions wait for their locks.
@@ -10,7 +10,7 @@
 -- Raises: nothing.
 -- Returns: no row when somebody else is at it.
 -- Column task: recovered, expired, resolved, ticked, pruned_jobs, pruned_keys, pruned_workflows, rolled_up,
--- made_partitions or dropped_partitions.
+-- made_partitions, dropped_partitions or renewed_settings.
 -- Column affected: how many; null when the task has failed.
 -- Column has_more: whether more is to be done at once.
 -- Example: select * from jobq.maintain();
@@ -36,7 +36,8 @@ begin
     select array_agg(t.task order by f.failed_at nulls first, t.nth) into _tasks
     from unnest(array[
         'recovered', 'expired', 'resolved', 'ticked', 'pruned_jobs', 'pruned_keys',
-        'pruned_workflows', 'rolled_up', 'made_partitions', 'dropped_partitions'
+        'pruned_workflows', 'rolled_up', 'made_partitions', 'dropped_partitions',
+        'renewed_settings'
     ]) with ordinality as t (task, nth)
     left join jobq_private.failed_task as f on f.task = t.task;
     foreach _task in array _tasks loop
@@ -62,4 +63,4 @@ revoke all on function jobq.maintain from public;
 grant execute on function jobq.maintain to jobq_worker, jobq_operator;
 
 comment on function jobq.maintain is
-'Recovers expired leases, ends jobs that expired, releases what waits for jobs that have ended, fires schedules that are due, prunes jobs, keys, workers, steps and events, keeps the history of charts, makes and drops partitions; safe for any number of callers.';
+'Recovers expired leases, ends jobs that expired, releases what waits for jobs that have ended, fires schedules that are due, prunes jobs, keys, workers, steps and events, keeps the history of charts, makes and drops partitions, and tells enqueue() of settings that no trigger saw; safe for any number of callers.';

@@ -281,6 +281,16 @@ THREATS: dict[str, tuple[str, str, Callable[[str], Any]]] = {
         "triggers", "enable trigger",
         lambda url: statement(url, "alter table jobq_private.job disable trigger job_transition"),
     ),
+    "settings loaded past the triggers": (
+        "settings", "have maintain() called",
+        lambda url: statement(
+            url,
+            "alter table jobq_private.kind disable trigger all;"
+            " insert into jobq_private.kind (kind, priority) values ('loaded', 1);"
+            " alter table jobq_private.kind enable trigger all;"
+            " alter table jobq_private.kind enable always trigger kind_rules",
+        ),
+    ),
     "another release": (
         "schema", "run jobq deploy",
         lambda url: statement(

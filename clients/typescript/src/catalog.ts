@@ -41,7 +41,7 @@ export interface Functions {
   list_steps: { given: { job_id: string }; row: { name: string | null; value: Json | null; attempt: number | null; saved_at: Date | null } };
   /** Adds a line to a job's log. */
   log: { given: { job_id: string; attempt: number; level: string; message: string }; row: { log: null } };
-  /** Recovers expired leases, ends jobs that expired, releases what waits for jobs that have ended, fires schedules that are due, prunes jobs, keys, workers, steps and events, keeps the history of charts, makes and drops partitions; safe for any number of callers. */
+  /** Recovers expired leases, ends jobs that expired, releases what waits for jobs that have ended, fires schedules that are due, prunes jobs, keys, workers, steps and events, keeps the history of charts, makes and drops partitions, and tells enqueue() of settings that no trigger saw; safe for any number of callers. */
   maintain: { given: {  }; row: { task: string | null; affected: string | null; has_more: boolean | null } };
   /** Gives a leased job back unfinished, its attempt not counted, and returns the new state. */
   release: { given: { job_id: string; attempt: number; run_at?: Date | null }; row: { release: string } };

@@ -50,6 +50,18 @@ as $$
     ) as w
     union all
     select
+        'settings', count(*) = 0,
+        case when count(*) = 0
+            then 'enqueue() goes by what is set'
+            else format(
+                'enqueue() does not see what is set: %s', string_agg(c.name, ', ' order by c.name)
+            )
+        end,
+        'have maintain() called: the tables were loaded with triggers disabled'
+    from jobq_private.constants() as c
+    where not c.is_right
+    union all
+    select
         'connect', not (c.relrowsecurity and has_database_privilege(
             'public', current_database(), 'connect'
         )),

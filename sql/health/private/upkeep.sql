@@ -30,6 +30,12 @@ begin
             when 'rolled_up' then jobq_private.roll_up()
             when 'made_partitions' then jobq_private.make_partitions()
             when 'dropped_partitions' then jobq_private.drop_partitions()
+            when 'renewed_settings' then coalesce((
+                select jobq_private.write_constants()
+                where exists (
+                    select from jobq_private.constants() as c where not c.is_right
+                )
+            ), 0)
         end;
         affected := affected + _done;
         has_more := _done >= case

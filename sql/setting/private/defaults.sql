@@ -1,11 +1,11 @@
 -- Purpose: what holds for a new job of which neither its kind nor its queue says anything.
 -- Invariant: constants, so that an enqueue reads no table for them; setting has them, and
--- write_defaults() writes this anew when it changes, upon which sessions plan anew. Stable for
+-- write_constants() writes this anew when it changes, upon which sessions plan anew. Stable for
 -- that, and without a SET clause, so that it is inlined. Raises: nothing.
 -- creates: function jobq_private.defaults
 do $do$
 begin
-    perform jobq_private.write_defaults();
+    perform jobq_private.write_constants();
 end
 $do$;
 

@@ -1,5 +1,6 @@
 -- Purpose: once a kind or queue says something that enqueue() goes by, that looks for it.
--- Invariant: written down with the first that does, in one commit, whoever writes the row.
+-- Invariant: written down with the first that does, in one commit, whoever writes the row; by
+-- maintain() where triggers were disabled.
 -- Raises: nothing.
 create or replace function jobq_private.note_rules()
 returns trigger
@@ -17,7 +18,7 @@ begin
         end
     )
     then
-        perform jobq_private.write_rules(tg_table_name);
+        perform jobq_private.write_constants();
     end if;
     return null;
 end

@@ -1,4 +1,5 @@
--- Purpose: have defaults() say what setting says, whoever changes it.
+-- Purpose: have defaults() say what setting says, whoever changes it; maintain() does where triggers
+-- were disabled.
 -- Invariant: in the same transaction; always, so also for a row that a subscription brings.
 -- Raises: nothing.
 create or replace function jobq_private.setting_changed()
@@ -10,7 +11,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    perform jobq_private.write_defaults();
+    perform jobq_private.write_constants();
     return null;
 end
 $$;

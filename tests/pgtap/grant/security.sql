@@ -393,8 +393,7 @@ select results_eq(
     ('jobq_private.drop_partitions()'),
     ('jobq_private.json_schema_violation(jsonb,jsonb)'),
     ('jobq_private.make_partition(text,date)'),
-    ('jobq_private.write_defaults()'),
-    ('jobq_private.write_rules(text)')
+    ('jobq_private.write_constants()')
     $$,
     'only what changes tables, or calls an extension, runs dynamic SQL'
 );

@@ -1,7 +1,7 @@
 -- What jobq.maintain() promises; partitions.sql has the partitions, and
 -- tests/python/test_races.py several callers at once.
 begin;
-select plan(15);
+select plan(21);
 
 select hold_off_vacuum();
 update jobq_private.history_mark set rolled_to = now();
@@ -29,7 +29,7 @@ select results_eq(
     'select task, affected from first_call order by task',
     $$
     values ('dropped_partitions', 0::bigint), ('expired', 0), ('made_partitions', 3::bigint),
-    ('pruned_jobs', 0), ('pruned_keys', 1::bigint), ('pruned_workflows', 0), ('recovered', 1::bigint), ('resolved', 0), ('rolled_up', 0), ('ticked', 0::bigint)
+    ('pruned_jobs', 0), ('pruned_keys', 1::bigint), ('pruned_workflows', 0), ('recovered', 1::bigint), ('renewed_settings', 0), ('resolved', 0), ('rolled_up', 0), ('ticked', 0::bigint)
     $$,
     'it tells what it has done'
 );
@@ -67,7 +67,7 @@ select results_eq(
     'select task, affected from jobq.maintain() order by task',
     $$
     values ('dropped_partitions', 0::bigint), ('expired', 0), ('made_partitions', 0::bigint),
-    ('pruned_jobs', 0), ('pruned_keys', 0::bigint), ('pruned_workflows', 0), ('recovered', 0::bigint), ('resolved', 0), ('rolled_up', 0), ('ticked', 0::bigint)
+    ('pruned_jobs', 0), ('pruned_keys', 0::bigint), ('pruned_workflows', 0), ('recovered', 0::bigint), ('renewed_settings', 0), ('resolved', 0), ('rolled_up', 0), ('ticked', 0::bigint)
     $$,
     'when nothing is to be done it does nothing'
 );
@@ -106,7 +106,7 @@ select results_eq(
     'select task, affected from failing order by task',
     $$
     values ('dropped_partitions', 0::bigint), ('expired', 0), ('made_partitions', 0::bigint),
-    ('pruned_jobs', 0), ('pruned_keys', null), ('pruned_workflows', 0), ('recovered', 1::bigint), ('resolved', 0), ('rolled_up', 0), ('ticked', 0::bigint)
+    ('pruned_jobs', 0), ('pruned_keys', null), ('pruned_workflows', 0), ('recovered', 1::bigint), ('renewed_settings', 0), ('resolved', 0), ('rolled_up', 0), ('ticked', 0::bigint)
     $$,
     'a task that fails leaves the others alone'
 );
@@ -143,9 +143,55 @@ select results_eq(
     'select task, affected from jobq.maintain() order by task',
     $$
     values ('dropped_partitions', 0::bigint), ('expired', 0), ('made_partitions', 1::bigint),
-    ('pruned_jobs', 0), ('pruned_keys', 0::bigint), ('pruned_workflows', 0), ('recovered', 0::bigint), ('resolved', 0), ('rolled_up', 0), ('ticked', 0::bigint)
+    ('pruned_jobs', 0), ('pruned_keys', 0::bigint), ('pruned_workflows', 0), ('recovered', 0::bigint), ('renewed_settings', 0), ('resolved', 0), ('rolled_up', 0), ('ticked', 0::bigint)
     $$,
     'maintenance goes on under a publication for all tables'
+);
+
+-- Loaded as pg_restore --data-only --disable-triggers does
+select jobq.enqueue('loaded');
+alter table jobq_private.setting disable trigger all;
+alter table jobq_private.kind disable trigger all;
+alter table jobq_private.queue disable trigger all;
+update jobq_private.setting set max_attempts = 17;
+insert into jobq_private.kind (kind, priority) values ('loaded', 5);
+insert into jobq_private.queue (queue, timeout) values ('default', '17 s');
+alter table jobq_private.setting enable trigger all;
+alter table jobq_private.kind enable trigger all;
+alter table jobq_private.queue enable trigger all;
+create function pg_temp.loaded()
+returns text
+language plpgsql
+as $$
+declare
+    _job_id constant uuid := jobq.enqueue('loaded');
+begin
+    return format('%s %s %s', j.priority, j.max_attempts, j.timeout)
+    from jobq_private.job as j where j.job_id = _job_id;
+end
+$$;
+select isnt(pg_temp.loaded(), '5 17 00:00:17', 'no trigger told enqueue() of what was loaded');
+select results_eq(
+    $$ select h.finding, h.remedy from jobq.health() as h where h.subject = 'settings' $$,
+    $$
+    values (
+        'enqueue() does not see what is set: defaults, has_kind_rules, has_queue_rules',
+        'have maintain() called: the tables were loaded with triggers disabled'
+    )
+    $$,
+    'health() says so'
+);
+select is(
+    (select m.affected from jobq.maintain() as m where m.task = 'renewed_settings'),
+    3::bigint, 'maintain() mends it'
+);
+select is(pg_temp.loaded(), '5 17 00:00:17', 'and enqueue() goes by it');
+select ok(
+    (select h.is_ok from jobq.health() as h where h.subject = 'settings'), 'as health() says'
+);
+select is(
+    (select m.affected from jobq.maintain() as m where m.task = 'renewed_settings'),
+    0::bigint, 'and nothing is written anew where all is seen'
 );
 
 select * from finish();
