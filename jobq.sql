@@ -311,7 +311,7 @@ create table jobq_private.queue (
     created_at timestamptz not null default now(),
     updated_at timestamptz not null default now(),
     constraint queue_pkey primary key (queue),
-    constraint queue_queue_check check (length(queue) between 1 and 128),
+    constraint queue_queue_check check (length(queue) between 1 and 128 and queue <> '*'),
     constraint queue_max_attempts_check check (max_attempts between 1 and 10000),
     constraint queue_timeout_check check (timeout between '1 ms' and '365 days'),
     constraint queue_lease_check check (lease between '1 s' and '1 day'),
@@ -339,7 +339,7 @@ create table jobq_private.queue (
 comment on table jobq_private.queue is 'What a queue says in place of the global defaults, and whether it is paused.';
 
 comment on constraint queue_queue_check on jobq_private.queue is
-'queue must have 1 to 128 characters';
+'queue must have 1 to 128 characters, and be one queue, not *';
 
 comment on constraint queue_max_attempts_check on jobq_private.queue is
 'max_attempts must be from 1 to 10000';
@@ -430,7 +430,7 @@ create table jobq_private.kind (
     updated_at timestamptz not null default now(),
     constraint kind_pkey primary key (kind),
     constraint kind_kind_check check (length(kind) between 1 and 128),
-    constraint kind_queue_check check (length(queue) between 1 and 128),
+    constraint kind_queue_check check (length(queue) between 1 and 128 and queue <> '*'),
     constraint kind_max_attempts_check check (max_attempts between 1 and 10000),
     constraint kind_timeout_check check (timeout between '1 ms' and '365 days'),
     constraint kind_lease_check check (lease between '1 s' and '1 day'),
@@ -484,7 +484,7 @@ comment on constraint kind_kind_check on jobq_private.kind is
 'kind must have 1 to 128 characters';
 
 comment on constraint kind_queue_check on jobq_private.kind is
-'queue must have 1 to 128 characters';
+'queue must have 1 to 128 characters, and be one queue, not *';
 
 comment on constraint kind_max_attempts_check on jobq_private.kind is
 'max_attempts must be from 1 to 10000';
@@ -1627,7 +1627,7 @@ create table jobq_private.key_limit (
     rate_burst integer,
     updated_at timestamptz not null default now(),
     constraint key_limit_pkey primary key (queue, concurrency_key),
-    constraint key_limit_queue_check check (length(queue) between 1 and 128),
+    constraint key_limit_queue_check check (length(queue) between 1 and 128 and queue <> '*'),
     constraint key_limit_concurrency_key_check
     check (octet_length(concurrency_key) between 1 and 1024),
     constraint key_limit_max_running_check check (max_running between 1 and 32767),
@@ -1646,7 +1646,7 @@ where rate_limit is not null;
 comment on table jobq_private.key_limit is 'Limits of single keys.';
 
 comment on constraint key_limit_queue_check on jobq_private.key_limit is
-'queue must have 1 to 128 characters';
+'queue must have 1 to 128 characters, and be one queue, not *';
 
 comment on constraint key_limit_concurrency_key_check on jobq_private.key_limit is
 'concurrency_key must have 1 to 1024 bytes';
@@ -9972,8 +9972,10 @@ as $$
         when job.kind is null then array['NULL_ARGUMENT', 'kind']
         when pg_catalog.length(job.kind) not between 1 and 128
         then array['INVALID_ARGUMENT', 'kind must have 1 to 128 characters']
-        when pg_catalog.length(job.queue) not between 1 and 128
-        then array['INVALID_ARGUMENT', 'queue must have 1 to 128 characters']
+        when pg_catalog.length(job.queue) not between 1 and 128 or job.queue = '*'
+        then array[
+            'INVALID_ARGUMENT', 'queue must have 1 to 128 characters, and be one queue, not *'
+        ]
         when job.priority not between -32768 and 32767
         then array['INVALID_ARGUMENT', 'priority must be from -32768 to 32767']
         when job.max_attempts not between 1 and 10000
@@ -13383,7 +13385,7 @@ begin
         end if;
         exit plain when (
             octet_length(enqueue.kind || coalesce(enqueue.queue, '')) <= 128
-            and least(enqueue.kind, enqueue.queue) <> ''
+            and least(enqueue.kind collate "C", enqueue.queue) > '*'
         ) is not true;
         if jobq_private.has_kind_rules() then
             _of_kind := k from jobq_private.kind as k where k.kind = enqueue.kind;

@@ -73,7 +73,7 @@ create table jobq_private.key_limit (
     rate_burst integer,
     updated_at timestamptz not null default now(),
     constraint key_limit_pkey primary key (queue, concurrency_key),
-    constraint key_limit_queue_check check (length(queue) between 1 and 128),
+    constraint key_limit_queue_check check (length(queue) between 1 and 128 and queue <> '*'),
     constraint key_limit_concurrency_key_check
     check (octet_length(concurrency_key) between 1 and 1024),
     constraint key_limit_max_running_check check (max_running between 1 and 32767),
@@ -92,7 +92,7 @@ where rate_limit is not null;
 comment on table jobq_private.key_limit is 'Limits of single keys.';
 
 comment on constraint key_limit_queue_check on jobq_private.key_limit is
-'queue must have 1 to 128 characters';
+'queue must have 1 to 128 characters, and be one queue, not *';
 
 comment on constraint key_limit_concurrency_key_check on jobq_private.key_limit is
 'concurrency_key must have 1 to 1024 bytes';

@@ -118,7 +118,7 @@ create table jobq_private.queue (
     created_at timestamptz not null default now(),
     updated_at timestamptz not null default now(),
     constraint queue_pkey primary key (queue),
-    constraint queue_queue_check check (length(queue) between 1 and 128),
+    constraint queue_queue_check check (length(queue) between 1 and 128 and queue <> '*'),
     constraint queue_max_attempts_check check (max_attempts between 1 and 10000),
     constraint queue_timeout_check check (timeout between '1 ms' and '365 days'),
     constraint queue_lease_check check (lease between '1 s' and '1 day'),
@@ -146,7 +146,7 @@ create table jobq_private.queue (
 comment on table jobq_private.queue is 'What a queue says in place of the global defaults, and whether it is paused.';
 
 comment on constraint queue_queue_check on jobq_private.queue is
-'queue must have 1 to 128 characters';
+'queue must have 1 to 128 characters, and be one queue, not *';
 
 comment on constraint queue_max_attempts_check on jobq_private.queue is
 'max_attempts must be from 1 to 10000';
@@ -237,7 +237,7 @@ create table jobq_private.kind (
     updated_at timestamptz not null default now(),
     constraint kind_pkey primary key (kind),
     constraint kind_kind_check check (length(kind) between 1 and 128),
-    constraint kind_queue_check check (length(queue) between 1 and 128),
+    constraint kind_queue_check check (length(queue) between 1 and 128 and queue <> '*'),
     constraint kind_max_attempts_check check (max_attempts between 1 and 10000),
     constraint kind_timeout_check check (timeout between '1 ms' and '365 days'),
     constraint kind_lease_check check (lease between '1 s' and '1 day'),
@@ -291,7 +291,7 @@ comment on constraint kind_kind_check on jobq_private.kind is
 'kind must have 1 to 128 characters';
 
 comment on constraint kind_queue_check on jobq_private.kind is
-'queue must have 1 to 128 characters';
+'queue must have 1 to 128 characters, and be one queue, not *';
 
 comment on constraint kind_max_attempts_check on jobq_private.kind is
 'max_attempts must be from 1 to 10000';

@@ -87,7 +87,7 @@ begin
         end if;
         exit plain when (
             octet_length(enqueue.kind || coalesce(enqueue.queue, '')) <= 128
-            and least(enqueue.kind, enqueue.queue) <> ''
+            and least(enqueue.kind collate "C", enqueue.queue) > '*'
         ) is not true;
         if jobq_private.has_kind_rules() then
             _of_kind := k from jobq_private.kind as k where k.kind = enqueue.kind;

@@ -125,6 +125,13 @@ REFUSED: dict[str, tuple[str, str, Any, int, str]] = {
         422,
         "INPUT_VALIDATION_FAILED",
     ),
+    "a queue that means all": (
+        "POST",
+        "/jobs",
+        {"kind": "a", "queue": "*"},
+        400,
+        "INVALID_REQUEST",
+    ),
     "full queue": ("POST", "/jobs", {"kind": "a", "queue": "full"}, 429, "QUEUE_FULL"),
     "no such job": ("GET", f"/jobs/{GONE}", None, 404, "JOB_NOT_FOUND"),
     "a job that cannot be": ("GET", "/jobs/job_xyz", None, 404, "JOB_NOT_FOUND"),

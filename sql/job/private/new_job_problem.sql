@@ -17,8 +17,10 @@ as $$
         when job.kind is null then array['NULL_ARGUMENT', 'kind']
         when pg_catalog.length(job.kind) not between 1 and 128
         then array['INVALID_ARGUMENT', 'kind must have 1 to 128 characters']
-        when pg_catalog.length(job.queue) not between 1 and 128
-        then array['INVALID_ARGUMENT', 'queue must have 1 to 128 characters']
+        when pg_catalog.length(job.queue) not between 1 and 128 or job.queue = '*'
+        then array[
+            'INVALID_ARGUMENT', 'queue must have 1 to 128 characters, and be one queue, not *'
+        ]
         when job.priority not between -32768 and 32767
         then array['INVALID_ARGUMENT', 'priority must be from -32768 to 32767']
         when job.max_attempts not between 1 and 10000

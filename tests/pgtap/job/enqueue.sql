@@ -1,6 +1,6 @@
 -- What jobq.enqueue() promises.
 begin;
-select plan(101);
+select plan(105);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -325,6 +325,9 @@ from (
     ('repeat(''k'', 128)', 'none'),
     ('repeat(''k'', 129)', '22023 INVALID_ARGUMENT'),
     ('''x'', queue => ''''', '22023 INVALID_ARGUMENT'),
+    ('''x'', queue => ''*''', '22023 INVALID_ARGUMENT'),
+    ('''x'', queue => ''*'', idempotency_key => ''k''', '22023 INVALID_ARGUMENT'),
+    ('''x'', queue => ''**''', 'none'), ('''*'', queue => ''!''', 'none'),
     ('''x'', queue => repeat(''q'', 129)', '22023 INVALID_ARGUMENT'),
     ('''x'', run_at => ''infinity''', '22023 INVALID_ARGUMENT'),
     ('''x'', run_at => ''-infinity''', '22023 INVALID_ARGUMENT'),

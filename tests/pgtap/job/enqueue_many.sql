@@ -1,6 +1,6 @@
 -- What jobq.enqueue_many() promises.
 begin;
-select plan(43);
+select plan(44);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -179,6 +179,7 @@ from (
     ('[{"kind": "x", "job_id": "00000000-0000-7000-8000-000000000000"}]',
         '22023 INVALID_ARGUMENT'),
     ('[{"kind": "x", "state": "running"}]', '22023 INVALID_ARGUMENT'),
+    ('[{"kind": "x", "queue": "*"}]', '22023 INVALID_ARGUMENT'),
     ('[{"kind": "x", "metadata": []}]', '22023 INVALID_ARGUMENT'),
     ('[{"kind": "x", "run_at": "infinity"}]', '22023 INVALID_ARGUMENT'),
     ('[{"kind": "x", "payload": null}]', '22023 INVALID_ARGUMENT'),

@@ -1,6 +1,6 @@
 -- Concurrency keys and their limits, by one session; tests/python/test_limits.py has many.
 begin;
-select plan(28);
+select plan(29);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -84,6 +84,10 @@ select is(
     '22023 INVALID_ARGUMENT', 'of a key too'
 )
 from unnest(array[0, 32768]) as n;
+select is(
+    pg_temp.refusal('select jobq.put_limit(''*'', ''k'', 1)'), '22023 INVALID_ARGUMENT',
+    'a limit belongs to one queue'
+);
 select is(
     pg_temp.refusal('select jobq.put_limit(''q'', null, 1)'), '22004 NULL_ARGUMENT',
     'a limit belongs to a key'

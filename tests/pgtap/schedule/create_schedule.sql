@@ -1,6 +1,6 @@
 -- What jobq.create_schedule() promises.
 begin;
-select plan(71);
+select plan(72);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -230,7 +230,7 @@ from (
     ('max_attempts => 0', '22023 INVALID_ARGUMENT'),
     ('timeout => ''0 s''', '22023 INVALID_ARGUMENT'),
     ('metadata => ''[]''', '22023 INVALID_ARGUMENT'),
-    ('queue => ''''', '22023 INVALID_ARGUMENT'),
+    ('queue => ''''', '22023 INVALID_ARGUMENT'), ('queue => ''*''', '22023 INVALID_ARGUMENT'),
     ('payload => to_jsonb(repeat(''x'', 2000000))', 'JQ005 PAYLOAD_TOO_LARGE')
 ) as a (argument, code);
 select is(

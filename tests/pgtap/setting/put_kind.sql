@@ -1,6 +1,6 @@
 -- What jobq.put_kind() promises; settings.sql shows what its settings do.
 begin;
-select plan(58);
+select plan(59);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -77,7 +77,7 @@ from (
     ('''''', '22023 INVALID_ARGUMENT'),
     ('repeat(''k'', 128)', 'none'),
     ('repeat(''k'', 129)', '22023 INVALID_ARGUMENT'),
-    ('''k'', queue => ''''', '22023 INVALID_ARGUMENT'),
+    ('''k'', queue => ''''', '22023 INVALID_ARGUMENT'), ('''k'', queue => ''*''', '22023 INVALID_ARGUMENT'),
     ('''k'', queue => repeat(''q'', 129)', '22023 INVALID_ARGUMENT'),
     ('''k'', priority => 32767', 'none'),
     ('''k'', priority => 32768', '22023 INVALID_ARGUMENT'),

@@ -1,6 +1,6 @@
 -- What jobq.put_queue() promises; settings.sql shows what its settings do.
 begin;
-select plan(16);
+select plan(17);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -50,7 +50,7 @@ from (
     ('null', '22004 NULL_ARGUMENT'),
     ('''''', '22023 INVALID_ARGUMENT'),
     ('repeat(''q'', 128)', 'none'),
-    ('repeat(''q'', 129)', '22023 INVALID_ARGUMENT'),
+    ('repeat(''q'', 129)', '22023 INVALID_ARGUMENT'), ('''*''', '22023 INVALID_ARGUMENT'),
     ('''q'', priority => -32769', '22023 INVALID_ARGUMENT'),
     ('''q'', max_attempts => 0', '22023 INVALID_ARGUMENT'),
     ('''q'', timeout => ''-1 s''', '22023 INVALID_ARGUMENT'),
