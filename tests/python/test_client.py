@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from jobq import AsyncClient, Client, errors
+from jobq import AsyncClient, Client, Graph, Registry, errors
 from jobq.embedded import Server
 from jobq.errors import (
     Conflict,
@@ -53,6 +53,44 @@ def finish(connection: Connection, kind: str = "a") -> None:
     connection.execute(
         "select jobq.complete(job_id, attempt, '{\"n\": 1}') from jobq.claim('{default}', 'w')"
     )
+
+
+LISTS: list[tuple[str, Callable[[Client], object]]] = [
+    ("kind", lambda client: client.enqueue(["a"])),  # type: ignore[arg-type]
+    ("kind", lambda client: client.enqueue(b"a")),  # type: ignore[arg-type]
+    ("kind", lambda client: client.enqueue(("a",), idempotency_key="k")),  # type: ignore[arg-type]
+    ("queue", lambda client: client.enqueue("a", queue={"q": 1})),  # type: ignore[arg-type]
+    ("dedup_key", lambda client: client.enqueue("a", dedup_key=["k"])),  # type: ignore[arg-type]
+    (
+        "concurrency_key",
+        lambda client: client.enqueue("a", concurrency_key=["k"]),  # type: ignore[arg-type]
+    ),
+    ("kind", lambda client: client.enqueue_many([{"kind": "a"}, {"kind": ["a"]}])),
+    ("queue", lambda client: client.enqueue_many([{"kind": "a", "queue": ["q"]}])),
+    ("kind", lambda client: client.enqueue_graph({"jobs": [{"name": "n", "kind": ["a"]}]})),
+    ("kind", lambda _: Graph().add(["a"])),  # type: ignore[arg-type]
+    ("kind", lambda _: Registry().handler(["a"])),  # type: ignore[call-overload]
+    ("queue", lambda _: Registry().handler("a", queue=["q"])),  # type: ignore[call-overload]
+    ("kind", lambda client: client.put_kind(["a"])),  # type: ignore[arg-type]
+    ("queue", lambda client: client.put_queue(["q"])),  # type: ignore[arg-type]
+    ("queue", lambda client: client.pause(["q"])),  # type: ignore[arg-type]
+    ("kind", lambda client: client.list_jobs(kind=["a"])),  # type: ignore[arg-type]
+    ("queue", lambda client: client.cancel_many(queue=["q"])),  # type: ignore[arg-type]
+    ("kind", lambda client: client.find(["a"], "k")),  # type: ignore[arg-type]
+    (
+        "kind",
+        lambda client: client.create_schedule("s", ["a"], every=60),  # type: ignore[arg-type]
+    ),
+    ("name", lambda client: client.create_schedule(["s"], "a", every=60)),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "call"), LISTS, ids=[f"{n} {name}" for n, (name, _) in enumerate(LISTS)]
+)
+def test_a_list_is_no_text(client: Client, name: str, call: Callable[[Client], object]) -> None:
+    with pytest.raises(InvalidArgument, match=f"^{name} must be one text: "):
+        call(client)
 
 
 def test_an_enqueue_selects_one_value(connect: Connect) -> None:

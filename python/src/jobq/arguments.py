@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 import msgspec
@@ -15,8 +15,10 @@ from jobq.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from collections.abc import Set as AbstractSet
 
 __all__ = [
+    "JOB_TEXTS",
     "as_json",
     "as_jsonb",
     "as_names",
@@ -27,7 +29,26 @@ __all__ = [
     "as_uuids",
     "encode",
     "plain",
+    "refuse_lists",
 ]
+
+# What is one text in every function that takes it.
+TEXTS: Final = frozenset(
+    {
+        "dedup",
+        "dedup_key",
+        "endpoint",
+        "event",
+        "idempotency_key",
+        "kind",
+        "name",
+        "queue",
+        "schedule",
+        "state",
+    }
+)
+JOB_TEXTS: Final = TEXTS | {"concurrency_key"}
+MANY: Final = (list, tuple, set, frozenset, dict, bytes, bytearray)
 
 
 def encode(value: object) -> str:
@@ -91,6 +112,22 @@ def as_text(value: object) -> str:
         raise InvalidArgument("an argument that is needed is None")
     text = encode(value)
     return value if isinstance(value, str) else text.strip('"')
+
+
+def refuse_lists(arguments: Mapping[str, object], texts: AbstractSet[str] = TEXTS) -> None:
+    """See that each text is one: the database would take a list as the text that shows it.
+
+    Args:
+        arguments: by their names.
+        texts: the names of those that are texts.
+
+    Raises:
+        InvalidArgument: a list, an object or bytes are given for one.
+    """
+    for name, value in arguments.items():
+        # Most are strings, and it is asked for every job.
+        if type(value) is not str and name in texts and isinstance(value, MANY):
+            raise InvalidArgument(f"{name} must be one text", detail=f"{value!r:.128}")
 
 
 def as_timedelta(value: timedelta | float | None) -> timedelta | None:

@@ -15,6 +15,8 @@ from psycopg.pq import Format
 from psycopg.rows import tuple_row
 from psycopg.types.json import JsonbLoader
 
+from jobq.arguments import refuse_lists
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -57,7 +59,12 @@ class Call(Generic[T]):
 
     @property
     def given(self) -> dict[str, object]:
-        """The arguments that are not left to their defaults."""
+        """The arguments that are not left to their defaults.
+
+        Raises:
+            InvalidArgument: a list is given for a text.
+        """
+        refuse_lists(self.arguments)
         return {name: value for name, value in self.arguments.items() if value is not None}
 
 

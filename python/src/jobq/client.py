@@ -209,11 +209,11 @@ class Client:
 
     def run(self, call: Call[T]) -> T:
         """Make a call and return what it answers."""
+        given = call.given
         if call.inputs:
             if self._declarations.are_due:
                 self.declare()
             self._check(call.inputs)
-        given = call.given
         text = statement(call.function, tuple(given), call.from_now)
         with (
             translate(given.values()),
@@ -505,11 +505,11 @@ class AsyncClient:
 
     async def run(self, call: Call[T]) -> T:
         """Make a call and return what it answers."""
+        given = call.given
         if call.inputs:
             if self._declarations.are_due:
                 await self.declare()
             await self._check(call.inputs)
-        given = call.given
         text = statement(call.function, tuple(given), call.from_now)
         with translate(given.values()):
             async with (

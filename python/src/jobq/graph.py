@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from jobq.arguments import as_object, as_text
+from jobq.arguments import JOB_TEXTS, as_object, as_text, refuse_lists
 from jobq.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -70,8 +70,9 @@ class Graph:
 
         Raises:
             InvalidArgument: there is a job of this name already, or one to wait for is of
-                another graph.
+                another graph; or a list is given for a text.
         """
+        refuse_lists({"kind": kind, "name": name, **options}, JOB_TEXTS)
         name = self._free_name(kind) if name is None else name
         if name in self._jobs:
             raise InvalidArgument("a name of a graph is given twice", detail=name)
@@ -122,10 +123,15 @@ def as_document(graph: Graph | Mapping[str, Json]) -> dict[str, Any]:
 
 
 def payloads_of(document: Mapping[str, Any]) -> Sequence[tuple[str, Json]]:
-    """Return the kinds and payloads of the jobs of a graph, as far as it has any."""
+    """Return the kinds and payloads of the jobs of a graph, as far as it has any.
+
+    Raises:
+        InvalidArgument: a list is given for a text of a job.
+    """
     jobs = document.get("jobs")
-    return [
-        (str(job.get("kind")), job.get("payload"))
-        for job in (jobs if isinstance(jobs, list | tuple) else ())
-        if isinstance(job, Mapping)
+    found = [
+        job for job in (jobs if isinstance(jobs, list | tuple) else ()) if isinstance(job, Mapping)
     ]
+    for job in found:
+        refuse_lists(job, JOB_TEXTS)
+    return [(str(job.get("kind")), job.get("payload")) for job in found]

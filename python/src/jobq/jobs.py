@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from jobq.arguments import as_jsonb, as_text, as_uuid, as_uuids, encode
+from jobq.arguments import JOB_TEXTS, as_jsonb, as_text, as_uuid, as_uuids, encode, refuse_lists
 from jobq.call import Call, first, scalar
 from jobq.models import (
     Attempt,
@@ -118,6 +118,7 @@ def enqueue(
         "batch_id": None if batch_id is None else as_uuid(batch_id),
     }
     job = {name: value for name, value in options.items() if value is not None}
+    refuse_lists(job, JOB_TEXTS)
     inputs = [(as_text(kind), payload)]
     if idempotency_key is None and dedup_key is None:
         given = {
@@ -147,6 +148,8 @@ def enqueue_many(jobs: Iterable[Mapping[str, Json]]) -> Call[list[Enqueued]]:
         JobqError: as ``enqueue``; the detail names the job.
     """
     given = [{k: v for k, v in job.items() if v is not None} for job in jobs]
+    for job in given:
+        refuse_lists(job, JOB_TEXTS)
     inputs = [(str(job.get("kind")), job.get("payload")) for job in given]
     return Call("enqueue_many", {"jobs": as_jsonb(given)}, list, record(Enqueued), inputs)
 

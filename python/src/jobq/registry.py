@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from jobq import schedules
-from jobq.arguments import as_timedelta
+from jobq.arguments import as_timedelta, refuse_lists
 from jobq.context import JobContext
 from jobq.handler import Handler, describe
 from jobq.hooks import Hooks
@@ -178,6 +178,7 @@ class Registry:
         Raises:
             TypeError: the function cannot be called as a handler is.
             ValueError: the kind has a handler already.
+            InvalidArgument: a list is given for a kind, or for another text.
         """
         definition = {
             "queue": queue,
@@ -209,6 +210,8 @@ class Registry:
             "keep_dead": as_timedelta(keep_dead),
             "keep_cancelled": as_timedelta(keep_cancelled),
         }
+
+        refuse_lists({"kind": kind, **definition})
 
         def register(function: F) -> F:
             if kind in self._handlers:

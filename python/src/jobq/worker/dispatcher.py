@@ -74,8 +74,9 @@ def check_queues(queues: Sequence[str] | Mapping[str, float]) -> None:
     """
     if not queues or isinstance(queues, str):
         raise ValueError("queues must name at least one queue")
-    if not all(queues):
-        raise ValueError("each queue must have a name")
+    names: list[object] = list(queues)
+    if not all(isinstance(name, str) and name for name in names):
+        raise ValueError("each queue must have a name, one text")
     weights = queues.values() if hasattr(queues, "values") else ()
     if not all(math.isfinite(weight) and weight > 0 for weight in weights):
         raise ValueError("a queue's weight must be a number above 0")

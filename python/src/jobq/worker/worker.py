@@ -119,6 +119,8 @@ class Worker:
         if concurrency < 1:
             raise ValueError("concurrency must be at least 1")
         check_queues(queues)
+        if not isinstance(name, str | None):
+            raise ValueError("name must be one text")  # noqa: TRY004 - as other arguments
         self._release = release_of(release)
         self.name = name or f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
         self._database = database
