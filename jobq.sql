@@ -1044,7 +1044,8 @@ create type jobq_private.claim_mark as (
     slow_looks integer,
     look_at timestamptz,
     is_look boolean,
-    -- whether it is worth keeping for the next claim
+    -- whether other sessions have left it, and whether it is worth leaving them one
+    is_shared boolean,
     is_slow boolean
 );
 
@@ -23063,7 +23064,7 @@ comment on function jobq_private.lost_job is
 
 -- Purpose: where a claim goes on in a queue: at the first call (mark null), where the looks at
 -- its head are slow, at the front that other sessions share, or where the session's
--- last claim ended, while keep_mark() says so; else at the head of the next lower priority
+-- last claim from a mark of its own ended, while keep_mark() says so; else at the head of the next lower priority
 -- that has a job due.
 -- Invariant: reads one entry of job_ready_idx, where that is due, and how long it took tells
 -- what lies dead before it; a claim behind much begins at that entry. priority is null when none
@@ -23077,9 +23078,10 @@ security invoker
 as $$
 declare
     _started constant timestamptz := clock_timestamp();
-    _kept constant jobq_private.claim_mark := nullif(
+    _setting constant text := nullif(
         current_setting('jobq.mark_' || (hashtext(next_mark.queue) & 1023), true), ''
-    )::jobq_private.claim_mark;
+    );
+    _kept jobq_private.claim_mark;
     _priority integer := 32768;
     _run_at timestamptz;
     _job_id uuid;
@@ -23088,11 +23090,17 @@ declare
 begin
     if mark.is_look then
         _priority := mark.priority;
-    elsif mark.queue is null and _kept.queue = next_mark.queue and _kept.slow_looks > 0 then
-        _front := jobq_private.shared_front(next_mark.queue, _kept.slow_looks, _started);
-        if _front.queue is not null then
-            return _front;
-        elsif _kept.look_at > _started then
+    elsif _setting is not null then
+        if mark.queue is null then
+            _front := jobq_private.shared_front(next_mark.queue, _started);
+            if _front.queue is not null then
+                return _front;
+            end if;
+        end if;
+        _kept := _setting::jobq_private.claim_mark;
+        if _kept.queue <> next_mark.queue then
+            _kept := null;
+        elsif mark.queue is null and _kept.look_at > _started then
             return _kept;
         end if;
     end if;
@@ -23113,7 +23121,7 @@ begin
     return row(
         next_mark.queue, _priority,
         coalesce(case when _took > interval '0.2 ms' then _run_at end, '-infinity'), _job_id,
-        _took, coalesce(mark.slow_looks, _kept.slow_looks, 0), null, true,
+        _took, coalesce(mark.slow_looks, _kept.slow_looks, 0), null, true, false,
         _took > interval '0.2 ms' or coalesce(mark.slow_looks, _kept.slow_looks) > 0
     )::jobq_private.claim_mark;
 end
@@ -23475,7 +23483,7 @@ comment on function jobq_private.share_front is
 -- tenth of a second draws by lot which claim looks, the more likely the later, so that not all do
 -- so at once. Hot: its callers pin the search path. Raises: nothing.
 create or replace function jobq_private.shared_front(
-    queue text, slow_looks integer, now timestamptz
+    queue text, now timestamptz
 )
 returns jobq_private.claim_mark
 language plpgsql
@@ -23494,8 +23502,8 @@ declare
 begin
     if _left <= 100 and _left > random() * 100 then
         select
-            j.queue, j.priority, j.run_at, j.job_id, interval '0',
-            shared_front.slow_looks, shared_front.now + _left * interval '1 ms', false, true
+            j.queue, j.priority, j.run_at, j.job_id, null::interval, null::integer,
+            shared_front.now + _left * interval '1 ms', false, true, true
         into _mark
         from jobq_private.job as j
         where j.ctid = format('(%s,%s)', _packed >> 16 & 4294967295, _packed & 65535)::tid
@@ -23617,8 +23625,10 @@ parallel unsafe
 security invoker
 as $$
 begin
-    perform set_config('jobq.touched', 'on', true);
-    return least(age(pg_snapshot_xmin(snapshot)::xid), 1000);
+    return case
+        when set_config('jobq.touched', 'on', true) = 'on'
+        then least(age(pg_snapshot_xmin(snapshot)::xid), 1000)
+    end;
 end
 $$;
 
@@ -23780,7 +23790,8 @@ comment on function jobq.begin_wait is
 -- Inside: where an index scan can skip, no lane waits, and the head of the queue is not known to
 -- be slow, one scan of job_ready_idx finds what is due at any priority. If that is of more than
 -- one, and in all other cases, each priority in use is one range, from next_mark() to now. Where
--- much lies dead before, other sessions are told at once where this one ends: share_front(). What
+-- much lies dead before, other sessions are told at once where this one ends: share_front(); and
+-- the session's own next claim, where this one did not begin at what others have left. What
 -- is locked is updated by its ctid, since nobody else can move it. A row that others have
 -- claimed since this snapshot would be locked, found to run, and kept from its worker until
 -- the commit: so what was touched by a transaction that may still have been open when the
@@ -23924,6 +23935,7 @@ begin
                     then
                         _mark := jobq_private.next_mark(_queue, null);
                         _mark.took := clock_timestamp() - _now;
+                        _mark.is_shared := false;
                         _mark.is_slow := true;
                     end if;
                 else
@@ -23939,9 +23951,11 @@ begin
                             least(_mark.look_at, _now + interval '100 ms')
                         );
                     end if;
-                    select j.run_at, j.job_id into _run_at, _job_id
-                    from jobq_private.job as j
-                    where j.ctid = _found[cardinality(_found)];
+                    if not _mark.is_shared then
+                        select j.run_at, j.job_id into _run_at, _job_id
+                        from jobq_private.job as j
+                        where j.ctid = _found[cardinality(_found)];
+                    end if;
                 end if;
                 if _look.has_gates then
                     _found := jobq_private.divert_jobs(_found);
@@ -23973,7 +23987,7 @@ begin
             end loop;
             exit when _is_whole;
         end loop;
-        if _mark.is_slow then
+        if _mark.is_slow and not _mark.is_shared then
             perform jobq_private.keep_mark(_mark, _run_at, _job_id);
         end if;
         if _look.is_limited then

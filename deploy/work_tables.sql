@@ -75,7 +75,8 @@ create type jobq_private.claim_mark as (
     slow_looks integer,
     look_at timestamptz,
     is_look boolean,
-    -- whether it is worth keeping for the next claim
+    -- whether other sessions have left it, and whether it is worth leaving them one
+    is_shared boolean,
     is_slow boolean
 );
 

@@ -6,7 +6,8 @@
 -- Inside: where an index scan can skip, no lane waits, and the head of the queue is not known to
 -- be slow, one scan of job_ready_idx finds what is due at any priority. If that is of more than
 -- one, and in all other cases, each priority in use is one range, from next_mark() to now. Where
--- much lies dead before, other sessions are told at once where this one ends: share_front(). What
+-- much lies dead before, other sessions are told at once where this one ends: share_front(); and
+-- the session's own next claim, where this one did not begin at what others have left. What
 -- is locked is updated by its ctid, since nobody else can move it. A row that others have
 -- claimed since this snapshot would be locked, found to run, and kept from its worker until
 -- the commit: so what was touched by a transaction that may still have been open when the
@@ -150,6 +151,7 @@ begin
                     then
                         _mark := jobq_private.next_mark(_queue, null);
                         _mark.took := clock_timestamp() - _now;
+                        _mark.is_shared := false;
                         _mark.is_slow := true;
                     end if;
                 else
@@ -165,9 +167,11 @@ begin
                             least(_mark.look_at, _now + interval '100 ms')
                         );
                     end if;
-                    select j.run_at, j.job_id into _run_at, _job_id
-                    from jobq_private.job as j
-                    where j.ctid = _found[cardinality(_found)];
+                    if not _mark.is_shared then
+                        select j.run_at, j.job_id into _run_at, _job_id
+                        from jobq_private.job as j
+                        where j.ctid = _found[cardinality(_found)];
+                    end if;
                 end if;
                 if _look.has_gates then
                     _found := jobq_private.divert_jobs(_found);
@@ -199,7 +203,7 @@ begin
             end loop;
             exit when _is_whole;
         end loop;
-        if _mark.is_slow then
+        if _mark.is_slow and not _mark.is_shared then
             perform jobq_private.keep_mark(_mark, _run_at, _job_id);
         end if;
         if _look.is_limited then

@@ -56,7 +56,7 @@ FETCHED = """
 SLOW = """
     select set_config('jobq.mark_' || (hashtext('default') & 1023), row(
         'default', 0, '-infinity', '00000000-0000-0000-0000-000000000000', '0', 1, null,
-        false, true
+        false, false, true
     )::jobq_private.claim_mark::text, false)
 """
 CALLS = {

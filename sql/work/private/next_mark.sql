@@ -1,6 +1,6 @@
 -- Purpose: where a claim goes on in a queue: at the first call (mark null), where the looks at
 -- its head are slow, at the front that other sessions share, or where the session's
--- last claim ended, while keep_mark() says so; else at the head of the next lower priority
+-- last claim from a mark of its own ended, while keep_mark() says so; else at the head of the next lower priority
 -- that has a job due.
 -- Invariant: reads one entry of job_ready_idx, where that is due, and how long it took tells
 -- what lies dead before it; a claim behind much begins at that entry. priority is null when none
@@ -14,9 +14,10 @@ security invoker
 as $$
 declare
     _started constant timestamptz := clock_timestamp();
-    _kept constant jobq_private.claim_mark := nullif(
+    _setting constant text := nullif(
         current_setting('jobq.mark_' || (hashtext(next_mark.queue) & 1023), true), ''
-    )::jobq_private.claim_mark;
+    );
+    _kept jobq_private.claim_mark;
     _priority integer := 32768;
     _run_at timestamptz;
     _job_id uuid;
@@ -25,11 +26,17 @@ declare
 begin
     if mark.is_look then
         _priority := mark.priority;
-    elsif mark.queue is null and _kept.queue = next_mark.queue and _kept.slow_looks > 0 then
-        _front := jobq_private.shared_front(next_mark.queue, _kept.slow_looks, _started);
-        if _front.queue is not null then
-            return _front;
-        elsif _kept.look_at > _started then
+    elsif _setting is not null then
+        if mark.queue is null then
+            _front := jobq_private.shared_front(next_mark.queue, _started);
+            if _front.queue is not null then
+                return _front;
+            end if;
+        end if;
+        _kept := _setting::jobq_private.claim_mark;
+        if _kept.queue <> next_mark.queue then
+            _kept := null;
+        elsif mark.queue is null and _kept.look_at > _started then
             return _kept;
         end if;
     end if;
@@ -50,7 +57,7 @@ begin
     return row(
         next_mark.queue, _priority,
         coalesce(case when _took > interval '0.2 ms' then _run_at end, '-infinity'), _job_id,
-        _took, coalesce(mark.slow_looks, _kept.slow_looks, 0), null, true,
+        _took, coalesce(mark.slow_looks, _kept.slow_looks, 0), null, true, false,
         _took > interval '0.2 ms' or coalesce(mark.slow_looks, _kept.slow_looks) > 0
     )::jobq_private.claim_mark;
 end

@@ -5,7 +5,7 @@
 -- tenth of a second draws by lot which claim looks, the more likely the later, so that not all do
 -- so at once. Hot: its callers pin the search path. Raises: nothing.
 create or replace function jobq_private.shared_front(
-    queue text, slow_looks integer, now timestamptz
+    queue text, now timestamptz
 )
 returns jobq_private.claim_mark
 language plpgsql
@@ -24,8 +24,8 @@ declare
 begin
     if _left <= 100 and _left > random() * 100 then
         select
-            j.queue, j.priority, j.run_at, j.job_id, interval '0',
-            shared_front.slow_looks, shared_front.now + _left * interval '1 ms', false, true
+            j.queue, j.priority, j.run_at, j.job_id, null::interval, null::integer,
+            shared_front.now + _left * interval '1 ms', false, true, true
         into _mark
         from jobq_private.job as j
         where j.ctid = format('(%s,%s)', _packed >> 16 & 4294967295, _packed & 65535)::tid

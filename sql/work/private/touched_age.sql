@@ -10,8 +10,10 @@ parallel unsafe
 security invoker
 as $$
 begin
-    perform set_config('jobq.touched', 'on', true);
-    return least(age(pg_snapshot_xmin(snapshot)::xid), 1000);
+    return case
+        when set_config('jobq.touched', 'on', true) = 'on'
+        then least(age(pg_snapshot_xmin(snapshot)::xid), 1000)
+    end;
 end
 $$;
 
