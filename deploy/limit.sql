@@ -230,152 +230,84 @@ revoke all on function jobq_private.bar_lanes from public;
 comment on function jobq_private.bar_lanes is
 'Has lanes wait for the gates of kinds.';
 
--- Purpose: the microseconds from one start to the next that a rate asks for; null without a
--- rate.
--- Invariant: rounded up, so that no rate is exceeded; at least one. No SET clause, so that it
--- is inlined. Raises: nothing.
-create or replace function jobq_private.spacing(rate_limit integer, rate_period interval)
-returns bigint
-language sql
-immutable
-parallel safe
-security invoker
-as $$
-    select pg_catalog.ceil(
-        extract(epoch from coalesce(rate_period, interval '1 s')) * 1000000 / rate_limit
-    )::bigint
-$$;
-
-revoke all on function jobq_private.spacing from public;
-
-comment on function jobq_private.spacing is
-'The microseconds from one start to the next that a rate asks for.';
-
--- Purpose: what holds for a lane: the key's own limits, else what the queue says for each key.
--- Invariant: one row; all null for jobs without a key. An ordered lane runs one job at a time.
--- No SET clause, so that it is inlined, and offset 0, so that it is evaluated once. Raises: nothing.
-create or replace function jobq_private.lane_rule(queue text, concurrency_key text)
-returns setof jobq_private.lane_rule
-language sql
-stable
-parallel safe
-security invoker
-rows 1
-as $$
-    select
-        case
-            when lane_rule.concurrency_key is null then null
-            when q.ordered then 1
-            else coalesce(l.max_running, q.key_max_running)
-        end,
-        case
-            when lane_rule.concurrency_key is null then null
-            when l.rate_limit is not null
-            then jobq_private.spacing(l.rate_limit, l.rate_period)
-            else jobq_private.spacing(q.key_rate_limit, q.key_rate_period)
-        end,
-        coalesce(
-            case when l.rate_limit is not null then l.rate_burst else q.key_rate_burst end, 1
-        ),
-        coalesce(q.ordered, false) and lane_rule.concurrency_key is not null,
-        coalesce(q.on_dead = 'hold', false)
-    from (values (1)) as v
-    left join jobq_private.queue as q on q.queue = lane_rule.queue
-    left join jobq_private.key_limit as l
-        on l.queue = lane_rule.queue and l.concurrency_key = lane_rule.concurrency_key
-    offset 0
-$$;
-
-revoke all on function jobq_private.lane_rule from public;
-
-comment on function jobq_private.lane_rule is
-'What holds for a lane: the key''s own limits, else what its queue says for each key.';
-
--- Purpose: the first of the gates that a job passes, or its lane, that lets it not start now; null
--- when it may start. Reason is held, rate_limited, ordered_behind, key_busy, kind_busy or queue_busy.
--- Invariant: a look, no promise, for who does not hold the gates. Raises: nothing.
-create or replace function jobq_private.barrier(
-    job jobq_private.job, now timestamptz,
-    out reason text, out scope text, out open_at timestamptz
+-- Purpose: the gates that a job passes, and its lane, which let it not start now; no row when it may
+-- start. Reason is held, rate_limited, ordered_behind, queue_busy, kind_busy or key_busy.
+-- Invariant: a look, no promise, for who does not hold the gates. How many run is counted apart from
+-- holds and rates, which have ended at infinity. Who needs at most one pays for no more.
+-- Raises: nothing.
+create or replace function jobq_private.barriers(
+    job jobq_private.job, now timestamptz, at_most integer default null
 )
+returns table (reason text, scope text, open_at timestamptz)
 language plpgsql
 stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    _gate record;
-    _rule jobq_private.lane_rule;
 begin
-    for _gate in
-        select j.*, g.held_until, g.hold_reason, g.passed_until, g.head_job_id
+    return query
+    select b.reason, b.scope, b.open_at
+    from (
+        select r.reason, r.scope, r.open_at
         from jobq_private.job_gates(job) as j
         left join jobq_private.gate as g on g.gate_id = j.gate_id
-    loop
-        scope := _gate.scope;
-        if _gate.held_until > barrier.now then
-            reason := 'held';
-            scope := concat_ws(': ', scope, _gate.hold_reason);
-            open_at := _gate.held_until;
-            return;
-        end if;
-        open_at := jobq_private.token_at(
-            _gate.passed_until, _gate.spacing, _gate.burst, barrier.now
-        );
-        if open_at is not null then
-            reason := 'rate_limited';
-            return;
-        end if;
-        if _gate.is_ordered and exists (
-            select from jobq_private.job as h
-            where h.job_id = _gate.head_job_id and h.job_id <> job.job_id
-            and (h.lane_id = job.lane_id or _gate.gate_id <> job.lane_id)
-        ) then
-            reason := 'ordered_behind';
-            scope := format('%s: job %s', scope, _gate.head_job_id);
-            return;
-        end if;
-    end loop;
-    open_at := null;
-    if (select r.room from jobq_private.gate_room(job.queue, null, barrier.now) as r) = 0 then
-        reason := 'queue_busy';
-        scope := 'queue ' || job.queue;
-        return;
-    elsif (select r.room from jobq_private.gate_room(null, job.kind, barrier.now) as r) = 0 then
-        reason := 'kind_busy';
-        scope := 'kind ' || job.kind;
-        return;
-    end if;
-    select r.* into _rule from jobq_private.key_rule(job.kind) as r;
-    if _rule.max_running is not null and job.concurrency_key is not null and (
-        select r.room from jobq_private.key_room(job.kind, job.concurrency_key, barrier.now) as r
-    ) = 0 then
-        reason := 'key_busy';
-        scope := format('kind %s, concurrency_key %s: %s', job.kind, job.concurrency_key,
-            _rule.max_running);
-        return;
-    end if;
-    select r.* into _rule
-    from jobq_private.lane_rule(job.queue, job.concurrency_key) as r;
-    if exists (
-        select from jobq_private.free_places(job.queue, job.lane_id, _rule.max_running, 1)
-            as p (places)
+        cross join lateral jobq_private.token_at(
+            g.passed_until, j.spacing, j.burst, barriers.now
+        ) as t (open_at)
+        cross join lateral (
+            values
+            ('held', concat_ws(': ', j.scope, g.hold_reason), g.held_until,
+                g.held_until > barriers.now),
+            ('rate_limited', j.scope, t.open_at, t.open_at is not null),
+            ('ordered_behind', format('%s: job %s', j.scope, g.head_job_id), null,
+                j.is_ordered and exists (
+                    select from jobq_private.job as h
+                    where h.job_id = g.head_job_id and h.job_id <> job.job_id
+                    and (h.lane_id = job.lane_id or j.gate_id <> job.lane_id)
+                ))
+        ) as r (reason, scope, open_at, is_so)
+        where r.is_so
+        union all
+        select 'queue_busy', 'queue ' || job.queue, null
+        from jobq_private.gate_room(job.queue, null, 'infinity') as r
+        where r.room = 0
+        union all
+        select 'kind_busy', 'kind ' || job.kind, null
+        from jobq_private.gate_room(null, job.kind, 'infinity') as r
+        where r.room = 0
+        union all
+        select
+            'key_busy',
+            format('kind %s, concurrency_key %s: %s', job.kind, job.concurrency_key,
+                r.max_running),
+            null
+        from jobq_private.key_rule(job.kind) as r
+        where r.max_running is not null and job.concurrency_key is not null
+        and (
+            select k.room
+            from jobq_private.key_room(job.kind, job.concurrency_key, 'infinity') as k
+        ) = 0
+        union all
+        select
+            'key_busy',
+            format('queue %s, concurrency_key %s: %s', job.queue, job.concurrency_key,
+                r.max_running),
+            null
+        from jobq_private.lane_rule(job.queue, job.concurrency_key) as r
+        cross join lateral jobq_private.free_places(
+            job.queue, job.lane_id, r.max_running, 1
+        ) as p (places)
         where p.places = '{}'
-    ) then
-        reason := 'key_busy';
-        scope := format('queue %s, concurrency_key %s: %s', job.queue, job.concurrency_key,
-            _rule.max_running);
-        return;
-    end if;
-    scope := null;
+    ) as b
+    limit barriers.at_most;
 end
 $$;
 
-revoke all on function jobq_private.barrier from public;
+revoke all on function jobq_private.barriers from public;
 
-comment on function jobq_private.barrier is
-'What lets a job not start now, if anything does.';
+comment on function jobq_private.barriers is
+'What lets a job not start now: all of it, or as much as is wanted.';
 
 -- Purpose: after jobs of these queues, lanes (null for none), kinds and keys have ended: have the lanes
 -- opened that were full, or may have waited for one of them in an order, and wake the queues in
@@ -759,6 +691,67 @@ revoke all on function jobq_private.key_gate_id from public;
 
 comment on function jobq_private.key_gate_id is
 'The gate of a key of a kind, in all queues.';
+
+-- Purpose: the microseconds from one start to the next that a rate asks for; null without a
+-- rate.
+-- Invariant: rounded up, so that no rate is exceeded; at least one. No SET clause, so that it
+-- is inlined. Raises: nothing.
+create or replace function jobq_private.spacing(rate_limit integer, rate_period interval)
+returns bigint
+language sql
+immutable
+parallel safe
+security invoker
+as $$
+    select pg_catalog.ceil(
+        extract(epoch from coalesce(rate_period, interval '1 s')) * 1000000 / rate_limit
+    )::bigint
+$$;
+
+revoke all on function jobq_private.spacing from public;
+
+comment on function jobq_private.spacing is
+'The microseconds from one start to the next that a rate asks for.';
+
+-- Purpose: what holds for a lane: the key's own limits, else what the queue says for each key.
+-- Invariant: one row; all null for jobs without a key. An ordered lane runs one job at a time.
+-- No SET clause, so that it is inlined, and offset 0, so that it is evaluated once. Raises: nothing.
+create or replace function jobq_private.lane_rule(queue text, concurrency_key text)
+returns setof jobq_private.lane_rule
+language sql
+stable
+parallel safe
+security invoker
+rows 1
+as $$
+    select
+        case
+            when lane_rule.concurrency_key is null then null
+            when q.ordered then 1
+            else coalesce(l.max_running, q.key_max_running)
+        end,
+        case
+            when lane_rule.concurrency_key is null then null
+            when l.rate_limit is not null
+            then jobq_private.spacing(l.rate_limit, l.rate_period)
+            else jobq_private.spacing(q.key_rate_limit, q.key_rate_period)
+        end,
+        coalesce(
+            case when l.rate_limit is not null then l.rate_burst else q.key_rate_burst end, 1
+        ),
+        coalesce(q.ordered, false) and lane_rule.concurrency_key is not null,
+        coalesce(q.on_dead = 'hold', false)
+    from (values (1)) as v
+    left join jobq_private.queue as q on q.queue = lane_rule.queue
+    left join jobq_private.key_limit as l
+        on l.queue = lane_rule.queue and l.concurrency_key = lane_rule.concurrency_key
+    offset 0
+$$;
+
+revoke all on function jobq_private.lane_rule from public;
+
+comment on function jobq_private.lane_rule is
+'What holds for a lane: the key''s own limits, else what its queue says for each key.';
 
 -- Purpose: what a kind says for each of its keys, in all queues.
 -- Invariant: no row for kinds that say nothing. Those that are ordered run one job of a key at a time. No
@@ -1493,9 +1486,9 @@ revoke all on function jobq_private.enter_queue from public;
 comment on function jobq_private.enter_queue is
 'How many jobs a claim may start in a queue that has limits as a whole.';
 
--- Purpose: in words, which limit, rate, hold or order keeps a waiting job from starting.
+-- Purpose: in words, which limits, rates, holds and orders keep a waiting job from starting.
 -- Invariant: reads only; no row when none does. Raises: nothing.
-create or replace function jobq_private.explain_barrier(job_id uuid)
+create or replace function jobq_private.explain_barriers(job_id uuid)
 returns table (reason text, explanation text)
 language sql
 stable
@@ -1511,7 +1504,7 @@ as $$
         else format('%s: as many run as its limit says', b.scope)
     end
     from jobq_private.job as j
-    cross join lateral jobq_private.barrier(j, clock_timestamp()) as b
+    cross join lateral jobq_private.barriers(j, clock_timestamp()) as b
     cross join lateral (
         select string_agg(format('job %s on %s', t.job_id, t.worker), ', ') as holders
         from (
@@ -1525,15 +1518,14 @@ as $$
             limit 3
         ) as t
     ) as h
-    where j.job_id = explain_barrier.job_id
+    where j.job_id = explain_barriers.job_id
     and j.state in ('queued', 'retrying')
-    and b.reason is not null
 $$;
 
-revoke all on function jobq_private.explain_barrier from public;
+revoke all on function jobq_private.explain_barriers from public;
 
-comment on function jobq_private.explain_barrier is
-'Says which limit, rate, hold or order keeps a waiting job from starting.';
+comment on function jobq_private.explain_barriers is
+'Says which limits, rates, holds and orders keep a waiting job from starting.';
 
 -- Purpose: the place of a job that is to start by no claim of a batch: a claim of one job, or raw
 -- SQL; null where nothing counts what runs, and where the job may not start: barrier says why.
@@ -1563,8 +1555,7 @@ begin
     end if;
     perform jobq_private.wait_for_gates(job);
     barrier := (
-        select b.scope from jobq_private.barrier(job, clock_timestamp()) as b
-        where b.reason is not null
+        select b.scope from jobq_private.barriers(job, clock_timestamp(), 1) as b
     );
     if barrier is not null then
         return;
@@ -3210,8 +3201,9 @@ begin
                         order by j.run_at, j.job_id
                         limit 1
                     ) as h
-                    cross join lateral jobq_private.barrier(h.j, clock_timestamp()) as b
-                    where b.reason is null
+                    where not exists (
+                        select from jobq_private.barriers(h.j, clock_timestamp(), 1)
+                    )
                 )
             )
             for update of t skip locked

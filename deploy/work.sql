@@ -1734,7 +1734,7 @@ begin
     and j.state in ('queued', 'retrying')
     and j.run_at <= clock_timestamp()
     and not jobq_private.is_paused(j.queue)
-    and (select b.reason from jobq_private.barrier(j, clock_timestamp()) as b) is null
+    and not exists (select from jobq_private.barriers(j, clock_timestamp(), 1))
     for update skip locked;
     if not found then
         return;

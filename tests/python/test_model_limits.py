@@ -67,13 +67,16 @@ NEVER = {
 STRANDED = """
     select j.job_id from jobq_private.job as j
     where j.state in ('queued', 'retrying') and j.run_at <= clock_timestamp()
-    and (jobq_private.barrier(j, clock_timestamp())).reason is null
+    and not exists (select from jobq_private.barriers(j, clock_timestamp()))
     and not exists (
         select from jobq_private.job as a
         where a.lane_id = j.lane_id and a.job_id <> j.job_id and (
             a.kind = 'slow' and a.priority = j.priority
             and (a.run_at, a.job_id) < (j.run_at, j.job_id)
-            and (jobq_private.barrier(a, clock_timestamp())).reason = 'rate_limited'
+            and exists (
+                select from jobq_private.barriers(a, clock_timestamp()) as b
+                where b.reason = 'rate_limited'
+            )
             or a.job_id in (
                 select g.head_job_id from jobq_private.gate as g
                 where g.gate_id = jobq_private.key_gate_id('line', j.concurrency_key)

@@ -26,8 +26,7 @@ begin
     end if;
     perform jobq_private.wait_for_gates(job);
     barrier := (
-        select b.scope from jobq_private.barrier(job, clock_timestamp()) as b
-        where b.reason is not null
+        select b.scope from jobq_private.barriers(job, clock_timestamp(), 1) as b
     );
     if barrier is not null then
         return;

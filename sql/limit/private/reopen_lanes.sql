@@ -57,8 +57,9 @@ begin
                         order by j.run_at, j.job_id
                         limit 1
                     ) as h
-                    cross join lateral jobq_private.barrier(h.j, clock_timestamp()) as b
-                    where b.reason is null
+                    where not exists (
+                        select from jobq_private.barriers(h.j, clock_timestamp(), 1)
+                    )
                 )
             )
             for update of t skip locked

@@ -1,7 +1,7 @@
 -- Limits of whole queues and kinds, rates, holds and order, by one session;
 -- tests/python/test_limits.py has many.
 begin;
-select plan(55);
+select plan(56);
 
 create function pg_temp.claimed(queue text, jobs integer default 9)
 returns integer
@@ -110,6 +110,30 @@ select is(
 );
 select is(pg_temp.finish('x'), true, 'one ends');
 select is(pg_temp.claimed('x') + pg_temp.claimed('y'), 1, 'and another starts');
+
+-- Several at once
+select jobq.put_kind('bound', max_running => 1, key_max_running => 1);
+select jobq.put_queue(
+    'bound', max_running => 1, key_max_running => 1, rate_limit => 1, rate_period => '1 h'
+);
+select jobq.enqueue('bound', queue => 'bound', concurrency_key => 'k') from generate_series(1, 2);
+select from pg_temp.claimed('bound');
+select results_eq(
+    $$
+    select e.reason, regexp_replace(e.explanation, ': .*', '')
+    from jobq.explain((
+        select j.job_id from jobq.job as j where j.queue = 'bound' and j.state = 'queued'
+    )) with ordinality as e (reason, explanation, nth)
+    where e.reason <> all ('{no_worker,waiting}')
+    order by e.nth
+    $$,
+    $$
+    values ('rate_limited', 'queue bound'), ('queue_busy', 'queue bound'),
+    ('kind_busy', 'kind bound'), ('key_busy', 'kind bound, concurrency_key k'),
+    ('key_busy', 'queue bound, concurrency_key k')
+    $$,
+    'explain names all that hold a job'
+);
 
 -- Rates
 select jobq.put_queue('rate', rate_limit => 2, rate_period => '10 s', rate_burst => 3);

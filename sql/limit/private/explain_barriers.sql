@@ -1,6 +1,6 @@
--- Purpose: in words, which limit, rate, hold or order keeps a waiting job from starting.
+-- Purpose: in words, which limits, rates, holds and orders keep a waiting job from starting.
 -- Invariant: reads only; no row when none does. Raises: nothing.
-create or replace function jobq_private.explain_barrier(job_id uuid)
+create or replace function jobq_private.explain_barriers(job_id uuid)
 returns table (reason text, explanation text)
 language sql
 stable
@@ -16,7 +16,7 @@ as $$
         else format('%s: as many run as its limit says', b.scope)
     end
     from jobq_private.job as j
-    cross join lateral jobq_private.barrier(j, clock_timestamp()) as b
+    cross join lateral jobq_private.barriers(j, clock_timestamp()) as b
     cross join lateral (
         select string_agg(format('job %s on %s', t.job_id, t.worker), ', ') as holders
         from (
@@ -30,12 +30,11 @@ as $$
             limit 3
         ) as t
     ) as h
-    where j.job_id = explain_barrier.job_id
+    where j.job_id = explain_barriers.job_id
     and j.state in ('queued', 'retrying')
-    and b.reason is not null
 $$;
 
-revoke all on function jobq_private.explain_barrier from public;
+revoke all on function jobq_private.explain_barriers from public;
 
-comment on function jobq_private.explain_barrier is
-'Says which limit, rate, hold or order keeps a waiting job from starting.';
+comment on function jobq_private.explain_barriers is
+'Says which limits, rates, holds and orders keep a waiting job from starting.';
