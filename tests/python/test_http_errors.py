@@ -16,7 +16,7 @@ from http_api import SETTINGS, served
 from jobq.error_table import ERROR_TABLE
 from jobq.http import create_app
 from jobq.http.app import OPERATIONS
-from jobq.http.errors import ERRORS, FRACTIONS, RENAMED, translate
+from jobq.http.errors import ERRORS, FRACTIONS, LENGTHS, RENAMED, WORDS, translate
 from jobq.http.kinds import NewKind
 from jobq.http.limits import is_deeper
 from jobq.http.openapi import errors_of
@@ -270,6 +270,45 @@ async def test_the_request_id_is_the_callers_when_it_is_fit(api: Api) -> None:
     assert await answered("trace-1.2:3") == "trace-1.2:3"
     assert (await answered("no spaces")).startswith("req_")
     assert (await answered("x" * 129)).startswith("req_")
+
+
+KEY = {"queue": "q", "concurrency_key": "k", "max_running": 1}
+CRON = {"trigger": "CRON", "kind": "a", "name": "n"}
+LIMITLESS = "rate_period_ms and rate_burst need a rate_limit"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "detail"),
+    [
+        ("/limits", {**KEY, "rate_period_ms": 1000}, LIMITLESS),
+        ("/kinds", {"kind": "a", "rate_burst": 1}, LIMITLESS),
+        (
+            "/kinds",
+            {"kind": "a", "key_rate_period_ms": 1000},
+            "key_rate_period_ms and key_rate_burst need a key_rate_limit",
+        ),
+        (
+            "/jobs",
+            {**CRON, "every_ms": 1},
+            "every_ms must be from 1 s to 3660 days, without months; for those use cron",
+        ),
+    ],
+)
+async def test_a_refusal_names_members_as_the_caller_does(
+    api: Api, path: str, body: dict[str, object], detail: str
+) -> None:
+    answer = await api.ask("POST", path, json=body)
+    assert (answer.status_code, answer.json()["error"]["detail"]) == (400, detail)
+
+
+def test_every_length_of_time_is_known_by_its_name_in_sql() -> None:
+    bodies = [operation.body for operation in OPERATIONS if operation.body is not None]
+    models = {model for body in bodies for model in get_args(body) or [body]}
+    _, parts = msgspec.json.schema_components(list(models))
+    members = {m for part in parts.values() for m in part.get("properties", ())}
+    lengths = {m.removesuffix("_ms") for m in members if m.endswith("_ms")}
+    # For which the server waits, and what the database too knows by these names.
+    assert lengths - {"wait", "initial_delay", "max_delay"} == {*LENGTHS, *WORDS}
 
 
 def test_every_error_of_the_database_has_its_status(database: str) -> None:

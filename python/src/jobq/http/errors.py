@@ -104,6 +104,22 @@ CODE_OF_SQLSTATE: Final = {
 }
 # Members of requests that are numbers, but not whole ones.
 FRACTIONS: Final = frozenset({"jitter", "max_per_second", "retry_jitter"})
+# What the database calls lengths of time that are members with the suffix _ms here; those that
+# are common words too stand before a comma or "must" where they are meant.
+LENGTHS: Final = (
+    "dedup_max_wait",
+    "dedup_period",
+    "keep_cancelled",
+    "keep_dead",
+    "keep_succeeded",
+    "key_rate_period",
+    "rate_period",
+    "retry_in",
+    "retry_initial_delay",
+    "retry_max_delay",
+)
+WORDS: Final = ("every", "lease", "timeout")
+IN_SQL: Final = re.compile(rf"\b(?:{'|'.join(LENGTHS)})\b|\b(?:{'|'.join(WORDS)})\b(?=,| must)")
 UNAVAILABLE_CLASSES: Final = frozenset({"08", "40", "53", "57"})
 # No such database, and none of jobq's schemas in it: it is being made, or was lost.
 NOT_DEPLOYED: Final = frozenset({"3D000", "3F000"})
@@ -222,7 +238,8 @@ def of_database(error: psycopg.Error, *, is_enqueue: bool) -> ApiError:
         return ApiError(code)
     if state[:2] == "22":
         detail = said.message_detail if code else said.message_primary
-        return ApiError("INVALID_REQUEST", detail, hint=said.message_hint)
+        members = detail and IN_SQL.sub(r"\g<0>_ms", detail)
+        return ApiError("INVALID_REQUEST", members, hint=said.message_hint)
     if isinstance(error, psycopg.DataError) and not state:
         return ApiError("INVALID_REQUEST", str(error))
     is_missing = state in NOT_DEPLOYED
