@@ -79,7 +79,9 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 def main() -> None:
     """Run every measurement and print a line for each."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--jobs", type=int, default=50_000)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()

@@ -169,7 +169,9 @@ SLICES = 58  # of the archive, for two sessions that fill it
 
 def main() -> None:
     """Fill a database, and look at each page."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--archived", type=int, default=10_000_000)
     parser.add_argument("--live", type=int, default=1_000_000)
     parser.add_argument("--looks", type=int, default=40)

@@ -118,7 +118,9 @@ async def drain(url: str, jobs: int) -> float:
 
 def main() -> None:
     """Print deliveries per second: the median, and the range of all rounds."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--jobs", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--type", choices=("HTTP", "KAFKA", "REDIS_STREAM"), default="HTTP")

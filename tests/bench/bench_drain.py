@@ -41,7 +41,9 @@ TENTHS = """
 
 def main() -> None:
     """Measure both."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=50_000)
     parser.add_argument("--tomorrow", type=int, default=1_000_000)

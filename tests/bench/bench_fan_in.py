@@ -37,7 +37,9 @@ group by e.child
 
 def main() -> None:
     """Measure plain jobs, then those that others wait for."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--parents", type=int, default=10_000)
     parser.add_argument("--members", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=300)

@@ -74,7 +74,9 @@ class Cost:
 
 def main() -> None:
     """Measure each case that was asked for."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--finished", type=int, default=10_000_000)
     parser.add_argument("--tomorrow", type=int, default=1_000_000)
     parser.add_argument("--calls", type=int, default=100)

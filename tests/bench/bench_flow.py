@@ -45,7 +45,9 @@ GAPS = """
 
 def main() -> None:
     """Run every measurement and print a line for each."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--jobs", type=int, default=20_000)
     parser.add_argument("--lanes", type=int, default=1_000)
     parser.add_argument("--saturated", type=int, default=12_000)

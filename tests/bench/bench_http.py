@@ -241,7 +241,9 @@ def timed(connection: http.client.HTTPConnection, path: str, key: str) -> tuple[
 
 def main() -> None:
     """Run every measurement and print a line for each."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--connections", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=3)

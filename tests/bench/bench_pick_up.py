@@ -32,7 +32,9 @@ LATE = 1.0
 
 def main() -> None:
     """Measure a worker that is idle, one that falls asleep, and one under load."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--idle-rounds", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=10_000)
     parser.add_argument("--rate", type=float, default=500)

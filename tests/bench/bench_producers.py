@@ -32,7 +32,9 @@ NOTIFY = "begin; notify bench; " + ENQUEUE + " commit;"
 
 def main() -> None:
     """Measure jobq, then what a NOTIFY in each transaction makes of it."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--clients", type=int, default=16)
     options = parser.parse_args()

@@ -64,7 +64,9 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 def main() -> None:
     """Run every measurement and print a line for each."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--executions", type=int, default=1_000_000)
     options = parser.parse_args()

@@ -64,7 +64,9 @@ class Drain:
 
 def main() -> None:
     """Print a line for each number of sessions and size of batch."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--jobs", type=int, default=100_000)
     parser.add_argument("--sessions", default="2,8,32,64")
     parser.add_argument("--batches", default="1,20")

@@ -101,7 +101,9 @@ def cluster(count: int) -> Iterator[list[Member]]:
 
 def main() -> None:
     """Measure the drain of each number of shards, and a router before them."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--jobs", type=int, default=20_000)
     parser.add_argument("--singles", type=int, default=3000)
     parser.add_argument("--shards", default="1,2,4")

@@ -61,7 +61,9 @@ class Window:
 
 def main() -> None:
     """Measure, print each window, and write the plot."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--minutes", type=float, default=3)
     parser.add_argument("--rate", type=int, default=2000)
     parser.add_argument("--plot", type=Path)

@@ -29,7 +29,9 @@ TRANSACTIONS = """
 
 def main() -> None:
     """Measure an idle worker, then drain with it."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--minutes", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=200_000)
     options = parser.parse_args()

@@ -24,6 +24,20 @@ def entry(measure: str, **found: float) -> dict[str, Any]:
     return {"system": "slow", "measure": measure, "figures": found}
 
 
+def test_the_help_lists_systems_and_measures_with_a_line_each() -> None:
+    code = (
+        "import json, measures, systems; print(json.dumps([*measures.MEASURES, *systems.SYSTEMS]))"
+    )
+    known, said = (
+        subprocess.run(
+            [sys.executable, *words], capture_output=True, text=True, cwd=PEERS, check=True
+        )
+        for words in (("-c", code), ("run.py", "--help"))
+    )
+    listed = {line.strip().split("  ")[0] for line in said.stdout.splitlines()}
+    assert set(json.loads(known.stdout)) <= listed
+
+
 @pytest.mark.long
 def test_jobq_is_measured_and_tabled(tmp_path: Path) -> None:
     report = tmp_path / "report.json"

@@ -148,6 +148,18 @@ MEASURES: dict[str, Any] = {
     "pinned": pinned,
     "idle": idle,
 }
+MEANINGS = {
+    "drain1": "bulk enqueue, then no-op jobs done by one worker: rate, CPU of server and worker",
+    "drain2": "the same by two workers, where a system can have two",
+    "keyed": "a drain of jobs with 1,000 keys, of which each may run one at a time",
+    "flows": "a drain of workflows of three steps",
+    "single1": "jobs enqueued one by one, by one connection",
+    "single8": "the same by eight connections at once",
+    "idle-latency": "once: from a job's commit to its handler, by an idle worker",
+    "loaded-latency": "once: the same at a steady rate, and the server's CPU",
+    "pinned": "once: a drain beside a snapshot that keeps every dead row",
+    "idle": "once: transactions a second of an idle worker",
+}
 # What takes long and varies little, or holds many samples in itself, is measured once.
 ONCE = ("idle-latency", "loaded-latency", "pinned", "idle")
 

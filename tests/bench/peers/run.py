@@ -14,6 +14,7 @@ import dataclasses
 import json
 import os
 import platform
+import re
 import signal
 import sys
 import time
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import environments
 import figures
 import psycopg
-from measures import MEASURES, ONCE, Sizes
+from measures import MEANINGS, MEASURES, ONCE, Sizes
 from rig import SETTINGS, AgentError, Rig
 from systems import SYSTEMS, System
 
@@ -64,17 +65,34 @@ def main() -> None:
 def parsed() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        description=__doc__,
+        epilog="\n\n".join(
+            (
+                listed("systems", {system.name: system.note for system in SYSTEMS.values()}),
+                listed("measures, each of the systems that can", MEANINGS),
+            )
+        ),
+        formatter_class=argparse.RawTextHelpFormatter,
     )
-    parser.add_argument("--systems", type=names_of(SYSTEMS), default=list(SYSTEMS))
-    parser.add_argument("--measures", type=names_of(MEASURES), default=list(MEASURES))
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", type=Path, default=ROOT / ".jobq" / "bench-peers.json")
-    parser.add_argument("--add", action="store_true", help="keep the figures of earlier runs")
+    add = parser.add_argument
+    some = "all by default, with commas between them; listed below"
+    add("--systems", metavar="A,B", type=names_of(SYSTEMS), default=list(SYSTEMS), help=some)
+    add("--measures", metavar="A,B", type=names_of(MEASURES), default=list(MEASURES), help=some)
+    add("--rounds", type=int, default=3, help="%(default)s; what is measured once has one")
+    add("--json", type=Path, default=ROOT / ".jobq" / "bench-peers.json", help="where figures go")
+    add("--add", action="store_true", help="keep the figures of earlier runs")
+    meanings = dict(re.findall(r"^ +(\w+): (.+)$", Sizes.__doc__ or "", re.MULTILINE))
     for field in dataclasses.fields(Sizes):
         name = f"--{field.name.replace('_', '-')}"
-        parser.add_argument(name, type=type(field.default), default=field.default)
+        said = f"{meanings[field.name].rstrip('.')}: %(default)s by default"
+        add(name, metavar="N", type=type(field.default), default=field.default, help=said)
     return parser.parse_args()
+
+
+def listed(title: str, meanings: dict[str, str]) -> str:
+    """Return names with what they mean, a line for each."""
+    width = max(map(len, meanings))
+    return "\n".join((f"{title}:", *(f"  {n:<{width}}  {m}" for n, m in meanings.items())))
 
 
 def names_of(known: dict[str, Any]) -> Any:
