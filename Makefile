@@ -12,6 +12,9 @@ CODE := python sql tests docs clients
 
 # Modules are compiled when they are first imported, all others never.
 unexport PYTHONDONTWRITEBYTECODE
+# Of these pip would warn everybody, whatever they do; .venv is no system's Python.
+export PIP_ROOT_USER_ACTION := ignore
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -54,7 +57,7 @@ bench-peers: $(VENV)/.test ## Measure jobq and other queues side by side; ARGS="
 
 setup-patroni: $(VENV)/.test ## Install what `make fault ARGS=patroni` needs besides: etcd and Patroni
 	@.ci/packages patroni
-	@$(BIN)/python -m pip install -q --disable-pip-version-check 'patroni[etcd3,psycopg3]==4.1.5'
+	@$(BIN)/python -m pip install -q 'patroni[etcd3,psycopg3]==4.1.5'
 
 snapshot: ## Render sql/ into deploy/, revert/, verify/, sqitch.plan and jobq.sql
 	@$(PYTHON) sql/snapshot.py

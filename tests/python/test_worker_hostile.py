@@ -19,7 +19,7 @@ from worker_process import working
 
 from jobq import AsyncClient, Client
 from jobq.registry import JobContext, Registry, Snooze, Unable
-from jobq.worker import EXIT_FAILED, EXIT_RECYCLE, Worker, dispatcher, links, notes
+from jobq.worker import EXIT_FAILED, EXIT_RECYCLE, Worker, dispatcher, links, notes, places
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -488,6 +488,40 @@ async def test_an_idle_worker_holds_two_connections_and_a_busy_one_four(
             return connection.execute(query).fetchall() == [(2,)]
 
         await until_async(are_two, "for the others to be closed")
+
+
+async def test_handlers_connections_that_none_needs_are_closed(
+    database: str,
+    client: AsyncClient,
+    connect: Callable[[], Connection],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(places, "IDLE", 0.3)
+    connection = connect()
+    those = (
+        "select count(*) from pg_stat_activity where application_name = 'jobq handler'"
+        " and datname = current_database()"
+    )
+    registry = Registry()
+
+    @registry.handler("a", transactional=True)
+    async def handler(connection: AsyncConnection[Any]) -> int:
+        return len(await (await connection.execute("select 1")).fetchall())
+
+    @registry.handler("b", transactional=True)
+    def handler_in_thread(connection: Connection) -> int:
+        return len(connection.execute("select 1").fetchall())
+
+    async with Worker(database, registry):
+        for _ in range(2):
+            for kind in ("a", "b"):
+                job = await client.enqueue(kind)
+                assert await client.result(job.job_id, timeout=30) == 1
+
+            async def are_closed() -> bool:
+                return connection.execute(those).fetchall() == [(0,)]
+
+            await until_async(are_closed, "for their end")
 
 
 # ---- talking

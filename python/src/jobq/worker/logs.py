@@ -40,7 +40,7 @@ def configure_logging(form: Format, level: int = logging.INFO) -> None:
     handler = Lines(sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else PrettyFormatter())
     logging.basicConfig(level=level, handlers=[handler], force=True)
-    for name in ("httpx", "httpcore", "mail.log", "asyncio"):
+    for name in ("httpx", "httpcore", "mail.log", "asyncio", "psycopg.pool"):
         logging.getLogger(name).setLevel(max(level, logging.WARNING))
 
 

@@ -23,6 +23,8 @@ __all__ = ["Places"]
 
 # Seconds to wait for a handler's connection: what a call of the worker's own may take.
 PATIENCE: Final = 10.0
+# Seconds after which one is closed, if more have been open all the while than were used.
+IDLE: Final = 10.0
 # Seconds for which a job is left alone when there was no connection for it.
 PAUSE: Final = 5.0
 
@@ -47,6 +49,7 @@ class Places:
             "min_size": 0,
             "max_size": concurrency,
             "timeout": PATIENCE,
+            "max_idle": IDLE,
         }
         self.concurrency = concurrency
         self.threads = threads
