@@ -91,6 +91,19 @@ async def wait_politely(payload: Gate, context: JobContext) -> None:
 @registry.handler("record")
 def record(payload: dict[str, Any], context: JobContext) -> None:
     """Note that the job was processed, and by which process."""
+    note(context)
+
+
+@registry.handler("record_and_wait")
+def record_and_wait(payload: Gate, context: JobContext) -> None:
+    """The same, then wait for the gate in a thread."""
+    note(context)
+    while not payload.is_open:
+        time.sleep(0.005)
+
+
+def note(context: JobContext) -> None:
+    """Write a row in a connection of its own."""
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
         connection.execute(
             "insert into public.processed_log (job_id, attempt, worker) values (%s, %s, %s)",
