@@ -8,9 +8,11 @@ import re
 import secrets
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    import asyncio
+
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -32,6 +34,7 @@ class Session:
         proxied: the name by which a proxy vouches for them, at each request.
         token: what forms carry, so that no other site can forge them.
         said: what was done, to be told on the next page.
+        done: what forms that are done once have begun, by their paths and words.
         is_ended: whether somebody has left it.
         streams: how many of its pages follow what happens.
     """
@@ -41,6 +44,7 @@ class Session:
     proxied: str | None = None
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     said: list[tuple[str, str]] = field(default_factory=list)
+    done: dict[tuple[str, str], asyncio.Task[Any]] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
     seen: float = field(default_factory=time.monotonic)
     is_ended: bool = False

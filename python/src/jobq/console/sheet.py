@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from jobq.console.sessions import Session
 
 # In place of what is a reader's own; drawn anew by each server, so that no job can hold one.
-TOKEN, NAME, SAID = (secrets.token_urlsafe(24) for _ in range(3))
-ANYBODY: Final = SimpleNamespace(token=TOKEN, name=NAME, said=SAID)
+TOKEN, NAME, SAID, ONCE = (secrets.token_urlsafe(24) for _ in range(4))
+ANYBODY: Final = SimpleNamespace(token=TOKEN, name=NAME, said=SAID, once=ONCE)
 
 
 class Sheet(HTMLResponse):
@@ -34,7 +34,12 @@ class Sheet(HTMLResponse):
         said = ""
         if not is_look:
             said, session.said = "".join(map(paragraph, session.said)), []
-        own = {TOKEN: session.token, NAME: escape(plain(session.visitor.name, 60)), SAID: said}
+        own = {
+            TOKEN: session.token,
+            NAME: escape(plain(session.visitor.name, 60)),
+            SAID: said,
+            ONCE: secrets.token_urlsafe(12),
+        }
         body = bytes(self.body)
         for place, words in own.items():
             body = body.replace(place.encode(), words.encode())

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 from starlette.exceptions import HTTPException
@@ -31,7 +32,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("jobq.console")
 
+T = TypeVar("T")
+
 ENTRANCE: Final = f"{PATH}/enter"
+# Forms of a session that are known to have been sent.
+KEPT: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +113,36 @@ class Visit:
         """Say something on the next page."""
         if self.session is not None and (mood, words) not in self.session.said:
             self.session.said.append((mood, words))
+
+    async def once(self, act: Callable[[], Coroutine[Any, Any, T]], again: str) -> T:
+        """Do what a form asks for; whoever sends the same form again is given the first's outcome.
+
+        A page that is shown anew has other forms.
+
+        Args:
+            act: does it.
+            again: what is told of a form that was sent before.
+
+        Raises:
+            Exception: as the action; then the form may be sent again.
+        """
+        assert self.session is not None  # noqa: S101 - by answer()
+        done = self.session.done
+        key = (self.request.url.path, self.form.get("once", ""))
+        if not key[1]:
+            return await act()
+        if key in done:
+            self.tell(again)
+        else:
+            while len(done) >= KEPT:
+                del done[next(iter(done))]
+            done[key] = asyncio.create_task(act())
+        try:
+            outcome: T = await asyncio.shield(done[key])
+        except Exception:
+            done.pop(key, None)
+            raise
+        return outcome
 
     def back(self, otherwise: str) -> Response:
         """Lead to where the form said, if that is a page of the console."""
