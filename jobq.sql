@@ -12539,6 +12539,8 @@ comment on function jobq_private.settled_at is
 -- Invariant: unique indexes alone decide between concurrent callers; each look follows a
 -- lost insert with a new snapshot. Running jobs are never replaced. The slot of a schedule
 -- was checked when that was declared, and its key is not held: tick() fires each slot once.
+-- Before it holds a key a job is checked by the defaults where no kind or queue has rules; what is
+-- stored goes by the tables.
 -- held is the id under which a batch, checked as a whole, holds the job's idempotency key.
 -- Who finds a job writes, if only an empty message: so the commit waits for the disk and
 -- the standby as that of the job must have, and a repeated call is not answered with what
@@ -12566,8 +12568,12 @@ begin
     job_id := _new;
     created := true;
     if job.idempotency_key is not null and not _is_checked then
-        select jobq_private.check_new_job(job, s) into _is_checked
-        from jobq_private.settings_for(job.kind, job.queue) as s;
+        if jobq_private.has_kind_rules() or jobq_private.has_queue_rules() then
+            select jobq_private.check_new_job(job, s) into _is_checked
+            from jobq_private.settings_for(job.kind, job.queue) as s;
+        else
+            _is_checked := jobq_private.check_new_job(job, jobq_private.defaults());
+        end if;
         job_id := jobq_private.hold_key(job.kind, job.queue, job.idempotency_key, _new);
         created := job_id = _new;
     end if;
