@@ -29,7 +29,7 @@ from jobq.worker.logs import Sparing
 from jobq.worker.rests import REST, Rests
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from jobq.settlement import Settlement
     from jobq.worker.attempts import Attempts
@@ -37,9 +37,10 @@ if TYPE_CHECKING:
     from jobq.worker.held import Held
     from jobq.worker.listener import Listener
     from jobq.worker.protocol import Protocol
+    from jobq.worker.queues import Queues
     from jobq.worker.slots import Slots
 
-__all__ = ["Dispatcher", "Queues", "check_queues"]
+__all__ = ["Dispatcher"]
 
 logger = logging.getLogger("jobq.worker")
 
@@ -64,44 +65,6 @@ PATIENCE: Final = 1.0
 PROCESS_SHARE: Final = 1 / 3
 # Seconds for which a handler may run on after its end was settled before it counts as stuck.
 STUCK: Final = 5.0
-
-
-def check_queues(queues: Sequence[str] | Mapping[str, float]) -> None:
-    """See that queues can be served.
-
-    Raises:
-        ValueError: there is none, one has no name, or a weight is no positive number.
-    """
-    if not queues or isinstance(queues, str):
-        raise ValueError("queues must name at least one queue")
-    names: list[object] = list(queues)
-    if not all(isinstance(name, str) and name for name in names):
-        raise ValueError("each queue must have a name, one text")
-    weights = queues.values() if hasattr(queues, "values") else ()
-    if not all(math.isfinite(weight) and weight > 0 for weight in weights):
-        raise ValueError("a queue's weight must be a number above 0")
-
-
-class Queues:
-    """The queues of a worker, in the order in which to look at them.
-
-    Args:
-        queues: their names; or with weights, in which case the order is drawn for each look.
-    """
-
-    def __init__(self, queues: Sequence[str] | Mapping[str, float]) -> None:
-        self._weights = dict(queues.items()) if hasattr(queues, "items") else {}
-        self.names = list(queues)
-
-    def order(self) -> list[str]:
-        """Return the queues in the order of this look."""
-        if not self._weights:
-            return self.names
-        # Efraimidis and Spirakis, 2006: sampling by weight without replacement.
-        return sorted(
-            self.names,
-            key=lambda q: -(random.random() ** (1 / max(self._weights[q], 1e-9))),  # noqa: S311
-        )
 
 
 class Dispatcher:

@@ -18,7 +18,7 @@ from jobq.worker import forks
 from jobq.worker.attempts import Attempts
 from jobq.worker.calls import Calls
 from jobq.worker.crew import Crew, leave_soon
-from jobq.worker.dispatcher import Dispatcher, Queues, check_queues
+from jobq.worker.dispatcher import Dispatcher
 from jobq.worker.exchange import Exchange
 from jobq.worker.heart import Heart
 from jobq.worker.journal import WorkerJournal
@@ -31,6 +31,7 @@ from jobq.worker.notes import Notes
 from jobq.worker.places import Places
 from jobq.worker.probe import Probe
 from jobq.worker.protocol import Protocol
+from jobq.worker.queues import Queues, check_queues
 from jobq.worker.slots import Slots
 from jobq.worker.stop import EXIT_FAILED, EXIT_OK, EXIT_RECYCLE, Signals, Stop
 from jobq.worker.unknown import Unknown
