@@ -1,6 +1,6 @@
 -- What jobq.enqueue() promises.
 begin;
-select plan(105);
+select plan(106);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -279,6 +279,10 @@ select is(
     pg_temp.refusal('select jobq.enqueue(''x'', queue => ''tight'')'),
     'JQ010 QUEUE_FULL',
     'a queue takes max_depth waiting jobs and no more'
+);
+select is(
+    pg_temp.refusal('select jobq.enqueue(''x'', queue => ''tight'', idempotency_key => ''new'')'),
+    'JQ010 QUEUE_FULL', 'a new key is no exception'
 );
 select is(
     pg_temp.refusal(

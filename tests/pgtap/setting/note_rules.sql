@@ -1,6 +1,6 @@
 -- What jobq_private.note_rules() promises.
 begin;
-select plan(26);
+select plan(27);
 
 create function pg_temp.rules()
 returns text
@@ -70,6 +70,11 @@ select jobq.enqueue('ruled') as ruled \gset
 select is(
     (select j.queue || ' ' || j.timeout from jobq_private.job as j where j.job_id = :'ruled'),
     'elsewhere 00:00:07', 'the next job goes by what its kind says'
+);
+select jobq.put_kind('keyed', concurrency_key => '/to');
+select throws_ok(
+    $$ select jobq.enqueue('keyed', '{"to": {}}', idempotency_key => 'k') $$,
+    'JQ006', null, 'and one with a key is checked by what it says'
 );
 select jobq.put_queue('elsewhere', priority => 4);
 select jobq.enqueue('ruled') as ruled \gset
