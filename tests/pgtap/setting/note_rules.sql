@@ -71,7 +71,7 @@ select is(
     (select j.queue || ' ' || j.timeout from jobq_private.job as j where j.job_id = :'ruled'),
     'elsewhere 00:00:07', 'the next job goes by what its kind says'
 );
-select jobq.put_kind('keyed', concurrency_key => '/to');
+select jobq.put_kind('keyed', concurrency_key => '{to}');
 select throws_ok(
     $$ select jobq.enqueue('keyed', '{"to": {}}', idempotency_key => 'k') $$,
     'JQ006', null, 'and one with a key is checked by what it says'
