@@ -9324,6 +9324,7 @@ begin
         and (
             not archive_jobs.skip_held
             or age(j.xmax) > _open
+            or j.xmax = j.xmin
             or jobq_private.is_over(j.xmax)
         )
         returning
@@ -10508,6 +10509,7 @@ begin
         and (
             not drop_jobs.skip_held
             or age(j.xmax) > _open
+            or j.xmax = j.xmin
             or jobq_private.is_over(j.xmax)
         )
         returning j.job_id, j.attempt

@@ -232,6 +232,7 @@ begin
         and (
             not archive_jobs.skip_held
             or age(j.xmax) > _open
+            or j.xmax = j.xmin
             or jobq_private.is_over(j.xmax)
         )
         returning
@@ -1416,6 +1417,7 @@ begin
         and (
             not drop_jobs.skip_held
             or age(j.xmax) > _open
+            or j.xmax = j.xmin
             or jobq_private.is_over(j.xmax)
         )
         returning j.job_id, j.attempt

@@ -78,6 +78,7 @@ begin
         and (
             not archive_jobs.skip_held
             or age(j.xmax) > _open
+            or j.xmax = j.xmin
             or jobq_private.is_over(j.xmax)
         )
         returning

@@ -38,6 +38,7 @@ begin
         and (
             not drop_jobs.skip_held
             or age(j.xmax) > _open
+            or j.xmax = j.xmin
             or jobq_private.is_over(j.xmax)
         )
         returning j.job_id, j.attempt
