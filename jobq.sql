@@ -23064,8 +23064,8 @@ comment on function jobq_private.lost_job is
 
 -- Purpose: where a claim goes on in a queue: at the first call (mark null), where the looks at
 -- its head are slow, at the front that other sessions share, or where the session's
--- last claim from a mark of its own ended, while keep_mark() says so; else at the head of the next lower priority
--- that has a job due.
+-- last claim from a mark of its own ended, while keep_mark() says so; else at the head of the
+-- next lower priority that has a job due.
 -- Invariant: reads one entry of job_ready_idx, where that is due, and how long it took tells
 -- what lies dead before it; a claim behind much begins at that entry. priority is null when none
 -- is left. Hot: its callers pin the search path. Raises: nothing.
