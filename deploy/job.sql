@@ -183,7 +183,6 @@ set jit = off
 set enable_seqscan = off
 as $$
 declare
-    _open constant integer := age(pg_snapshot_xmin(pg_current_snapshot())::xid);
     _attempt constant integer := case
         when attempts[1] = all(attempts) then attempts[1]
     end;
@@ -231,9 +230,9 @@ begin
         )
         and (
             not archive_jobs.skip_held
-            or age(j.xmax) > _open
+            or j.xmax = '0'
             or j.xmax = j.xmin
-            or jobq_private.is_over(j.xmax)
+            or jobq_private.is_free(j.job_id)
         )
         returning
             case
@@ -1396,7 +1395,6 @@ set jit = off
 set enable_seqscan = off
 as $$
 declare
-    _open constant integer := age(pg_snapshot_xmin(pg_current_snapshot())::xid);
     _attempt constant integer := case
         when attempts[1] = all(attempts) then attempts[1]
     end;
@@ -1416,9 +1414,9 @@ begin
         and not j.is_awaited
         and (
             not drop_jobs.skip_held
-            or age(j.xmax) > _open
+            or j.xmax = '0'
             or j.xmax = j.xmin
-            or jobq_private.is_over(j.xmax)
+            or jobq_private.is_free(j.job_id)
         )
         returning j.job_id, j.attempt
     )
@@ -2104,6 +2102,30 @@ revoke all on function jobq_private.insert_keyed_jobs from public;
 comment on function jobq_private.insert_keyed_jobs is
 'Inserts a batch of checked jobs of which some have keys.';
 
+-- Purpose: whether no other transaction holds a job; if so, it is locked for the caller.
+-- Invariant: asks the row's lock, since a mark that several transactions or savepoints have left
+-- bears a number of another kind than a transaction's. Waits for nobody. Raises: nothing.
+create or replace function jobq_private.is_free(job_id uuid)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+begin
+    perform from jobq_private.job as j where j.job_id = is_free.job_id for update skip locked;
+    return found;
+end
+$$;
+
+revoke all on function jobq_private.is_free from public;
+
+comment on function jobq_private.is_free is
+'Whether no other transaction holds a job, which is locked for the caller then.';
+
 -- Purpose: whether an idempotency key that stands for a job may pass to another one: the
 -- key is past its retention and its job not live, or the job has failed and its kind says
 -- that the key may be used again then.
@@ -2135,34 +2157,6 @@ revoke all on function jobq_private.is_key_free from public;
 
 comment on function jobq_private.is_key_free is
 'Says whether an idempotency key that stands for a job may pass to another one.';
-
--- Purpose: whether the transaction that left its mark on a row has ended, or is the caller's own.
--- Invariant: knows savepoints too, which a snapshot does not list. Of one that has begun
--- since the snapshot it says no. Raises: nothing.
-create or replace function jobq_private.is_over(mark xid)
-returns boolean
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _next constant xid8 := pg_snapshot_xmax(pg_current_snapshot());
-    _since constant integer := age(mark) - age(_next::xid);
-begin
-    return case
-        when mark = pg_current_xact_id_if_assigned()::xid then true
-        when _since <= 0 then false
-        else pg_xact_status((_next::text::bigint - _since)::text::xid8) <> 'in progress'
-    end;
-end
-$$;
-
-revoke all on function jobq_private.is_over from public;
-
-comment on function jobq_private.is_over is
-'Whether the transaction that left its mark on a row has ended.';
 
 -- Purpose: whether a payload of any size is acceptable by itself, beside metadata of at most 308
 -- bytes, for enqueue().

@@ -425,6 +425,28 @@ def test_a_job_held_in_a_savepoint_or_by_a_later_transaction_holds_up_no_other(
 
 
 @pytest.mark.oldest_version
+@pytest.mark.parametrize("ends", [["succeeded"], []], ids=["kept", "without trace"])
+def test_a_job_held_by_a_transaction_and_its_savepoint_holds_up_no_other(
+    connect: Connect, ends: list[str]
+) -> None:
+    operator, worker = connect(), connect()
+    if not ends:
+        worker.execute("select jobq.put_kind('work', keep_succeeded => '0')")
+        value(worker, "select jobq.complete(%s, 1)", running(worker)[0])
+    held, free = running(worker, 2)
+    worker.execute("set lock_timeout = '1s'")
+    operator.execute("begin")
+    operator.execute("select jobq.save_step(%s, 1, 'step', '1')", [held])
+    operator.execute("savepoint s")
+    assert value(operator, CANCEL, held) == "cancel_requested"
+    exchange = "select job_id, outcome from jobq.exchange('{}', 'w', 0, %s, '{1,1}')"
+    assert worker.execute(exchange, [[held, free]]).fetchall() == [(held, "held")]
+    operator.execute("commit")
+    assert worker.execute(exchange, [[held, free]]).fetchall() == [(free, "lost")]
+    assert column(worker, "select distinct state from jobq.job where kind = 'work'") == ends
+
+
+@pytest.mark.oldest_version
 def test_a_savepoint_of_its_own_does_not_keep_a_job_from_its_end(connect: Connect) -> None:
     worker = connect()
     worker.execute("select jobq.enqueue('work') from generate_series(1, 3)")

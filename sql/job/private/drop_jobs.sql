@@ -17,7 +17,6 @@ set jit = off
 set enable_seqscan = off
 as $$
 declare
-    _open constant integer := age(pg_snapshot_xmin(pg_current_snapshot())::xid);
     _attempt constant integer := case
         when attempts[1] = all(attempts) then attempts[1]
     end;
@@ -37,9 +36,9 @@ begin
         and not j.is_awaited
         and (
             not drop_jobs.skip_held
-            or age(j.xmax) > _open
+            or j.xmax = '0'
             or j.xmax = j.xmin
-            or jobq_private.is_over(j.xmax)
+            or jobq_private.is_free(j.job_id)
         )
         returning j.job_id, j.attempt
     )
