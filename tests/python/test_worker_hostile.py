@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import os
 import re
 import signal
@@ -18,7 +19,8 @@ from waiting import until, until_async
 from worker_process import working
 
 from jobq import AsyncClient, Client
-from jobq.registry import JobContext, Registry, Snooze, Unable
+from jobq.database import Pool
+from jobq.registry import JobContext, Permanent, Registry, Snooze, Unable
 from jobq.worker import EXIT_FAILED, EXIT_RECYCLE, Worker, dispatcher, links, notes, places
 
 if TYPE_CHECKING:
@@ -522,6 +524,33 @@ async def test_handlers_connections_that_none_needs_are_closed(
                 return connection.execute(those).fetchall() == [(0,)]
 
             await until_async(are_closed, "for their end")
+
+
+async def test_the_first_transactional_handlers_in_threads_share_their_connections(
+    database: str, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = threading.Barrier(2)
+    pools: list[Pool] = []
+
+    class Slow(Pool):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            with contextlib.suppress(threading.BrokenBarrierError):
+                both.wait(0.5)
+            super().__init__(*args, **options)
+            pools.append(self)
+
+    monkeypatch.setattr(places, "Pool", Slow)
+    registry = Registry()
+
+    @registry.handler("refused", transactional=True)
+    def handler(connection: Connection) -> None:
+        raise Permanent("REFUSED", "as it should end")
+
+    jobs = [await client.enqueue("refused") for _ in range(2)]
+    async with Worker(database, registry):
+        for job in jobs:
+            assert (await done(client, job.job_id)).last_error_code == "REFUSED"
+    assert len(pools) == 1
 
 
 # ---- talking

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -56,6 +57,8 @@ class Places:
         self.processes = processes
         self._pool: AsyncPool | None = None
         self._thread_pool: Pool | None = None
+        # Several threads may be the first.
+        self._making = threading.Lock()
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConnection[Any]]:
@@ -84,14 +87,15 @@ class Places:
     @contextmanager
     def thread_connection(self) -> Iterator[Connection[Any]]:
         """Give a connection to a thread, as `connection` does."""
-        if self._thread_pool is None:
-            self._thread_pool = Pool(
-                self._conninfo,
-                name="jobq thread handlers",
-                open=True,
-                **self._options,
-                configure=use_json,
-            )
+        with self._making:
+            if self._thread_pool is None:
+                self._thread_pool = Pool(
+                    self._conninfo,
+                    name="jobq thread handlers",
+                    open=True,
+                    **self._options,
+                    configure=use_json,
+                )
         with _or_unable():
             connection = self._thread_pool.getconn()
         try:
