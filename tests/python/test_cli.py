@@ -406,6 +406,8 @@ def test_a_failure_is_a_line_and_a_status(
         (("worker", "--queue", ""), "a name has 1 to 128 characters"),
         (("worker", "--queue", "=1"), "a name has 1 to 128 characters"),
         (("worker", "--queue", "x" * 129), "a name has 1 to 128 characters"),
+        (("worker", "--queue", "*"), "* is no queue"),
+        (("worker", "--queue", "a", "--queue", "*=2"), "* is no queue"),
         (("worker", "--grace", "nan"), "nan is not a number of seconds"),
         (("enqueue", "a", "--delay", "nan"), "nan is not a number of seconds"),
         (("enqueue", "a", "--delay", "1e20"), "--delay"),

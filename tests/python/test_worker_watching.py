@@ -303,6 +303,8 @@ async def test_leaving_the_context_lets_jobs_finish(database: str, client: Async
         {"queues": []},
         {"queues": "default"},
         {"queues": [""]},
+        {"queues": ["*"]},
+        {"queues": {"a": 1, "*": 2}},
         {"queues": [["a"]]},
         {"queues": [1]},
         {"name": ["a"]},

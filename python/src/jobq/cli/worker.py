@@ -176,6 +176,8 @@ def weights_of(queues: Sequence[str]) -> list[str] | dict[str, float]:
     pairs = [queue.partition("=") for queue in queues]
     if not all(1 <= len(name) <= LONGEST_NAME for name, _, _ in pairs):
         raise click.BadParameter("a name has 1 to 128 characters", param_hint="--queue")
+    if any(name == "*" for name, _, _ in pairs):
+        raise click.BadParameter("* is no queue: name each, in turn", param_hint="--queue")
     if not any(sign for _, sign, _ in pairs):
         return list(queues)
     try:

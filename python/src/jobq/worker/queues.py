@@ -16,13 +16,15 @@ def check_queues(queues: Sequence[str] | Mapping[str, float]) -> None:
     """See that queues can be served.
 
     Raises:
-        ValueError: there is none, one has no name, or a weight is no positive number.
+        ValueError: there is none, one has no name or is ``*``, or a weight is no positive number.
     """
     if not queues or isinstance(queues, str):
         raise ValueError("queues must name at least one queue")
     names: list[object] = list(queues)
     if not all(isinstance(name, str) and name for name in names):
         raise ValueError("each queue must have a name, one text")
+    if "*" in names:
+        raise ValueError("* is no queue: each must be named")
     weights = queues.values() if hasattr(queues, "values") else ()
     if not all(math.isfinite(weight) and weight > 0 for weight in weights):
         raise ValueError("a queue's weight must be a number above 0")
