@@ -93,6 +93,12 @@ def test_a_list_is_no_text(client: Client, name: str, call: Callable[[Client], o
         call(client)
 
 
+@pytest.mark.parametrize("jobs", ["ab", b"ab", {"kind": "a"}, [{"kind": "a"}, None]], ids=repr)
+def test_what_is_no_job_is_refused(client: Client, jobs: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"^each job must be an object: "):
+        client.enqueue_many(jobs)
+
+
 def test_an_enqueue_selects_one_value(connect: Connect) -> None:
     connection = connect()
     connection.prepare_threshold = 0

@@ -10,7 +10,16 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from jobq.arguments import JOB_TEXTS, as_jsonb, as_text, as_uuid, as_uuids, encode, refuse_lists
+from jobq.arguments import (
+    JOB_TEXTS,
+    as_jsonb,
+    as_object,
+    as_text,
+    as_uuid,
+    as_uuids,
+    encode,
+    refuse_lists,
+)
 from jobq.call import Call, first, scalar
 from jobq.models import (
     Attempt,
@@ -147,7 +156,7 @@ def enqueue_many(jobs: Iterable[Mapping[str, Json]]) -> Call[list[Enqueued]]:
     Raises:
         JobqError: as ``enqueue``; the detail names the job.
     """
-    given = [{k: v for k, v in job.items() if v is not None} for job in jobs]
+    given = [{k: v for k, v in as_object("each job", job).items() if v is not None} for job in jobs]
     for job in given:
         refuse_lists(job, JOB_TEXTS)
     inputs = [(str(job.get("kind")), job.get("payload")) for job in given]
