@@ -833,6 +833,34 @@ async def test_a_lost_lease_takes_the_rows_back(
     assert (found.state, found.attempts) == ("queued", 0)
 
 
+@pytest.mark.parametrize("mode", ["coroutine", "thread"])
+async def test_a_heartbeat_takes_no_job_that_has_just_committed_for_lost(
+    database: str, client: AsyncClient, caplog: pytest.LogCaptureFixture, mode: str
+) -> None:
+    """Between the commit and its answer the job has gone; each request to cancel is a beat."""
+    registry = Registry()
+
+    async def handler(connection: AsyncConnection[Any]) -> None:
+        await connection.execute("select")
+
+    def handler_in_thread(connection: Connection[Any]) -> None:
+        connection.execute("select")
+
+    chosen = handler if mode == "coroutine" else handler_in_thread
+    registry.handler("a", transactional=True)(chosen)
+    caplog.set_level("INFO", "jobq.worker")
+    beat = "select jobq_private.notify('jobq_cancel', 'default')"
+    left = "select from jobq.job where state <> 'succeeded' limit 1"
+    async with await AsyncConnection.connect(database, autocommit=True) as connection:
+        await connection.execute("select jobq.enqueue('a') from generate_series(1, 500)")
+        async with Worker(database, registry, concurrency=8):
+            while (await connection.execute(left)).rowcount:
+                await connection.execute(beat)
+                await asyncio.sleep(0.005)
+    ends = [record.message for record in caplog.records if record.message.startswith("job ")]
+    assert ends == ["job succeeded"] * 500
+
+
 async def test_an_open_transaction_holds_up_its_job_alone(
     database: str, client: AsyncClient
 ) -> None:

@@ -321,9 +321,11 @@ class Attempts:
                 result = await function(*handler.arguments(payload, held.context, connection))
             except Suspended:
                 await self._notes.written(held.key)
+                held.is_ending = True
                 return _WAITING  # and commits
             text = _text_of(result)
             await self._notes.written(held.key)
+            held.is_ending = True
             try:
                 await connection.execute(COMPLETE, (held.job_id, held.attempt, text))
             except psycopg.Error as error:
@@ -337,8 +339,10 @@ class Attempts:
                 call = self._hooked(handler.function, held)
                 result = call(*handler.arguments(payload, held.context, connection))
             except Suspended:
+                held.is_ending = True
                 return Gone("released")  # and commits
             text = _text_of(result)
+            held.is_ending = True
             try:
                 connection.execute(COMPLETE, (held.job_id, held.attempt, text))
             except psycopg.Error as error:

@@ -88,7 +88,7 @@ class Heart:
 
     def _take(self, held: Held, outcome: str, now: float) -> None:
         """Do what the database says about a job."""
-        if held.settlement is not None:
+        if held.settlement is not None or (outcome == "lost" and held.is_ending):
             return
         if outcome == "lost":
             self._dispatcher.settle(held, Gone("lost"))

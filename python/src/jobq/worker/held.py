@@ -52,6 +52,7 @@ class Held:
         settlement: how it ended; None while it is open.
         settled_at: when that was known, on the clock of time.monotonic.
         is_cancel_requested: whether somebody asked to cancel the job.
+        is_ending: whether the handler's own transaction ends it, and alone can tell how.
         is_interruptible: whether the handler is a coroutine, which can be stopped.
         is_interrupted: whether the worker has stopped it.
 
@@ -71,6 +72,7 @@ class Held:
         "idempotency_key",
         "is_awaited",
         "is_cancel_requested",
+        "is_ending",
         "is_interrupted",
         "is_interruptible",
         "job_id",
@@ -132,6 +134,7 @@ class Held:
         self.process: Process | None = None
         self.settlement: Settlement | None = None
         self.is_cancel_requested = False
+        self.is_ending = False
         self.is_interruptible = False
         self.is_interrupted = False
         try:
