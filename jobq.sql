@@ -23983,6 +23983,7 @@ begin
         end loop;
         if _mark.is_slow and not _mark.is_shared then
             perform jobq_private.keep_mark(_mark, _run_at, _job_id);
+            _run_at := null;
         end if;
         if _look.is_limited then
             perform jobq_private.charge_queue(_queue, _entered - _left);

@@ -380,9 +380,16 @@ async def sets_a_task_factory() -> None:
 async def test_a_handler_sets_no_task_factory(database: str, client: AsyncClient) -> None:
     job = await outcome_of(database, client, sets_a_task_factory)
     assert job.last_error is not None and "may not set the task factory" in job.last_error
+
+
+async def test_who_runs_a_worker_may_set_a_task_factory_that_stays(database: str) -> None:
+    def task_of(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asyncio.Task[Any]:
+        return asyncio.Task(work, loop=loop, **options)
+
     loop: Any = asyncio.get_running_loop()
-    loop.set_task_factory(asyncio.Task)
-    assert loop.get_task_factory() is asyncio.Task, "who runs a worker may"
+    async with Worker(database, Registry(), grace=1):
+        loop.set_task_factory(task_of)
+    assert loop.get_task_factory() is task_of
     loop.set_task_factory(None)
 
 

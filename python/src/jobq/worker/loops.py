@@ -34,24 +34,30 @@ class KeptLoop:
 
     def __init__(self) -> None:
         loop: Any = asyncio.get_running_loop()
-        if "set_task_factory" not in vars(loop):  # else another worker runs on it
-            loop.set_task_factory = _refusing_handlers(loop.set_task_factory)
+        if not isinstance(loop.set_task_factory, SetTaskFactory):
+            loop.set_task_factory = SetTaskFactory(loop)
         self._loop = loop
-        self._task_factory = loop.get_task_factory()
+        self._set_task_factory: SetTaskFactory = loop.set_task_factory
         self._own = frozenset(vars(loop))
 
     def restore(self) -> None:
-        """Undo what was changed."""
+        """Undo what handlers have changed."""
         for name in vars(self._loop).keys() - self._own:
             if hasattr(type(self._loop), name):
                 delattr(self._loop, name)
-        self._loop.set_task_factory(self._task_factory)
+        self._loop.set_task_factory = self._set_task_factory
+        self._set_task_factory(self._set_task_factory.factory)
 
 
-def _refusing_handlers(set_task_factory: Callable[[Any], None]) -> Callable[[Any], None]:
-    def refuse_handlers(factory: Any) -> None:  # noqa: ANN401 - as asyncio has it
+class SetTaskFactory:
+    """A loop's set_task_factory that refuses handlers, and knows what others have set."""
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self._set: Callable[[Any], None] = loop.set_task_factory
+        self.factory: Any = loop.get_task_factory()
+
+    def __call__(self, factory: Any) -> None:  # noqa: ANN401 - as asyncio has it
         if current_job.get() is not None:
             raise RuntimeError("a handler may not set the task factory of its worker's event loop")
-        set_task_factory(factory)
-
-    return refuse_handlers
+        self._set(factory)
+        self.factory = factory
