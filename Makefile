@@ -18,10 +18,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-patroni run test lint lint-python lint-sql format bench bench-peers fault snapshot docs site clean
+.PHONY: help setup setup-patroni run test lint lint-python lint-sql lint-prose format bench bench-peers fault update release jobq.sql jobq-core.sql docs site clean
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/' | expand -t 18
+	@grep -hE '^[a-z.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z.-]+):.*## (.*)/make \1\t\2/' | expand -t 18
 
 setup: $(VENV)/.run ## Install what `make run` needs
 
@@ -31,17 +31,23 @@ run: $(VENV)/.run ## Run the examples on an embedded PostgreSQL or on DATABASE_U
 test: $(VENV)/.test ## Run all tests side by side, those of the SQL on three PostgreSQLs; ARGS="-k name" or ARGS=FILE for fewer
 	@$(BIN)/pytest -q $(if $(findstring .py,$(ARGS)),,tests/python) --pg $(PG) -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ARGS)
 
-lint: lint-python lint-sql ## Check style, types, SQL, and that the snapshot is up to date
+lint: lint-python lint-sql lint-prose ## Check style, types, SQL, spelling and prose, and that rendering works and sqitch.plan is right
 	@echo "plpgsql_check"; $(BIN)/pytest -q tests/python/test_plpgsql_check.py
 
 lint-python: $(VENV)/.test
 	@echo "ruff"; $(RUFF) check -q $(CONFIG) $(CODE)
 	@$(RUFF) format -q --check $(CONFIG) $(CODE)
-	@echo "mypy"; MYPYPATH=sql:tests/python:tests/fault $(BIN)/mypy --config-file python/pyproject.toml --no-error-summary python/src sql tests/python tests/fault
+	@echo "mypy"; MYPYPATH=sql:docs:tests/python:tests/fault $(BIN)/mypy --config-file python/pyproject.toml --no-error-summary python/src sql tests/python tests/fault
 
 lint-sql: $(VENV)/.test
-	@echo "snapshot"; $(PYTHON) sql/snapshot.py --check
-	@echo "squawk"; $(BIN)/squawk deploy/*.sql >$(VENV)/squawk.log 2>&1 || { cat $(VENV)/squawk.log; exit 1; }
+	@echo "render"; $(PYTHON) sql/render.py --check
+	@echo "floors"; $(PYTHON) sql/floors.py
+	@echo "squawk"; { $(BIN)/squawk $$(grep -L render.py deploy/*.sql) && \
+		$(BIN)/squawk --assume-in-transaction sql/*/*.sql sql/*/private/*.sql; } >$(VENV)/squawk.log 2>&1 || { cat $(VENV)/squawk.log; exit 1; }
+
+lint-prose: $(VENV)/.test
+	@echo "codespell"; $(BIN)/codespell --toml python/pyproject.toml *.md docs sql deploy clients python/src
+	@echo "prose"; $(BIN)/python docs/prose.py
 
 format: $(VENV)/.test ## Format the Python code
 	@$(RUFF) check -q --fix $(CONFIG) $(CODE); $(RUFF) format -q $(CONFIG) $(CODE)
@@ -49,7 +55,7 @@ format: $(VENV)/.test ## Format the Python code
 fault: $(VENV)/.test ## Run jobq under faults and print what was lost (nothing); ARGS=--short for a minute of it, ARGS=patroni for failovers
 	@PYTHONPATH=tests/python:sql $(BIN)/python tests/fault/run.py $(ARGS)
 
-bench: $(VENV)/.test ## Print how fast jobs are done; PART=http, console, delivery, schedules, pick_up, producers, flat, flow, drain, sessions, scale, shards, worker, workflows, fan_in, steady
+bench: $(VENV)/.test ## Print how fast jobs are done; PART=http, console, delivery, deploy, schedules, pick_up, producers, flat, flow, drain, sessions, scale, shards, worker, workflows, fan_in, steady
 	@$(BIN)/python tests/bench/bench$(PART:%=_%).py $(ARGS)
 
 bench-peers: $(VENV)/.test ## Measure jobq and other queues side by side; ARGS="--systems a,b --rounds 1" for less
@@ -59,14 +65,24 @@ setup-patroni: $(VENV)/.test ## Install what `make fault ARGS=patroni` needs bes
 	@.ci/packages patroni
 	@$(BIN)/python -m pip install -q 'patroni[etcd3,psycopg3]==4.1.5'
 
-snapshot: ## Render sql/ into deploy/, revert/, verify/, sqitch.plan and jobq.sql
-	@$(PYTHON) sql/snapshot.py
+jobq.sql: ## Build jobq.sql, which installs everything with psql
+	@$(PYTHON) sql/render.py > $@
 
-docs: $(VENV)/.test ## Write the reference and the README's tables from the database's comments
+jobq-core.sql: ## Build jobq-core.sql, the core without the features
+	@$(PYTHON) sql/render.py 1 > $@
+
+update: ## After a new topic, a new column or a change of a released topic: write sqitch.plan and lists of columns
+	@$(PYTHON) sql/render.py --update
+
+release: ## Tag the plan and store the scripts of a release: make release TAG=v1.0.0
+	@$(PYTHON) sql/render.py --release $(TAG)
+
+docs: $(VENV)/.test ## Write the reference from the database's comments
 	@$(BIN)/python docs/reference.py
 	@$(BIN)/python clients/typescript/generate.py
 
 site: $(VENV)/.test ## Build the documents into .site/index.html
+	@$(BIN)/python docs/reference.py
 	@$(BIN)/sphinx-build -q -W --keep-going docs .site && echo "wrote .site/index.html"
 
 clean: ## Remove the Python environment, caches, and the embedded database with its jobs

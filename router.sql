@@ -1,4 +1,4 @@
--- What a router is made of, but for the functions that jobq.list_router_statements() writes on a
+-- What a router is made of, but for the functions that jobq_internal.list_router_statements() writes on a
 -- shard: its map, and where a call goes. For an empty database of PostgreSQL 15 or newer with
 -- PL/Proxy, as a superuser; `jobq cluster init` runs both. Running it again keeps the map.
 
@@ -39,8 +39,9 @@ begin
 end
 $$;
 
-drop schema if exists jobq, jobq_router cascade;
+drop schema if exists jobq, jobq_internal, jobq_router cascade;
 create schema jobq;
+create schema jobq_internal;
 create schema jobq_router;
 create schema if not exists jobq_private;
 
@@ -70,7 +71,7 @@ where not exists (select from jobq_private.setting);
 
 drop view if exists jobq_private.error;
 
-grant usage on schema jobq, jobq_router, jobq_private
+grant usage on schema jobq, jobq_internal, jobq_router, jobq_private
 to jobq_owner, jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 grant select on all tables in schema jobq_private
 to jobq_owner, jobq_producer, jobq_worker, jobq_operator, jobq_reader;
@@ -319,7 +320,7 @@ declare
     _earlier integer;
 begin
     if place.batch_id is not null or place.after[1] is not null then
-        return jobq_router.partition_of(jobq.shard_of(coalesce(place.batch_id, place.after[1])));
+        return jobq_router.partition_of(jobq_internal.shard_of(coalesce(place.batch_id, place.after[1])));
     elsif _key is null then
         return jobq_router.lot();
     end if;
@@ -356,7 +357,7 @@ language plpgsql
 volatile
 as $$
 begin
-    return jobq_router.partition_of(jobq.shard_of(place_schedule.schedule::uuid));
+    return jobq_router.partition_of(jobq_internal.shard_of(place_schedule.schedule::uuid));
 exception when invalid_text_representation then
     return (
         select jobq_router.partition_of(jobq.choose_shard(e.shard_ids, place_schedule.schedule))
@@ -388,7 +389,7 @@ as $$
     select jobq_router.together(array(
         select coalesce(s.partition, 0)
         from unnest(places_of_job_ids.job_ids) with ordinality as i (job_id, n)
-        left join jobq_private.shard as s on s.shard_id = jobq.shard_of(i.job_id)
+        left join jobq_private.shard as s on s.shard_id = jobq_internal.shard_of(i.job_id)
         order by i.n
     ))
 $$;
@@ -462,7 +463,7 @@ as $$
     select s.partition, array_agg(i.job_id order by i.n) filter (where i.n is not null)
     from jobq_private.shard as s
     left join unnest(parts_of.job_ids) with ordinality as i (job_id, n)
-        on s.partition = jobq_router.partition_of(jobq.shard_of(i.job_id))
+        on s.partition = jobq_router.partition_of(jobq_internal.shard_of(i.job_id))
     where parts_of.job_ids is null or i.n is not null
     group by s.partition
     order by s.partition
@@ -570,7 +571,7 @@ begin
                 hint = 'mend it with: alter user mapping for ... server jobq options (set ...)';
         end if;
         perform jobq_private.raise_error('SHARD_AWAY', format(
-            '%s; keys for which jobq.choose_shard() gives that number, and ids for which jobq.shard_of() does, wait',
+            '%s; keys for which jobq.choose_shard() gives that number, and ids for which jobq_internal.shard_of() does, wait',
             _shards
         ));
     end if;

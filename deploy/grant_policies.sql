@@ -103,15 +103,12 @@ using (
     or exists (select from jobq.job as j where j.job_id = event.job_id)
 );
 
-create policy late_event_all on jobq_private.late_event
-using (true);
-
--- Edges and looks are nothing but ids, and shown to nobody; who sees a job sees what it waits
+-- Edges and rows of pending are nothing but ids, and shown to nobody; who sees a job sees what it waits
 -- for as far as it sees that too.
 create policy edge_all on jobq_private.edge
 using (true);
 
-create policy look_all on jobq_private.look
+create policy pending_all on jobq_private.pending
 using (true);
 
 create policy node_all on jobq_private.node
@@ -170,16 +167,18 @@ using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue])
 create policy key_limit_all on jobq_private.key_limit
 using ((select h.worked from jobq_private.held_queue as h) && array['*', queue]);
 
--- So do gates, but for those of kinds as a whole.
-create policy gate_all on jobq_private.gate
+-- So do limits, but for those of kinds as a whole.
+create policy limit_state_all on jobq_private.limit_state
 using (
     queue is null
     or (select h.worked from jobq_private.held_queue as h) && array['*', queue]
 );
 
-create policy kind_gate_all on jobq_private.kind_gate using (true);
+create policy known_limit_all on jobq_private.known_limit using (true);
 
 create policy in_use_all on jobq_private.in_use using (true);
+
+create policy reported_cost_all on jobq_private.reported_cost using (true);
 
 create policy limit_change_all on jobq_private.limit_change using (true);
 

@@ -21,6 +21,11 @@ create table jobq_private.kind_queue (
     constraint kind_queue_pkey primary key (kind)
 );
 
+insert into jobq_private.kind_queue (kind, queue)
+select k.kind, k.queue
+from jobq_private.kind as k
+where k.queue is not null;
+
 comment on table jobq_private.kind_queue is 'The queue that a kind belongs to: a copy of what kinds declare, which policies may read.';
 
 commit;

@@ -10,7 +10,7 @@ create table jobq_private.transition (
     constraint transition_pkey primary key (from_state, to_state)
 );
 
-comment on table jobq_private.transition is 'The legal changes of a job''s state; jobs hold a foreign key to their copies in transition_lane.';
+comment on table jobq_private.transition is 'The legal changes of a job''s state; jobs hold a foreign key to their copies in transition_slot.';
 
 insert into jobq_private.transition (from_state, to_state, cause)
 values
@@ -33,28 +33,27 @@ values
 ('blocked', 'cancelled', 'cancel, or what it waited for cannot come any more'),
 ('blocked', 'dead', 'expired before it could start');
 
--- What the foreign keys refer to: the legal changes once more in each lane, a session's
--- being the low bits of its pid. A row that many transactions refer to at once gets a
--- multixact for each of them, with all of them as members. Neighbours lie on pages of
--- their own.
-create table jobq_private.transition_lane (
-    lane smallint not null,
+-- What the foreign keys refer to: a copy of the legal changes for each slot. A session's slot is the
+-- low bits of its pid. A row that many transactions refer to at once gets a multixact for each of
+-- them, with all of them as members. Copies for neighbouring pids are on different pages.
+create table jobq_private.transition_slot (
+    slot smallint not null,
     from_state text collate "C" not null,
     to_state text collate "C" not null
 );
 
-comment on table jobq_private.transition_lane is
-'The legal changes of a job''s state, in each lane; made from transition.';
+comment on table jobq_private.transition_slot is
+'The legal changes of a job''s state, a copy for each slot; made from transition.';
 
-insert into jobq_private.transition_lane (lane, from_state, to_state)
-select n.lane, t.from_state, t.to_state
-from generate_series(0, 1023) as n (lane)
+insert into jobq_private.transition_slot (slot, from_state, to_state)
+select n.slot, t.from_state, t.to_state
+from generate_series(0, 1023) as n (slot)
 cross join jobq_private.transition as t
-order by n.lane % 64, n.lane;
+order by n.slot % 64, n.slot;
 
-alter table jobq_private.transition_lane
-add constraint transition_lane_pkey primary key (lane, from_state, to_state),
-add constraint transition_lane_transition_fkey foreign key (from_state, to_state)
+alter table jobq_private.transition_slot
+add constraint transition_slot_pkey primary key (slot, from_state, to_state),
+add constraint transition_slot_transition_fkey foreign key (from_state, to_state)
 references jobq_private.transition (from_state, to_state)
 on update cascade on delete cascade;
 
@@ -62,17 +61,15 @@ on update cascade on delete cascade;
 -- each statement, that of a domain's once a session.
 create domain jobq_private.dedup as text
 constraint job_dedup_check check (value in ('skip', 'replace', 'debounce'));
+create domain jobq_private.cost as numeric
+constraint job_cost_check check (value between 0 and 1000000000000);
 create domain jobq_private.last_error as text
 constraint job_last_error_check check (length(value) <= 512);
 create domain jobq_private.instant as timestamptz
 constraint job_run_at_check check (value between '0001-01-02 UTC' and '9999-12-30 UTC');
 
--- What no row may have: a value of it is refused, and the condition of an index says which rows it has.
-create domain jobq_private.illegal as text
-constraint job_archive_lane_check check (value is null);
-
+comment on domain jobq_private.cost is 'What a job takes from rates and budgets; null means 1.';
 comment on domain jobq_private.dedup is 'How a job that holds its dedup key meets another.';
-comment on domain jobq_private.illegal is 'No value but null: the key of an index that no row may enter.';
 comment on domain jobq_private.instant is 'A time that every client can read.';
 comment on domain jobq_private.last_error is 'An error''s text, cut.';
 
@@ -80,13 +77,14 @@ comment on domain jobq_private.last_error is 'An error''s text, cut.';
 -- lane wait in job_lane_idx, all others in job_ready_idx. What runs where a max_running holds
 -- has a place, of which job_place_idx gives each of a lane to one job, whoever claims it.
 -- What must hold between columns (a lease while it runs and no longer, an attempt left while it
--- waits, a past only for what has one) job_birth and job_transition see to, for every writer. The
--- lane is 0 for a job that has changed no state yet, since the foreign key looks nothing up, and null
--- for one that a claim has started: job_transition has seen that change.
+-- waits, a past only for what has one) job_birth and job_transition see to, for every writer. A
+-- new job has no previous state, so that the foreign key has nothing to check; every change of
+-- state sets it.
 create table jobq_private.job (
     job_id uuid not null,
     created_at timestamptz not null default current_timestamp,
     run_at jobq_private.instant not null default current_timestamp,
+    due_at timestamptz,
     claimed_at timestamptz,
     heartbeat_at timestamptz,
     lease_expires_at timestamptz,
@@ -103,7 +101,7 @@ create table jobq_private.job (
     expiries integer not null default 0,
     delivery_version integer,
     priority smallint not null default 0,
-    lane smallint default 0,
+    transition_slot smallint not null default 0,
     is_awaited boolean not null default false,
     state text collate "C" not null default 'queued',
     previous_state text collate "C",
@@ -113,6 +111,7 @@ create table jobq_private.job (
     lane_id uuid,
     concurrency_key text,
     place smallint,
+    cost jobq_private.cost,
     batch_id uuid,
     worker text,
     idempotency_key text,
@@ -127,8 +126,8 @@ create table jobq_private.job (
     progress jsonb,
     payload jsonb not null default '{}',
     constraint job_pkey primary key (job_id),
-    constraint job_transition_fkey foreign key (lane, previous_state, state)
-    references jobq_private.transition_lane (lane, from_state, to_state)
+    constraint job_transition_fkey foreign key (transition_slot, previous_state, state)
+    references jobq_private.transition_slot (slot, from_state, to_state)
 )
 with (
     fillfactor = 70,
@@ -142,8 +141,12 @@ with (
 
 comment on table jobq_private.job is 'Live jobs: queued, running, retrying, or blocked until other jobs have ended.';
 
-create index job_ready_idx on jobq_private.job (queue, priority desc, run_at, job_id)
-where state in ('queued', 'retrying') and lane_id is null;
+-- The order of claims. due_at is the moment at which a job becomes claimable, and its place among
+-- those of its priority: run_at, or when it was stored or came back where that is later. So nothing
+-- is inserted before the present moment. null means that it waits for more than time: for other
+-- jobs, or for a limit.
+create index job_ready_idx on jobq_private.job (queue, priority desc, due_at, job_id)
+where state in ('queued', 'retrying') and due_at is not null;
 
 create index job_lane_idx on jobq_private.job (lane_id, priority, run_at, job_id)
 where lane_id is not null and state in ('queued', 'retrying');
@@ -157,10 +160,12 @@ where state = 'running';
 create index job_expiry_idx on jobq_private.job (expires_at)
 where expires_at is not null and state in ('queued', 'retrying', 'blocked');
 
--- Jobs that look at no other (dedup is null) stand in it beside those that do, of which one alone
--- is there for each key: they differ by their ids, and nulls do not.
+-- One job of each key holds it. Beside it stand jobs that look at no other (dedup is null), and a
+-- debounced one that has begun: they differ by their ids, and nulls do not.
 create unique index job_dedup_idx
-on jobq_private.job (kind, dedup_key, (case when dedup is null then job_id end))
+on jobq_private.job (kind, dedup_key, (
+    case when dedup is null or (dedup = 'debounce' and attempt > 0) then job_id end
+))
 nulls not distinct
 where dedup_key is not null;
 
@@ -169,6 +174,11 @@ where schedule_id is not null;
 
 create index job_blocked_idx on jobq_private.job (queue)
 where state = 'blocked';
+
+-- Empty, unless rows have bypassed the triggers.
+create index job_odd_idx on jobq_private.job (job_id)
+where state not in ('queued', 'running', 'retrying', 'blocked')
+or (state = 'running') <> (lease_expires_at is not null);
 
 create index job_batch_idx on jobq_private.job (batch_id)
 where batch_id is not null;
@@ -198,24 +208,24 @@ comment on table jobq_private.throttle is 'The last job that each throttled dedu
 comment on table jobq_private.idempotency_key is 'The job that each idempotency key of a kind has made.';
 
 -- What has happened: append-only, partitioned by day, dropped a day at a time. The default
--- partitions take what comes on a day that nobody has made ready. The lane is null for a job that
--- has succeeded, as nearly all do: then the change is running to succeeded, which costs less to compare
--- than to look up among the transitions. What compares it is job_archive_lane_idx, which no row can
--- enter: its condition PostgreSQL keeps, where it would read a check's text anew for each statement.
+-- partitions take what comes on a day that nobody has made ready.
 create table jobq_private.job_archive (
     like jobq_private.job including defaults,
     finished_at timestamptz not null,
     result jsonb,
     prune_at timestamptz,
     constraint job_archive_pkey primary key (job_id, finished_at),
-    constraint job_archive_transition_fkey foreign key (lane, previous_state, state)
-    references jobq_private.transition_lane (lane, from_state, to_state)
+    constraint job_archive_transition_fkey foreign key (transition_slot, previous_state, state)
+    references jobq_private.transition_slot (slot, from_state, to_state)
 )
 partition by range (finished_at);
 
+alter table jobq_private.job_archive
 -- squawk-ignore adding-not-nullable-field
-alter table jobq_private.job_archive alter column previous_state set not null;
-alter table jobq_private.job_archive alter column lane set default (pg_backend_pid() & 1023);
+alter column previous_state set not null,
+-- squawk-ignore adding-not-nullable-field
+alter column transition_slot set not null,
+alter column transition_slot set default (pg_backend_pid() & 1023);
 
 create index job_archive_state_idx
 on jobq_private.job_archive (state, job_id) include (queue, kind, last_error_code)
@@ -232,9 +242,6 @@ on jobq_private.job_archive (prune_at) where prune_at is not null;
 
 create index job_archive_delivery_idx on jobq_private.job_archive (kind, finished_at)
 where delivery_version is not null and state = 'succeeded';
-
-create index job_archive_lane_idx on jobq_private.job_archive ((state::jobq_private.illegal))
-where lane is null and (previous_state <> 'running' or state <> 'succeeded');
 
 create index job_archive_batch_idx
 on jobq_private.job_archive (batch_id, state) where batch_id is not null;
@@ -310,24 +317,38 @@ create type jobq_private.new_job as (
     -- the batch whose end it waits for
     callback_of uuid,
     -- whether jobs of the same call wait for it
-    is_awaited boolean
+    is_awaited boolean,
+    -- what store_jobs() fills in
+    job_id uuid,
+    lease interval,
+    keep interval[],
+    delivery_version integer,
+    is_limited boolean,
+    dedup_period interval,
+    dedup_max_wait interval,
+    max_depth integer,
+    lane_id uuid,
+    cost numeric
 );
 
 comment on type jobq_private.new_job is 'A job as a caller asks for it; null means the default.';
 
 create type jobq_private.ending as (
-    queue text,
     job_id uuid,
     attempt integer,
-    batch_id uuid,
-    is_awaited boolean,
-    lane_id uuid,
+    -- the state in which it was left: retrying or queued when only the attempt has ended
+    state text,
+    queue text,
     kind text,
+    lane_id uuid,
     concurrency_key text,
-    has_place boolean,
-    leaves_nothing boolean
+    place smallint,
+    is_awaited boolean,
+    batch_id uuid,
+    -- whether no trace of the job is kept
+    is_gone boolean
 );
 
-comment on type jobq_private.ending is 'The end of a job from which something follows: others wait for it, it had a place, or it leaves no trace.';
+comment on type jobq_private.ending is 'What on_end() is told of a job whose attempt, or which itself, has ended, or of which nothing is kept any more.';
 
 commit;

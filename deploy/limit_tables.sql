@@ -2,18 +2,24 @@
 begin;
 set local role jobq_owner;
 
--- A lane is a queue and a concurrency key, or for jobs without a key of a kind that has
--- limits the queue and the kind. It has a row for each priority in which work may
+-- Limits are enforced from now on.
+-- squawk-ignore ban-drop-constraint
+alter table jobq_private.queue drop constraint if exists queue_core_check;
+-- squawk-ignore ban-drop-constraint
+alter table jobq_private.kind drop constraint if exists kind_core_check;
+
+-- A lane is a queue and a concurrency key; for a kind that has limits for each key the queue, the kind and
+-- the key; and for jobs without a key of a kind that has limits the queue and the kind. It has a row for each priority in which work may
 -- be had from it, whose lock is the right to claim there; no row says that none waits.
 create table jobq_private.lane (
     lane_id uuid not null,
     priority smallint not null,
     queue text not null,
     concurrency_key text,
+    kind text,
     state text collate "C" not null default 'open',
     open_at timestamptz not null default '-infinity',
-    gate_id uuid,
-    key_gate_id uuid,
+    limit_id uuid,
     constraint lane_pkey primary key (lane_id, priority),
     constraint lane_state_check check (state in ('open', 'full', 'later'))
 )
@@ -24,7 +30,7 @@ with (
     autovacuum_vacuum_cost_delay = 0
 );
 
-comment on table jobq_private.lane is 'Lanes with work: open; full until a job of theirs ends, until the gate of a kind has room, or a key of a kind; or closed until a time. Who finds a lane full or empty closes it.';
+comment on table jobq_private.lane is 'Lanes with work: open; full until a job of theirs ends, until the limit of a kind has room, or a key of a kind; or closed until a time. Who finds a lane full or empty closes it.';
 
 create index lane_open_idx on jobq_private.lane (queue, priority, lane_id)
 where state = 'open';
@@ -36,14 +42,14 @@ where state <> 'open';
 create index lane_open_at_idx on jobq_private.lane (queue, open_at)
 where state <> 'full';
 
-create index lane_gate_idx on jobq_private.lane (queue, gate_id, priority, lane_id)
-where gate_id is not null;
+create index lane_limit_idx on jobq_private.lane (queue, limit_id, priority, lane_id)
+where limit_id is not null;
 
-create index lane_gate_id_idx on jobq_private.lane (gate_id)
-where gate_id is not null;
+create index lane_limit_id_idx on jobq_private.lane (limit_id)
+where limit_id is not null;
 
-create index lane_key_gate_idx on jobq_private.lane (key_gate_id)
-where key_gate_id is not null;
+create index lane_kind_idx on jobq_private.lane (kind, concurrency_key)
+where kind is not null;
 
 -- What asks for a lane to be opened. Rows are only added and taken away, so that no producer
 -- waits for another.
@@ -51,6 +57,7 @@ create table jobq_private.lane_call (
     queue text not null,
     lane_id uuid not null,
     concurrency_key text,
+    kind text,
     priority smallint,
     call_id bigint generated always as identity,
     constraint lane_call_pkey primary key (queue, call_id)
@@ -63,6 +70,9 @@ with (
 
 comment on table jobq_private.lane_call is 'Calls to open a lane: there is work of a priority, or (null) room.';
 
+-- Who adds work asks whether the lane is called already.
+create index lane_call_lane_idx on jobq_private.lane_call (lane_id, priority);
+
 -- What single keys may, in place of what their queue says for each key.
 create table jobq_private.key_limit (
     queue text not null,
@@ -71,23 +81,24 @@ create table jobq_private.key_limit (
     rate_limit integer,
     rate_period interval,
     rate_burst integer,
+    budget jobq_private.budget,
     updated_at timestamptz not null default now(),
     constraint key_limit_pkey primary key (queue, concurrency_key),
     constraint key_limit_queue_check check (length(queue) between 1 and 128 and queue <> '*'),
     constraint key_limit_concurrency_key_check
     check (octet_length(concurrency_key) between 1 and 1024),
     constraint key_limit_max_running_check check (max_running between 1 and 32767),
-    constraint key_limit_rate_limit_check check (rate_limit between 1 and 1000000),
+    constraint key_limit_rate_limit_check check (rate_limit between 1 and 1000000000),
     constraint key_limit_rate_period_check
     check (rate_period between '1 ms' and '365 days'),
-    constraint key_limit_rate_burst_check check (rate_burst between 1 and 32767),
+    constraint key_limit_rate_burst_check check (rate_burst between 1 and 1000000000),
     constraint key_limit_rate_check
     check (rate_limit is not null or num_nonnulls(rate_period, rate_burst) = 0),
-    constraint key_limit_something_check check (num_nonnulls(max_running, rate_limit) > 0)
+    constraint key_limit_something_check check (num_nonnulls(max_running, rate_limit, budget) > 0)
 );
 
 create index key_limit_rate_idx on jobq_private.key_limit (queue)
-where rate_limit is not null;
+where num_nonnulls(rate_limit, budget) > 0;
 
 comment on table jobq_private.key_limit is 'Limits of single keys.';
 
@@ -101,13 +112,13 @@ comment on constraint key_limit_max_running_check on jobq_private.key_limit is
 'max_running must be from 1 to 32767';
 
 comment on constraint key_limit_rate_limit_check on jobq_private.key_limit is
-'rate_limit must be from 1 to 1000000';
+'rate_limit must be from 1 to 1000000000';
 
 comment on constraint key_limit_rate_period_check on jobq_private.key_limit is
 'rate_period must be from 1 ms to 365 days';
 
 comment on constraint key_limit_rate_burst_check on jobq_private.key_limit is
-'rate_burst must be from 1 to 32767';
+'rate_burst must be from 1 to 1000000000';
 
 comment on constraint key_limit_rate_check on jobq_private.key_limit is
 'rate_period and rate_burst need a rate_limit';
@@ -116,19 +127,26 @@ comment on constraint key_limit_something_check on jobq_private.key_limit is
 'give max_running or rate_limit';
 
 -- Where jobs pass that rates, holds or the limits of a whole queue or kind bind: of a lane
--- (by its id), a queue, a kind, a kind in a queue, or a key of a kind (by its id, in whichever queue). Its lock is the right to pass. A gate that
+-- (by its id), a queue, a kind, a kind in a queue, or a key of a kind (by its id, in whichever queue). Its lock is the right to pass. A limit that
 -- nobody has passed has no row, but that of a kind, at which claims see that there is one.
-create table jobq_private.gate (
-    gate_id uuid not null,
+create table jobq_private.limit_state (
+    limit_id uuid not null,
     queue text,
     kind text,
-    passed_until timestamptz not null default '-infinity',
+    scope text,
+    level double precision,
+    spent numeric,
+    charged_at timestamptz,
+    charged_since timestamptz,
+    idle_at timestamptz,
+    full_until timestamptz,
     held_until timestamptz not null default '-infinity',
     hold_reason text,
     concurrency_key text,
     head_job_id uuid,
-    constraint gate_pkey primary key (gate_id),
-    constraint gate_hold_reason_check check (length(hold_reason) <= 512)
+    dead_job_id uuid,
+    constraint limit_state_pkey primary key (limit_id),
+    constraint limit_state_hold_reason_check check (length(hold_reason) <= 512)
 )
 with (
     fillfactor = 50,
@@ -137,24 +155,38 @@ with (
     autovacuum_vacuum_cost_delay = 0
 );
 
-comment on table jobq_private.gate is 'What a rate has let pass, as the time until which that is spent; until when a key or kind is held, and which; and the last job of an ordered lane.';
+comment on table jobq_private.limit_state is 'What a rate has let start that time has not paid for (level, in units of cost), what a budget has spent in the period of charged_at, until when the next job does not fit into it, and from when nothing of that counts (idle_at); until when a key or kind is held, and which; the last job of an ordered lane; and the dead job for which a key is held.';
 
-create index gate_held_idx on jobq_private.gate (queue, held_until)
+create index limit_state_held_idx on jobq_private.limit_state (queue, held_until)
 where held_until > '-infinity';
 
-create index gate_kind_idx on jobq_private.gate (kind, queue) where kind is not null;
+create index limit_state_scope_idx on jobq_private.limit_state (scope, concurrency_key) where spent is not null;
+
+create index limit_state_dead_idx on jobq_private.limit_state (dead_job_id) where dead_job_id is not null;
+
+create index limit_state_kind_idx on jobq_private.limit_state (kind, queue) where kind is not null;
 
 -- What each claim must know of, in a table that is empty as a rule, since a look at one without an
--- index reads no page: the gates of kinds, once more; and with null, that somebody must give places
+-- index reads no page: the limits of kinds, once more; and with null, that somebody must give places
 -- to what runs.
-create table jobq_private.kind_gate (
-    gate_id uuid
+create table jobq_private.known_limit (
+    limit_id uuid
 );
 
--- So that its rows can be deleted under a publication for all tables.
-alter table jobq_private.kind_gate replica identity full;
+-- What running attempts have reported that they cost.
+create table jobq_private.reported_cost (
+    job_id uuid not null,
+    attempt integer not null,
+    cost numeric not null,
+    constraint reported_cost_pkey primary key (job_id)
+);
 
-comment on table jobq_private.kind_gate is 'Which gates are those of kinds, made from gate, and which kinds have limits for each key; null where what runs may lack places.';
+comment on table jobq_private.reported_cost is 'What the last attempt of a job that has said so by spend() has really cost.';
+
+-- So that its rows can be deleted under a publication for all tables.
+alter table jobq_private.known_limit replica identity full;
+
+comment on table jobq_private.known_limit is 'Which limits are those of kinds, made from limit, and which kinds have limits for each key; null where what runs may lack places.';
 
 -- Has a row once any job has had a lane, any kind a limit, or any job another that waited for it,
 -- and keeps it. Where there is none, a claim looks for nothing of the kind. Without an index, for the same reason.
@@ -180,24 +212,26 @@ select n.slot from generate_series(0, 256) as n (slot);
 
 comment on table jobq_private.limit_change is 'When limits were changed last, so that a snapshot that has not seen it starts no job.';
 
--- What holds for a lane: microseconds from one start to the next, and how many may start at
+-- What holds for a lane: microseconds for one unit of cost, and how many units may start at
 -- once.
 create type jobq_private.lane_rule as (
     max_running integer,
-    spacing bigint,
+    spacing double precision,
     burst integer,
     is_ordered boolean,
-    holds_on_dead boolean
+    holds_on_dead boolean,
+    budget jobq_private.budget
 );
 
 comment on type jobq_private.lane_rule is 'What holds for a lane.';
 
--- What holds for each lane of an array: how many jobs may run, how many may start now, and which
--- goes before all others.
+-- What holds for each lane of an array: how many jobs may run, how much may start now, which
+-- goes before all others, and what its budget has left.
 create type jobq_private.lane_bounds as (
     max_running integer[],
     starts integer[],
-    heads uuid[]
+    heads uuid[],
+    lefts numeric[]
 );
 
 comment on type jobq_private.lane_bounds is 'What holds for each of some lanes.';
@@ -205,21 +239,13 @@ comment on type jobq_private.lane_bounds is 'What holds for each of some lanes.'
 create type jobq_private.queue_look as (
     is_paused boolean,
     is_limited boolean,
-    has_gates boolean,
+    has_kind_limits boolean,
     has_lanes boolean,
     -- whether lanes, limits of kinds or workflows have ever been used in this database
     is_used boolean
 );
 
 comment on type jobq_private.queue_look is 'What a claim must know of a queue.';
-
-create type jobq_private.barred_lane as (
-    lane_id uuid,
-    kind text,
-    concurrency_key text
-);
-
-comment on type jobq_private.barred_lane is 'A lane whose next job is of a kind that may start no more of its key.';
 
 create type jobq_private.lane_batch as (
     jobs tid[],
@@ -228,5 +254,11 @@ create type jobq_private.lane_batch as (
 );
 
 comment on type jobq_private.lane_batch is 'What a claim takes from lanes, and the lanes that had nothing.';
+
+insert into jobq_private.maintenance_task (position, task, function, max_rows)
+values (75, 'pruned_limits', 'prune_limits', 1000);
+
+insert into jobq_private.maintenance_task (position, task, function)
+values (25, 'opened_keys', 'find_stranded');
 
 commit;

@@ -1,11 +1,40 @@
 -- Deploy jobq:schedule_tables to pg
+begin;
+set local role jobq_owner;
+
+-- A parsed cron expression: sets of numbers as bits, so that the search for the next firing
+-- is a few shifts. jobq_private.cron_parse makes one; years alone may be null.
+create type jobq_private.cron as (
+    -- bit n: the second, minute, hour or month n
+    seconds bigint,
+    minutes bigint,
+    hours bigint,
+    months bigint,
+    -- bit n: day n + 1 of the month (15), and the weekday nearest to it (15W)
+    days bigint,
+    near_days bigint,
+    -- bit 30 - n: the n-th day before the last of the month (L, L-3), and its W
+    last_days bigint,
+    near_last_days bigint,
+    -- bit 7 * (n - 1) + w: the n-th weekday w of the month, Sunday being 0; MON sets five
+    weekdays bigint,
+    -- bit w: the last weekday w of the month
+    last_weekdays bigint,
+    -- ascending; null for every year
+    years integer[],
+    -- both day fields are restricted, so that a day which either names will do
+    is_either_day boolean,
+    -- the second, minute or hour starts with *: it counts time passing, not clock readings
+    is_interval boolean
+);
+
+comment on type jobq_private.cron is
+'A cron expression as jobq_private.cron_parse returns it and jobq_private.cron_next takes it.';
+
 -- Recurring jobs: a row for each version. The next slot is stored, so that a restart
 -- loses none; last_tick_at only grows, and next_run_at lies behind it, so that no slot
 -- fires again, however long ago its job was forgotten. One that could not fire keeps its slot,
 -- and is tried again at retry_at.
-begin;
-set local role jobq_owner;
-
 create table jobq_private.schedule (
     schedule_id uuid not null,
     name text not null,
@@ -97,5 +126,8 @@ where retry_at is not null;
 
 create index schedule_awaited_idx on jobq_private.schedule (awaited_job_id)
 where status = 'active' and awaited_job_id is not null;
+
+insert into jobq_private.maintenance_task (position, task, function, max_rows, due)
+values (50, 'ticked', 'tick_schedules', 1000, 'tick_due');
 
 commit;

@@ -30,7 +30,9 @@ begin
 end
 $$;
 
-grant jobq_owner to current_user;
+-- Whoever has deployed may do everything, though not a superuser: on PostgreSQL 16 and later, who has
+-- created a role is not yet a member.
+grant jobq_owner, jobq_producer, jobq_worker, jobq_operator, jobq_reader to current_user;
 
 -- jobq.health() names the session that holds back vacuum where this grant is to be had.
 do $$
@@ -50,21 +52,24 @@ comment on role jobq_worker is 'May claim jobs and settle them.';
 comment on role jobq_operator is 'May cancel, redrive, pause and configure.';
 comment on role jobq_reader is 'May look at jobs and statistics.';
 
-create schema jobq authorization jobq_owner;
-create schema jobq_http authorization jobq_owner;
-create schema jobq_private authorization jobq_owner;
+create schema if not exists jobq authorization jobq_owner;
+create schema if not exists jobq_http authorization jobq_owner;
+create schema if not exists jobq_internal authorization jobq_owner;
+create schema if not exists jobq_private authorization jobq_owner;
 
 set local role jobq_owner;
 
 comment on schema jobq is 'The public interface of jobq: functions and views.';
 comment on schema jobq_http is 'What only the HTTP server and its console call: documents, pages, API keys.';
+comment on schema jobq_internal is 'What only jobq''s own programs call: the worker, lists of the client library, shards, the test kit. It may change in any release.';
 comment on schema jobq_private is 'Tables and helpers of jobq; only jobq_owner touches them.';
 
-grant usage on schema jobq, jobq_http
+grant usage on schema jobq, jobq_http, jobq_internal
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
 alter default privileges in schema jobq revoke execute on functions from public;
 alter default privileges in schema jobq_http revoke execute on functions from public;
+alter default privileges in schema jobq_internal revoke execute on functions from public;
 alter default privileges in schema jobq_private revoke execute on functions from public;
 alter default privileges for role jobq_owner revoke execute on functions from public;
 

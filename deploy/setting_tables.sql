@@ -95,6 +95,14 @@ comment on constraint setting_retry_preset_fkey on jobq_private.setting is
 
 insert into jobq_private.setting default values;
 
+create type jobq_private.budget as (
+    amount numeric,
+    period text,
+    time_zone text
+);
+
+comment on type jobq_private.budget is 'How much may be spent in each calendar period.';
+
 create table jobq_private.queue (
     queue text not null,
     priority smallint,
@@ -113,6 +121,8 @@ create table jobq_private.queue (
     key_rate_burst integer,
     ordered boolean,
     on_dead text,
+    budget jobq_private.budget,
+    key_budget jobq_private.budget,
     paused_at timestamptz,
     pause_reason text,
     created_at timestamptz not null default now(),
@@ -124,17 +134,17 @@ create table jobq_private.queue (
     constraint queue_lease_check check (lease between '1 s' and '1 day'),
     constraint queue_max_depth_check check (max_depth >= 1),
     constraint queue_max_running_check check (max_running between 1 and 32767),
-    constraint queue_rate_limit_check check (rate_limit between 1 and 1000000),
+    constraint queue_rate_limit_check check (rate_limit between 1 and 1000000000),
     constraint queue_rate_period_check
     check (rate_period between '1 ms' and '365 days'),
-    constraint queue_rate_burst_check check (rate_burst between 1 and 32767),
+    constraint queue_rate_burst_check check (rate_burst between 1 and 1000000000),
     constraint queue_rate_check
     check (rate_limit is not null or num_nonnulls(rate_period, rate_burst) = 0),
     constraint queue_key_max_running_check check (key_max_running between 1 and 32767),
-    constraint queue_key_rate_limit_check check (key_rate_limit between 1 and 1000000),
+    constraint queue_key_rate_limit_check check (key_rate_limit between 1 and 1000000000),
     constraint queue_key_rate_period_check
     check (key_rate_period between '1 ms' and '365 days'),
-    constraint queue_key_rate_burst_check check (key_rate_burst between 1 and 32767),
+    constraint queue_key_rate_burst_check check (key_rate_burst between 1 and 1000000000),
     constraint queue_key_rate_check
     check (key_rate_limit is not null or num_nonnulls(key_rate_period, key_rate_burst) = 0),
     constraint queue_on_dead_check check (on_dead in ('continue', 'hold')),
@@ -146,7 +156,7 @@ create table jobq_private.queue (
 comment on table jobq_private.queue is 'What a queue says in place of the global defaults, and whether it is paused.';
 
 comment on constraint queue_queue_check on jobq_private.queue is
-'queue must have 1 to 128 characters, and be one queue, not *';
+'queue must have 1 to 128 characters, and must not be *';
 
 comment on constraint queue_max_attempts_check on jobq_private.queue is
 'max_attempts must be from 1 to 10000';
@@ -164,13 +174,13 @@ comment on constraint queue_max_running_check on jobq_private.queue is
 'max_running must be from 1 to 32767';
 
 comment on constraint queue_rate_limit_check on jobq_private.queue is
-'rate_limit must be from 1 to 1000000';
+'rate_limit must be from 1 to 1000000000';
 
 comment on constraint queue_rate_period_check on jobq_private.queue is
 'rate_period must be from 1 ms to 365 days';
 
 comment on constraint queue_rate_burst_check on jobq_private.queue is
-'rate_burst must be from 1 to 32767';
+'rate_burst must be from 1 to 1000000000';
 
 comment on constraint queue_rate_check on jobq_private.queue is
 'rate_period and rate_burst need a rate_limit';
@@ -179,13 +189,13 @@ comment on constraint queue_key_max_running_check on jobq_private.queue is
 'key_max_running must be from 1 to 32767';
 
 comment on constraint queue_key_rate_limit_check on jobq_private.queue is
-'key_rate_limit must be from 1 to 1000000';
+'key_rate_limit must be from 1 to 1000000000';
 
 comment on constraint queue_key_rate_period_check on jobq_private.queue is
 'key_rate_period must be from 1 ms to 365 days';
 
 comment on constraint queue_key_rate_burst_check on jobq_private.queue is
-'key_rate_burst must be from 1 to 32767';
+'key_rate_burst must be from 1 to 1000000000';
 
 comment on constraint queue_key_rate_check on jobq_private.queue is
 'key_rate_period and key_rate_burst need a key_rate_limit';
@@ -226,6 +236,9 @@ create table jobq_private.kind (
     key_rate_burst integer,
     ordered boolean,
     on_dead text,
+    cost text[],
+    budget jobq_private.budget,
+    key_budget jobq_private.budget,
     keep interval[],
     payload_schema jsonb,
     json_schema jsonb,
@@ -255,17 +268,17 @@ create table jobq_private.kind (
     constraint kind_dedup_max_wait_check
     check (dedup_max_wait between '1 ms' and '365 days'),
     constraint kind_max_running_check check (max_running between 1 and 32767),
-    constraint kind_rate_limit_check check (rate_limit between 1 and 1000000),
+    constraint kind_rate_limit_check check (rate_limit between 1 and 1000000000),
     constraint kind_rate_period_check
     check (rate_period between '1 ms' and '365 days'),
-    constraint kind_rate_burst_check check (rate_burst between 1 and 32767),
+    constraint kind_rate_burst_check check (rate_burst between 1 and 1000000000),
     constraint kind_rate_check
     check (rate_limit is not null or num_nonnulls(rate_period, rate_burst) = 0),
     constraint kind_key_max_running_check check (key_max_running between 1 and 32767),
-    constraint kind_key_rate_limit_check check (key_rate_limit between 1 and 1000000),
+    constraint kind_key_rate_limit_check check (key_rate_limit between 1 and 1000000000),
     constraint kind_key_rate_period_check
     check (key_rate_period between '1 ms' and '365 days'),
-    constraint kind_key_rate_burst_check check (key_rate_burst between 1 and 32767),
+    constraint kind_key_rate_burst_check check (key_rate_burst between 1 and 1000000000),
     constraint kind_key_rate_check
     check (key_rate_limit is not null or num_nonnulls(key_rate_period, key_rate_burst) = 0),
     constraint kind_on_dead_check check (on_dead in ('continue', 'hold')),
@@ -275,6 +288,12 @@ create table jobq_private.kind (
         cardinality(concurrency_key) between 1 and 16
         and array_ndims(concurrency_key) = 1
         and array_position(concurrency_key, null) is null
+    ),
+    constraint kind_cost_check
+    check (
+        cardinality(cost) between 1 and 16
+        and array_ndims(cost) = 1
+        and array_position(cost, null) is null
     ),
     constraint kind_retry_on_check
     check (array_to_string(retry_on, ' ', '-') ~ '^([0-9A-Z]{2}([0-9A-Z]{3})?( |$))*$'),
@@ -291,7 +310,7 @@ comment on constraint kind_kind_check on jobq_private.kind is
 'kind must have 1 to 128 characters';
 
 comment on constraint kind_queue_check on jobq_private.kind is
-'queue must have 1 to 128 characters, and be one queue, not *';
+'queue must have 1 to 128 characters, and must not be *';
 
 comment on constraint kind_max_attempts_check on jobq_private.kind is
 'max_attempts must be from 1 to 10000';
@@ -327,13 +346,13 @@ comment on constraint kind_max_running_check on jobq_private.kind is
 'max_running must be from 1 to 32767';
 
 comment on constraint kind_rate_limit_check on jobq_private.kind is
-'rate_limit must be from 1 to 1000000';
+'rate_limit must be from 1 to 1000000000';
 
 comment on constraint kind_rate_period_check on jobq_private.kind is
 'rate_period must be from 1 ms to 365 days';
 
 comment on constraint kind_rate_burst_check on jobq_private.kind is
-'rate_burst must be from 1 to 32767';
+'rate_burst must be from 1 to 1000000000';
 
 comment on constraint kind_rate_check on jobq_private.kind is
 'rate_period and rate_burst need a rate_limit';
@@ -342,13 +361,13 @@ comment on constraint kind_key_max_running_check on jobq_private.kind is
 'key_max_running must be from 1 to 32767';
 
 comment on constraint kind_key_rate_limit_check on jobq_private.kind is
-'key_rate_limit must be from 1 to 1000000';
+'key_rate_limit must be from 1 to 1000000000';
 
 comment on constraint kind_key_rate_period_check on jobq_private.kind is
 'key_rate_period must be from 1 ms to 365 days';
 
 comment on constraint kind_key_rate_burst_check on jobq_private.kind is
-'key_rate_burst must be from 1 to 32767';
+'key_rate_burst must be from 1 to 1000000000';
 
 comment on constraint kind_key_rate_check on jobq_private.kind is
 'key_rate_period and key_rate_burst need a key_rate_limit';
@@ -362,6 +381,9 @@ comment on constraint kind_version_check on jobq_private.kind is
 comment on constraint kind_retry_preset_fkey on jobq_private.kind is
 'retry_preset must be standard, decorrelated, powers_of_two or delivery';
 
+comment on constraint kind_cost_check on jobq_private.kind is
+'cost must be a path of 1 to 16 names';
+
 comment on constraint kind_retry_on_check on jobq_private.kind is
 'retry_on must hold SQLSTATEs of five digits and capitals, or classes of two';
 
@@ -373,6 +395,39 @@ comment on constraint kind_concurrency_key_check on jobq_private.kind is
 
 comment on constraint kind_ordered_check on jobq_private.kind is
 'on_dead is only for kinds that are ordered';
+
+-- What the core alone does not enforce it refuses; the tables of limits take this away.
+alter table jobq_private.queue add constraint queue_core_check check (
+    num_nonnulls(
+        max_running, rate_limit, budget, key_max_running, key_rate_limit, key_budget, ordered,
+        on_dead
+    ) = 0
+);
+alter table jobq_private.kind add constraint kind_core_check check (
+    num_nonnulls(
+        max_running, rate_limit, budget, key_max_running, key_rate_limit, key_budget, ordered,
+        on_dead, concurrency_key, cost, run
+    ) = 0
+);
+
+comment on constraint queue_core_check on jobq_private.queue is
+'limits and order require the features of jobq';
+
+comment on constraint kind_core_check on jobq_private.kind is
+'limits, order, concurrency_key and run require the features of jobq';
+
+-- How a kind's jobs were to be retried when its definition had this version: jobs keep it.
+create table jobq_private.kind_retry (
+    kind text not null,
+    version integer not null,
+    strategy text,
+    initial_delay interval,
+    max_delay interval,
+    jitter double precision,
+    constraint kind_retry_pkey primary key (kind, version)
+);
+
+comment on table jobq_private.kind_retry is 'How the jobs of each version of an endpoint are retried.';
 
 create type jobq_private.settings as (
     queue text,
@@ -392,7 +447,8 @@ create type jobq_private.settings as (
     is_limited boolean,
     dedup_period interval,
     dedup_max_wait interval,
-    keep interval[]
+    keep interval[],
+    cost text[]
 );
 
 comment on type jobq_private.settings is 'What holds for a new job of a kind in a queue, after resolution.';

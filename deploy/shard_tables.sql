@@ -89,6 +89,7 @@ values
 ('set_progress', 'id', 'job_id'),
 ('show_graph', 'id', 'job_id'),
 ('signal', 'id', 'job_id'),
+('spend', 'id', 'job_id'),
 ('wait_for', 'id', 'job_id'),
 ('batch_status', 'id', 'batch_id'),
 ('cancel_batch', 'id', 'batch_id'),
@@ -115,6 +116,7 @@ values
 ('hold_key', 'every', ''),
 ('pause_endpoint', 'every', ''),
 ('pause_queue', 'every', ''),
+('put_budget', 'every', ''),
 ('put_config', 'every', ''),
 ('put_endpoint', 'every', ''),
 ('put_kind', 'every', ''),
@@ -158,6 +160,10 @@ values
     'select queue, concurrency_key, max_running, rate_limit, rate_period, '
     || 'rate_burst, sum(running)::bigint, max(updated_at) from answers group by 1, 2, '
     || '3, 4, 5, 6 order by 1, 2'),
+('list_budgets', 'all',
+    'select scope_type, scope, concurrency_key, each_key, sum(amount), period, time_zone, '
+    || 'sum(spent), sum(reserved), min(next_period_at) from answers group by 1, 2, 3, 4, 6, 7 '
+    || 'order by 1, 2, 4, 3 nulls first'),
 ('metrics', 'all',
     'select name, queue, case when name ~ ''seconds|rate'' then max(value) else '
     || 'sum(value) end from answers group by 1, 2 order by 1, 2'),
@@ -195,6 +201,8 @@ values
     'workers are connected to each shard: jobq worker --database URL --database URL'),
 ('next_due', 'refused',
     'workers are connected to each shard: jobq worker --database URL --database URL'),
+('maintain_in', 'refused',
+    'workers are connected to each shard: jobq worker --database URL --database URL'),
 ('tick_in', 'refused',
     'workers are connected to each shard: jobq worker --database URL --database URL'),
 ('run_calls', 'refused',
@@ -206,8 +214,6 @@ values
 ('wait', 'refused', 'who waits listens on the shard'),
 ('await_events', 'refused', 'who waits listens on the shard'),
 ('listen_events', 'refused', 'who waits listens on the shard'),
-('act_for', 'refused',
-    'it holds for the session, and the sessions on the shards are others'),
 ('advance_clock', 'refused', 'the clock is that of one database'),
 ('replica_lag', 'refused', 'each shard has standbys of its own'),
 ('endpoint_stats', 'refused', 'percentiles of several databases do not add up');

@@ -44,6 +44,35 @@ create table jobq_private.failed_task (
 
 comment on table jobq_private.failed_task is 'Tasks of maintenance that failed when they were last due.';
 
+create table jobq_private.maintenance_task (
+    task text not null,
+    position integer not null,
+    function text not null,
+    max_rows integer,
+    full_at integer not null default 1000,
+    ends_call boolean not null default false,
+    due text,
+    constraint maintenance_task_pkey primary key (task)
+);
+
+comment on table jobq_private.maintenance_task is 'What maintain() does, in this order: functions in jobq_private that return how many rows they have dealt with.';
+comment on column jobq_private.maintenance_task.max_rows is 'The argument of the function; null for none.';
+comment on column jobq_private.maintenance_task.full_at is 'How many rows mean that more is to be done at once.';
+comment on column jobq_private.maintenance_task.due is 'A function that says when it has something to do that cannot wait; null where maintain_in() knows, or it can.';
+comment on column jobq_private.maintenance_task.ends_call is 'Whether maintain() returns after it has done something, so that its locks end.';
+
+insert into jobq_private.maintenance_task (position, task, function, max_rows)
+values
+(10, 'recovered', 'recover_leases', 1000),
+(20, 'expired', 'expire_jobs', 1000),
+(60, 'pruned_jobs', 'prune_jobs', 1000),
+(70, 'pruned_keys', 'prune_keys', 1000);
+
+insert into jobq_private.maintenance_task (position, task, function, full_at, ends_call)
+values
+(100, 'made_partitions', 'make_partitions', 1, true),
+(110, 'dropped_partitions', 'drop_partitions', 1, true);
+
 create type jobq.claimed_job as (
     job_id uuid,
     attempt integer,
@@ -65,34 +94,35 @@ create type jobq.claimed_job as (
 
 comment on type jobq.claimed_job is 'A job as its worker receives it; attempt is the fencing token of every later call.';
 
-create type jobq_private.claim_mark as (
+-- What a session remembers of a queue, so that its claims do not walk the dead index entries of all
+-- jobs claimed before. At no priority a job waits, or can still appear, before the front.
+create type jobq_private.claim_hint as (
     queue text,
-    priority integer,
-    run_at timestamptz,
-    job_id uuid,
-    -- what the looks at the head of the queue took, and how many in a row were slow
-    took interval,
-    slow_looks integer,
+    began_at timestamptz,
+    written_at timestamptz,
+    -- when the fronts are moved again, how far, and once every transaction before this one has ended
     look_at timestamptz,
-    is_look boolean,
-    -- whether other sessions have left it, and whether it is worth leaving them one
-    is_shared boolean,
-    is_slow boolean
+    candidate timestamptz,
+    horizon xid8,
+    -- the priorities in use, the highest first; null where they are too many
+    priorities smallint[],
+    fronts timestamptz[],
+    -- the last job that a claim has found
+    priority smallint,
+    due_at timestamptz,
+    job_id uuid
 );
 
-comment on type jobq_private.claim_mark is 'Where a claim goes on in a queue.';
+comment on type jobq_private.claim_hint is 'Where the claims of a session begin in a queue.';
 
--- Fronts of queues, by a hash of their names: where the last claim ended and until when others
--- may begin there, as share_front() packs it. A sequence is changed in place, and seen by all
--- at once; unlogged, it costs no log, and after a crash there is no front.
-create unlogged sequence jobq_private.claim_front_0;
-create unlogged sequence jobq_private.claim_front_1;
-create unlogged sequence jobq_private.claim_front_2;
-create unlogged sequence jobq_private.claim_front_3;
-create unlogged sequence jobq_private.claim_front_4;
-create unlogged sequence jobq_private.claim_front_5;
-create unlogged sequence jobq_private.claim_front_6;
-create unlogged sequence jobq_private.claim_front_7;
+create type jobq_private.claim_turn as (
+    jobs jobq.claimed_job[],
+    found tid[],
+    place smallint,
+    limited integer
+);
+
+comment on type jobq_private.claim_turn is 'What on_claim() has claimed, and what it has found; found is null where the claim is to look itself.';
 
 create type jobq_private.failure as (
     job_id uuid,

@@ -43,17 +43,6 @@ create index waiter_since_idx on jobq_private.waiter (since);
 
 comment on table jobq_private.waiter is 'Which jobs wait for which events; each is queued, and due at its deadline.';
 
--- What a transaction with one snapshot has emitted, or waits for: it cannot see what others
--- have done since.
-create table jobq_private.late_event (
-    late_event_id bigint generated always as identity,
-    event text collate "C" not null,
-    job_id uuid not null,
-    constraint late_event_pkey primary key (late_event_id)
-);
-
-comment on table jobq_private.late_event is 'Events and waits that maintain() has yet to bring together.';
-
 -- Which job waits for which; what is no longer waited for stays, to be shown.
 create table jobq_private.edge (
     child uuid not null,
@@ -64,24 +53,28 @@ create table jobq_private.edge (
     constraint edge_child_check check (child <> parent),
     constraint edge_after_failure_check check (after_failure in ('cancel', 'wait', 'run'))
 )
+-- No index has is_open, and pages keep room, so that an edge is closed in place (HOT).
 with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
 
 create index edge_parent_idx on jobq_private.edge (parent, child);
 
-create index edge_open_idx on jobq_private.edge (child) where is_open;
-
 comment on table jobq_private.edge is 'Which job waits for which; an open edge holds its child up.';
 
--- What resolve() has yet to look at: parents that have ended, children that have come to
--- wait, batches of which a member has ended. Nearly always empty.
-create table jobq_private.look (
-    look_id bigint generated always as identity,
+-- The queue of resolve(): parents that have ended, children that have begun to wait, batches
+-- of which a member has ended, events that met a wait in another open transaction. Nearly
+-- always empty. A row stands for the edges to ids above `beyond`, up to `upto`.
+create table jobq_private.pending (
+    pending_id bigint generated always as identity,
     about text collate "C" not null,
     id uuid not null,
+    event text collate "C",
+    beyond uuid not null default '00000000-0000-0000-0000-000000000000',
+    upto uuid not null default 'ffffffff-ffff-ffff-ffff-ffffffffffff',
     created_at timestamptz not null default clock_timestamp(),
-    look_at timestamptz not null default '-infinity',
-    constraint look_pkey primary key (look_id),
-    constraint look_about_check check (about in ('parent', 'child', 'batch'))
+    due_at timestamptz not null default '-infinity',
+    constraint pending_pkey primary key (pending_id),
+    constraint pending_about_check check (about in ('parent', 'child', 'batch', 'event')),
+    constraint pending_event_check check ((event is not null) = (about = 'event'))
 )
 with (
     fillfactor = 70,
@@ -90,7 +83,13 @@ with (
     autovacuum_vacuum_cost_delay = 0
 );
 
-comment on table jobq_private.look is 'Jobs and batches of which something has ended, and nobody has looked yet what follows.';
+comment on table jobq_private.pending is 'What resolve() has yet to do for jobs, batches and events.';
+
+create type jobq_private.pending_edge as (
+    pending_id bigint, about text, child uuid, parent uuid, after_failure text
+);
+
+comment on type jobq_private.pending_edge is 'An open edge that a row of pending is about.';
 
 -- The jobs of graphs, by the names that they have there.
 create table jobq_private.node (
@@ -136,5 +135,10 @@ comment on column jobq_private.batch.has_lost is
 'Whether a member was deleted that had not succeeded.';
 
 comment on table jobq_private.batch is 'Jobs that belong together, and the jobs that wait for their end.';
+
+insert into jobq_private.maintenance_task (position, task, function, max_rows, full_at, due)
+values
+(40, 'resolved', 'resolve', 1000, 1, 'pending_due'),
+(80, 'pruned_workflows', 'prune_workflows', 1000, 1000, null);
 
 commit;

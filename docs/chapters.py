@@ -29,7 +29,7 @@ FUNCTIONS = """
              with ordinality as a (name, type, n))
     from pg_proc as p
     join pg_namespace as n on n.oid = p.pronamespace
-    where n.nspname in ('jobq', 'jobq_http')
+    where n.nspname in ('jobq', 'jobq_http', 'jobq_internal')
     order by p.proname
 """
 RELATIONS = """
@@ -40,7 +40,7 @@ RELATIONS = """
          from pg_attribute as a where a.attrelid = c.oid and a.attnum > 0)
     from pg_class as c
     join pg_namespace as n on n.oid = c.relnamespace
-    where n.nspname in ('jobq', 'jobq_http') and c.relkind in ('v', 'c')
+    where n.nspname in ('jobq', 'jobq_http', 'jobq_internal') and c.relkind in ('v', 'c')
     order by c.relname
 """
 SHORT_TYPES = {
@@ -123,14 +123,15 @@ class Reference:
         }  # fmt: skip
         self.relations = connection.execute(RELATIONS).fetchall()
 
-    def page(self, errors: str) -> str:
-        """Return the whole page; errors is the table of them."""
+    def page(self, errors: str, matrix: str) -> str:
+        """Return the whole page; the arguments are its tables of errors and of roles."""
         found = {f.promise.source.topic for f in self.functions.values()}
         order = [t for t in self.topics if t in found] + sorted(found - self.topics.keys())
         parts = [f"{HEADLINE}\n# Reference\n\n{self.about}"]
         parts.append("\n".join(f"- [{t}](#topic-{t}): {self.listing(t)}" for t in order) + "\n")
         parts += [self.chapter(topic) for topic in order]
         parts.append(f"## Errors\n\n{self.topics['error'].strip()}\n\n{errors}\n")
+        parts.append(f"## Functions by role\n\n{matrix}\n")
         return "\n".join(parts)
 
     def of_topic(self, topic: str) -> list[Function]:

@@ -1,18 +1,33 @@
 """How `make site` builds the documents into a site: Sphinx, MyST and Furo."""
 
+from sphinx.application import Sphinx
+
 project = "jobq"
 author = "the jobq authors"
 copyright = "the jobq authors"  # noqa: A001 - Sphinx's own name for it
 extensions = ["myst_parser", "sphinx_copybutton"]
 exclude_patterns = ["*.py", "*.toml", "*.sql"]
-# psql's own commands and arrows are no SQL that a highlighter knows.
+# Pygments cannot highlight psql's own commands and arrows.
 suppress_warnings = ["misc.highlighting_failure"]
 html_theme = "furo"
 html_title = "jobq"
 html_show_sphinx = False
 html_copy_source = False
 myst_heading_anchors = 4
-myst_enable_extensions = ["colon_fence"]
-# psql's prompt is no part of what a reader copies.
+myst_enable_extensions = ["colon_fence", "tasklist"]
+# Readers copy commands without the prompt.
 copybutton_prompt_text = r"=> |\$ "
 copybutton_prompt_is_regexp = True
+# Pages for contributors: CONTRIBUTING.md links to them, the navigation does not.
+CONTRIBUTORS = {"conformance", "costs", "design"}
+
+
+def leave_out(app: Sphinx, _doctree: object) -> None:
+    """Allow a page for contributors to be in no table of contents."""
+    if app.env.docname in CONTRIBUTORS:
+        app.env.metadata[app.env.docname]["orphan"] = True
+
+
+def setup(app: Sphinx) -> None:
+    """Register the hook."""
+    app.connect("doctree-read", leave_out)

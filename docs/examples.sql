@@ -1,4 +1,4 @@
--- What the examples of the reference name. In psql: \i docs/examples.sql
+-- Jobs and definitions for the examples of the reference. In psql: \i docs/examples.sql
 select jobq.enqueue('send_email', '{"to": "ada@example.org"}') as waiting \gset
 select jobq.enqueue('send_email', '{"to": "bob@example.org"}', queue => 'mail') as running \gset
 select jobq.enqueue('send_email', '{"to": "eve@example.org"}', queue => 'mail') as dead \gset

@@ -6,7 +6,7 @@ Tenants are as large as Zipf's law has it: the n-th has n**-s of what the first 
 
 from __future__ import annotations
 
-from jobq.shards import choose_shard
+from jobq_sharding.shards import choose_shard
 
 SHARDS = (2, 4, 16, 64)
 TENANTS = (100, 1_000, 10_000)

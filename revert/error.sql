@@ -1,12 +1,4 @@
 -- Revert jobq:error from pg
--- Made by sql/snapshot.py from sql/error/: edit that.
-begin;
-set local role jobq_owner;
-
-drop view if exists jobq.error;
-drop function if exists jobq_private.redacted_json;
-drop function if exists jobq_private.redacted;
-drop function if exists jobq_private.redacted_text;
-drop function if exists jobq_private.raise_error;
-
-commit;
+\set script `python3 -IS sql/render.py revert error`
+select 1 / (:'script' <> '')::int as rendered \gset
+:script

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-import snapshot
+import render
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,7 +89,7 @@ class Header:
 class Promise:
     """A source with what it says of itself."""
 
-    source: snapshot.Source
+    source: render.Source
     name: str
 
     @property
@@ -105,7 +105,7 @@ class Promise:
     @cached_property
     def code(self) -> str:
         """Its text without comments."""
-        return snapshot.without_comments(self.source.code.text)
+        return render.without_comments(self.source.code.text)
 
     @cached_property
     def codes(self) -> set[str]:
@@ -131,7 +131,7 @@ class Contracts:
         self.states = {m["code"]: m["state"] for m in ERROR_ROW.finditer(rows)}
         self.by_name: dict[str, Promise] = {}
         self.triggers: dict[str, set[str]] = {}
-        for source in snapshot.read_sources(root):
+        for source in render.read_sources(root):
             for thing in source.code.things:
                 promise = Promise(source, thing.name)
                 if thing.trigger:

@@ -3,7 +3,7 @@ begin;
 
 select 1 / (count(*) = 18)::int from jobq_private.transition;
 select 1 / (count(*) = 1024 * (select count(*) from jobq_private.transition))::int
-from jobq_private.transition_lane;
+from jobq_private.transition_slot;
 select job_id, state, previous_state, attempt, lease_expires_at, payload
 from jobq_private.job where false;
 select 1 / (count(*) = 1)::int

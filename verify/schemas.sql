@@ -11,6 +11,7 @@ and not r.rolcanlogin;
 select 1 / (
     has_schema_privilege('jobq_reader', 'jobq', 'usage')
     and has_schema_privilege('jobq_reader', 'jobq_http', 'usage')
+    and has_schema_privilege('jobq_reader', 'jobq_internal', 'usage')
     and not has_schema_privilege('jobq_reader', 'jobq', 'create')
     and not has_schema_privilege('jobq_worker', 'jobq_private', 'usage')
 )::int;

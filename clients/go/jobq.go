@@ -702,7 +702,7 @@ func (w *Worker) hear(job *Job, outcome string, sentAt time.Time) {
 func (w *Worker) maintain(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause := jitter(3 * time.Second)
-		rows, err := w.own.exec(ctx, "select bool_or(has_more), extract(epoch from jobq.tick_in())::float8 from jobq.maintain()")
+		rows, err := w.own.exec(ctx, "select bool_or(has_more), extract(epoch from jobq.maintain_in())::float8 from jobq.maintain()")
 		switch {
 		case err != nil && ctx.Err() == nil:
 			log.Printf("jobq: no maintenance: %v", err)

@@ -2,7 +2,7 @@
 
 Usage: python clients/typescript/generate.py [--check] [DATABASE_URL]
 
-Without a URL it starts a private PostgreSQL and installs jobq.sql there.
+Without a URL it starts a private PostgreSQL and installs jobq there.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ TARGET = Path(__file__).parent / "src/catalog.ts"
 # The functions that programs call which enqueue and work.
 NAMES = """
     begin_wait cancel claim complete complete_many confirm_cancel due_in emit end_wait enqueue
-    enqueue_many exchange fail fail_many get_job heartbeat list_steps log maintain release
-    release_many retire_worker save_step set_progress signal tick_in wait wait_for
+    enqueue_many exchange fail fail_many get_job heartbeat list_steps log maintain maintain_in
+    release release_many retire_worker save_step set_progress signal wait wait_for
 """.split()
 FUNCTIONS = """
     select p.proname, obj_description(p.oid, 'pg_proc'), format_type(p.prorettype, null),

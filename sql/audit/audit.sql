@@ -6,8 +6,7 @@ select a.audit_id, a.acted_at, a.actor, a.application, a.action, a.subject, a.re
     a.acting_for
 from jobq_private.audit as a;
 
-revoke all on jobq.audit from public;
 grant select on jobq.audit to jobq_operator;
 
 comment on view jobq.audit is
-'Who has cancelled or redriven jobs, paused or granted queues, or changed declarations, schedules, keys and secrets, when and why.';
+'Who cancelled or redrove jobs, paused or granted queues, or changed declarations, schedules, keys and secrets, when and why.';

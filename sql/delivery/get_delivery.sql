@@ -4,20 +4,18 @@
 -- what a new job would get. Secrets are as they are now, encrypted; the config as it is
 -- now, or, for a job_id in a later attempt, as it was when the first began.
 -- Raises: 22004.
--- Argument delivery_version: the version that the job was made for; null means the one
--- that a new job would get.
--- Argument job_id: the job, for the config that its first attempt ran with.
--- Returns: one row; none when the kind is no endpoint.
--- Column spec: where to and in what shape, its templates as they were declared.
+-- Argument delivery_version: the version of the job; null means that of a new job.
+-- Argument job_id: the job, to find the config of its first attempt.
+-- Returns: one row; none if the kind is not an endpoint.
+-- Column spec: target and format, with the templates as declared.
 -- Column version: the version of the endpoint.
 -- Column schema: the JSON Schema of the payload; null without a payload spec.
 -- Column config_entries: the values of the config; null without one.
 -- Column config_version: the config's version.
--- Column config_valid_from: when that was declared.
--- Column secrets: an object: by its name, for each secret the key_id and the ciphertext
--- in base64.
--- Example: select type, spec, version from jobq.get_delivery('send-welcome');
-create or replace function jobq.get_delivery(
+-- Column config_valid_from: when the config was declared.
+-- Column secrets: an object with key_id and ciphertext (base64) of each secret, by name.
+-- Example: select type, spec, version from jobq_internal.get_delivery('send-welcome');
+create or replace function jobq_internal.get_delivery(
     kind text, delivery_version integer default null, job_id uuid default null
 )
 returns table (
@@ -70,8 +68,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.get_delivery from public;
-grant execute on function jobq.get_delivery to jobq_worker, jobq_operator;
+grant execute on function jobq_internal.get_delivery to jobq_worker, jobq_operator;
 
-comment on function jobq.get_delivery is
-'Returns all that a worker needs to deliver jobs of an endpoint, its secrets encrypted.';
+comment on function jobq_internal.get_delivery is
+'Returns everything a worker needs to deliver jobs of an endpoint; secrets are encrypted.';

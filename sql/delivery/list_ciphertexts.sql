@@ -1,7 +1,7 @@
 -- Purpose: every secret as it is encrypted, for its rotation to another key.
 -- Invariant: nothing here can be read without the key. Raises: nothing.
--- Example: select secret, version, key_id from jobq.list_ciphertexts();
-create or replace function jobq.list_ciphertexts()
+-- Example: select secret, version, key_id from jobq_internal.list_ciphertexts();
+create or replace function jobq_internal.list_ciphertexts()
 returns table (secret text, version integer, key_id text, ciphertext bytea)
 language plpgsql
 stable
@@ -17,8 +17,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.list_ciphertexts from public;
-grant execute on function jobq.list_ciphertexts to jobq_operator;
+grant execute on function jobq_internal.list_ciphertexts to jobq_operator;
 
-comment on function jobq.list_ciphertexts is
-'Returns every secret as it is encrypted, for its rotation to another key.';
+comment on function jobq_internal.list_ciphertexts is
+'Returns all encrypted secrets, to rotate their key.';

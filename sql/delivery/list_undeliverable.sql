@@ -1,13 +1,13 @@
 -- Purpose: the endpoints that a worker cannot deliver, for want of a driver or a key.
 -- Invariant: what they are now decides, not what older versions were. Raises: 22004.
 -- Argument drivers: the types that the worker can deliver: HTTP, KAFKA, REDIS_STREAM.
--- Argument key_ids: the ids of the keys that it has, of those under which secrets are encrypted.
--- Returns: one row an endpoint, by name.
+-- Argument key_ids: the ids of the worker's encryption keys.
+-- Returns: one row per endpoint, by name.
 -- Column type: HTTP, KAFKA or REDIS_STREAM.
--- Column secret: the first that it has no key for; null where a driver is missing.
+-- Column secret: the first secret without a key; null if a driver is missing.
 -- Column key_id: the id of that key.
--- Example: select endpoint, type, secret from jobq.list_undeliverable('{HTTP}', '{}');
-create or replace function jobq.list_undeliverable(drivers text[], key_ids text[])
+-- Example: select endpoint, type, secret from jobq_internal.list_undeliverable('{HTTP}', '{}');
+create or replace function jobq_internal.list_undeliverable(drivers text[], key_ids text[])
 returns table (endpoint text, type text, secret text, key_id text)
 language plpgsql
 stable
@@ -33,8 +33,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.list_undeliverable from public;
-grant execute on function jobq.list_undeliverable to jobq_worker, jobq_operator;
+grant execute on function jobq_internal.list_undeliverable to jobq_worker, jobq_operator;
 
-comment on function jobq.list_undeliverable is
-'Returns the endpoints that a worker cannot deliver, for want of a driver or a key.';
+comment on function jobq_internal.list_undeliverable is
+'Returns the endpoints that a worker cannot deliver because it lacks a driver or a key.';

@@ -2,9 +2,9 @@
 -- Invariant: of a secret there is only when it changed. Raises: 22004, 22023, JQ007.
 -- Argument type: payload_spec, config, secret or endpoint.
 -- Argument name: the definition's name.
--- Column document: what was declared; {} for a secret.
--- Example: select * from jobq.list_versions('config', 'email-service');
-create or replace function jobq.list_versions(type text, name text)
+-- Column document: the definition; {} for a secret.
+-- Example: select * from jobq_internal.list_versions('config', 'email-service');
+create or replace function jobq_internal.list_versions(type text, name text)
 returns table (version integer, document jsonb, created_at timestamptz)
 language plpgsql
 stable
@@ -27,8 +27,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.list_versions from public;
-grant execute on function jobq.list_versions to jobq_operator, jobq_reader;
+grant execute on function jobq_internal.list_versions to jobq_operator, jobq_reader;
 
-comment on function jobq.list_versions is
-'Returns the versions of a payload spec, config, secret or endpoint, the newest first.';
+comment on function jobq_internal.list_versions is
+'Returns the versions of a payload spec, config, secret or endpoint, newest first.';

@@ -2,9 +2,9 @@
 -- page_jobs().
 -- Invariant: no value of a secret is in it. Raises: nothing.
 -- Argument type: payload_spec, config, secret or endpoint.
--- Argument max_definitions: at most so many.
--- Example: select * from jobq.page_definitions('endpoint');
-create or replace function jobq.page_definitions(
+-- Argument max_definitions: maximum number.
+-- Example: select * from jobq_internal.page_definitions('endpoint');
+create or replace function jobq_internal.page_definitions(
     type text, after text default null, max_definitions integer default 50
 )
 returns table (item json, cursor text)
@@ -30,8 +30,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.page_definitions from public;
-grant execute on function jobq.page_definitions to jobq_operator, jobq_reader;
+grant execute on function jobq_internal.page_definitions to jobq_operator, jobq_reader;
 
-comment on function jobq.page_definitions is
+comment on function jobq_internal.page_definitions is
 'Returns a page of payload specs, configs, secrets or endpoints as JSON documents.';

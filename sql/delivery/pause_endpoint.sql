@@ -4,13 +4,11 @@
 -- resume_endpoint() their run_at is the 30th of December 9999.
 -- Raises: 22004, 22023, JQ007.
 -- Argument endpoint: its name.
--- Argument reason: why, for explain() and the audit; at most 512 characters.
+-- Argument reason: reason for explain() and the audit log, at most 512 characters.
 -- Example: select jobq.pause_endpoint('send-welcome', 'the provider is down');
 create or replace function jobq.pause_endpoint(endpoint text, reason text default null)
 returns void
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -38,8 +36,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.pause_endpoint from public;
 grant execute on function jobq.pause_endpoint to jobq_operator;
 
 comment on function jobq.pause_endpoint is
-'Stops deliveries to an endpoint; running ones go on, and its jobs wait.';
+'Pauses deliveries to an endpoint. Running ones continue; other jobs wait.';

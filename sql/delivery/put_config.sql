@@ -12,8 +12,6 @@ create or replace function jobq.put_config(
 )
 returns json
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -43,7 +41,7 @@ begin
     on conflict on constraint config_pkey do update
     set entries = excluded.entries, version = excluded.version, updated_at = now()
     where c.version <> excluded.version;
-    return jobq.show_definition('config', put_config.config);
+    return jobq_internal.show_definition('config', put_config.config);
 exception
     when check_violation then
         perform jobq_private.raise_error('INVALID_ARGUMENT',
@@ -52,8 +50,7 @@ exception
 end
 $$;
 
-revoke all on function jobq.put_config from public;
 grant execute on function jobq.put_config to jobq_operator;
 
 comment on function jobq.put_config is
-'Declares a config, values that the templates of endpoints refer to, or replaces it.';
+'Creates or replaces a config: values for the templates of endpoints.';

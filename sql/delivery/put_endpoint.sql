@@ -4,14 +4,14 @@
 -- declared; what its templates refer to is there. Jobs that exist keep the version they were
 -- made under.
 -- Raises: 22004, 22023, JQ004, JQ007.
--- Argument max_attempts: after how many failed deliveries a job is dead; 1 to 10000.
+-- Argument max_attempts: maximum number of failed deliveries, 1 to 10000.
 -- Argument queue: the queue of its jobs; null means the default.
--- Argument max_concurrency: how many of its jobs are delivered at a time by all workers, 1 to
--- 10000; null means 20 by each worker.
--- Argument max_per_second: how many of its jobs are delivered in a second by all workers, 0.001
--- to 1000000; null means no limit.
+-- Argument max_concurrency: maximum concurrent deliveries over all workers, 1 to 10000; null
+-- means 20 per worker.
+-- Argument max_per_second: maximum deliveries per second over all workers, 0.001 to 1000000;
+-- null means no limit.
 -- Argument payload_spec: the payload spec of its jobs; null means any payload.
--- Argument config: the config that its templates refer to; null means none.
+-- Argument config: the config of its templates; null means none.
 -- Returns: the endpoint as show_definition() returns it.
 -- Example: select jobq.put_endpoint('send-welcome', 'HTTP', '{"url": "{{config.api_base_url}}/welcome",
 --     "body_template": {"user_id": "{{input.user_id}}"}}', config => 'email-service');
@@ -33,8 +33,6 @@ create or replace function jobq.put_endpoint(
 )
 returns json
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -67,7 +65,7 @@ begin
         put_endpoint.max_per_second
     );
     perform jobq_private.pin_delivery(put_endpoint.endpoint);
-    return jobq.show_definition('endpoint', put_endpoint.endpoint);
+    return jobq_internal.show_definition('endpoint', put_endpoint.endpoint);
 exception
     when check_violation then
         get stacked diagnostics _violated = constraint_name;
@@ -76,8 +74,7 @@ exception
 end
 $$;
 
-revoke all on function jobq.put_endpoint from public;
 grant execute on function jobq.put_endpoint to jobq_operator;
 
 comment on function jobq.put_endpoint is
-'Declares an endpoint, a kind whose jobs are delivered over HTTP, to Kafka or to a Redis stream, or replaces it.';
+'Creates or replaces an endpoint: a kind whose jobs are sent to HTTP, Kafka or a Redis stream.';

@@ -11,8 +11,6 @@ create or replace function jobq.put_payload_spec(
 )
 returns json
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -46,7 +44,7 @@ begin
         jobq_private.pin_delivery(e.endpoint)
     from jobq_private.endpoint as e
     where e.payload_spec = put_payload_spec.payload_spec;
-    return jobq.show_definition('payload_spec', put_payload_spec.payload_spec);
+    return jobq_internal.show_definition('payload_spec', put_payload_spec.payload_spec);
 exception
     when check_violation then
         perform jobq_private.raise_error('INVALID_ARGUMENT',
@@ -55,8 +53,7 @@ exception
 end
 $$;
 
-revoke all on function jobq.put_payload_spec from public;
 grant execute on function jobq.put_payload_spec to jobq_operator;
 
 comment on function jobq.put_payload_spec is
-'Declares a payload spec, the JSON Schema of what endpoints take, or replaces it.';
+'Creates or replaces a payload spec: the JSON Schema of the input of endpoints.';

@@ -9,8 +9,6 @@ create or replace function jobq.put_secret(
 )
 returns json
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -30,7 +28,7 @@ begin
     set
         ciphertext = excluded.ciphertext, key_id = excluded.key_id,
         version = excluded.version, updated_at = now();
-    return jobq.show_definition('secret', put_secret.secret);
+    return jobq_internal.show_definition('secret', put_secret.secret);
 exception
     when check_violation then
         perform jobq_private.raise_error('INVALID_ARGUMENT',
@@ -40,8 +38,7 @@ exception
 end
 $$;
 
-revoke all on function jobq.put_secret from public;
 grant execute on function jobq.put_secret to jobq_operator;
 
 comment on function jobq.put_secret is
-'Stores an encrypted secret, or replaces it.';
+'Creates or replaces an encrypted secret.';

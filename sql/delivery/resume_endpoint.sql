@@ -4,13 +4,11 @@
 -- changes nothing.
 -- Raises: 22004, JQ007.
 -- Argument endpoint: its name.
--- Returns: how many jobs were put aside.
+-- Returns: how many jobs were postponed.
 -- Example: select jobq.resume_endpoint('send-welcome');
 create or replace function jobq.resume_endpoint(endpoint text)
 returns bigint
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -18,10 +16,9 @@ set jit = off
 set enable_seqscan = off
 as $$
 declare
-    _parked uuid[];
-    _due_at timestamptz[];
     _ids uuid[];
     _queues text[];
+    _parked record;
 begin
     if resume_endpoint.endpoint is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'endpoint');
@@ -34,28 +31,32 @@ begin
         return 0;
     end if;
 
-    with parked as (
-        delete from jobq_private.parked_job as p
-        where p.endpoint = resume_endpoint.endpoint
-        returning p.job_id, p.run_at
-    )
-    select array_agg(p.job_id), array_agg(p.run_at) into _parked, _due_at from parked as p;
     _ids := array(
         select j.job_id
         from jobq_private.job as j
-        where j.job_id = any (_parked)
+        join jobq_private.parked_job as p on p.job_id = j.job_id
+        where p.endpoint = resume_endpoint.endpoint
         and j.run_at = jobq_private.parked_until()
         order by j.job_id
-        for update
+        for update of j
     );
-    with due as (
+    -- one by one in the order of run_at: each goes behind those that are due already
+    for _parked in
+        select p.job_id, p.run_at
+        from jobq_private.parked_job as p
+        where p.job_id = any (_ids)
+        order by p.run_at, p.job_id
+    loop
         update jobq_private.job as j
-        set run_at = p.run_at
-        from unnest(_parked, _due_at) as p (job_id, run_at)
-        where j.job_id = p.job_id and p.job_id = any (_ids)
-        returning j.queue
-    )
-    select array_agg(distinct d.queue) into _queues from due as d;
+        set run_at = _parked.run_at
+        where j.job_id = _parked.job_id;
+    end loop;
+    delete from jobq_private.parked_job as p
+    where p.endpoint = resume_endpoint.endpoint;
+    select array_agg(distinct j.queue)
+    into _queues
+    from jobq_private.job as j
+    where j.job_id = any (_ids);
     perform jobq_private.call_lanes(_ids);
     perform jobq_private.wake(coalesce(_queues, '{}'));
     perform jobq_private.record_audit('resume_endpoint', resume_endpoint.endpoint);
@@ -63,8 +64,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.resume_endpoint from public;
 grant execute on function jobq.resume_endpoint to jobq_operator;
 
 comment on function jobq.resume_endpoint is
-'Allows deliveries to a paused endpoint again, and returns how many jobs it had put aside.';
+'Resumes deliveries to a paused endpoint, and returns the number of postponed jobs.';

@@ -4,15 +4,13 @@
 -- Never: DEFINITION_EXISTS, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
 -- ENDPOINT_NOT_FOUND.
 -- Argument version: the version that was read, as list_ciphertexts() gives it.
--- Returns: whether it was replaced; false when it has been changed meanwhile.
--- Example: select jobq.rotate_secret('api_key', 1, decode(repeat('01', 44), 'hex'), 'key-2');
-create or replace function jobq.rotate_secret(
+-- Returns: whether it was replaced; false if it has changed.
+-- Example: select jobq_internal.rotate_secret('api_key', 1, decode(repeat('01', 44), 'hex'), 'key-2');
+create or replace function jobq_internal.rotate_secret(
     secret text, version integer, ciphertext bytea, key_id text
 )
 returns boolean
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -30,8 +28,7 @@ exception
 end
 $$;
 
-revoke all on function jobq.rotate_secret from public;
-grant execute on function jobq.rotate_secret to jobq_operator;
+grant execute on function jobq_internal.rotate_secret to jobq_operator;
 
-comment on function jobq.rotate_secret is
-'Replaces the ciphertext of a secret by one under another key, if its version still holds.';
+comment on function jobq_internal.rotate_secret is
+'Replaces the ciphertext of a secret by one with another key, if the version is unchanged.';

@@ -6,8 +6,8 @@
 -- schema, of a config values, of an endpoint type, spec, payload_spec, config, queue,
 -- max_concurrency, max_per_second, paused_at, pause_reason and retry_policy (max_attempts,
 -- backoff, initial_delay_ms, max_delay_ms, jitter).
--- Example: select jobq.show_definition('endpoint', 'send-welcome');
-create or replace function jobq.show_definition(type text, name text)
+-- Example: select jobq_internal.show_definition('endpoint', 'send-welcome');
+create or replace function jobq_internal.show_definition(type text, name text)
 returns json
 language plpgsql
 stable
@@ -28,8 +28,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.show_definition from public;
-grant execute on function jobq.show_definition to jobq_operator, jobq_reader;
+grant execute on function jobq_internal.show_definition to jobq_operator, jobq_reader;
 
-comment on function jobq.show_definition is
+comment on function jobq_internal.show_definition is
 'Returns a payload spec, config, secret (without its value) or endpoint as a document.';

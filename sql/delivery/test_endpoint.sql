@@ -4,13 +4,11 @@
 -- Raises: 22004, 22023, JQ005, JQ006, JQ007, JQ010.
 -- Never: DEDUP_CONFLICT, JOB_NOT_FOUND, BATCH_NOT_FOUND, BATCH_ENDED, ILLEGAL_STATE.
 -- Argument endpoint: its name.
--- Returns: the id of the job, whose result is what the target answered.
+-- Returns: the id of the job, whose result is the target's response.
 -- Example: select jobq.test_endpoint('send-welcome', '{"user_id": "u1"}');
 create or replace function jobq.test_endpoint(endpoint text, payload jsonb default '{}')
 returns uuid
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -32,8 +30,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.test_endpoint from public;
 grant execute on function jobq.test_endpoint to jobq_operator;
 
 comment on function jobq.test_endpoint is
-'Has one job delivered to an endpoint at once, also while that is paused, and returns its id.';
+'Enqueues one delivery to an endpoint, even if it is paused, and returns the job''s id.';

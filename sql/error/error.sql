@@ -5,7 +5,6 @@ create or replace view jobq.error as
 select e.code, e.sqlstate, e.http_status, e.message, e.hint
 from jobq_private.error as e;
 
-revoke all on jobq.error from public;
 grant select on jobq.error to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
 comment on view jobq.error is

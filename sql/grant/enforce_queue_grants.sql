@@ -10,8 +10,6 @@
 create or replace function jobq.enforce_queue_grants(enforced boolean default true)
 returns void
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 set lock_timeout = '5s'
@@ -53,7 +51,5 @@ begin
 end
 $$;
 
-revoke all on function jobq.enforce_queue_grants from public;
-
 comment on function jobq.enforce_queue_grants is
-'Has every log-in see and touch only the queues that it holds; false ends that. For jobq_owner alone.';
+'Restricts every login to the queues granted to it; false ends this. Only for jobq_owner.';

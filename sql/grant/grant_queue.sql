@@ -7,8 +7,6 @@
 create or replace function jobq.grant_queue(grantee text, queue text, privilege text)
 returns void
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -24,7 +22,5 @@ begin
 end
 $$;
 
-revoke all on function jobq.grant_queue from public;
-
 comment on function jobq.grant_queue is
-'Lets a role use a queue, or * for all: privilege enqueue or work. For jobq_owner alone.';
+'Grants a role the privilege enqueue or work for a queue, or * for all. Only for jobq_owner.';

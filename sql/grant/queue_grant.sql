@@ -7,9 +7,8 @@ from jobq_private.queue_grant as g
 where pg_has_role(session_user, g.grantee, 'usage')
 or pg_has_role(session_user, 'jobq_owner', 'usage');
 
-revoke all on table jobq.queue_grant from public;
 grant select on jobq.queue_grant
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
 comment on view jobq.queue_grant is
-'Which queues one may use once grants by queue are enforced; the owner sees everybody''s.';
+'The caller''s grants by queue; the owner sees all.';

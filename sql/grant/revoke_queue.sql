@@ -1,15 +1,13 @@
 -- Purpose: take back what grant_queue() gave.
 -- Invariant: holds for the next call of every session. For jobq_owner alone. Revoking
 -- again changes nothing. Raises: 22004, 22023.
--- Argument grantee: the role; of one that was dropped, the number that stands in its place
--- in jobq.list_queue_grants().
+-- Argument grantee: the role; for a dropped role, its number in
+-- jobq_internal.list_queue_grants().
 -- Argument queue: the queue, or * as it was granted.
 -- Example: select jobq.revoke_queue('jobq_producer', 'mail', 'enqueue');
 create or replace function jobq.revoke_queue(grantee text, queue text, privilege text)
 returns void
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -34,7 +32,5 @@ begin
 end
 $$;
 
-revoke all on function jobq.revoke_queue from public;
-
 comment on function jobq.revoke_queue is
-'Takes back what grant_queue() gave. For jobq_owner alone.';
+'Revokes a grant by queue. Only for jobq_owner.';

@@ -11,8 +11,6 @@
 create or replace function jobq_http.authenticate(key_hash bytea)
 returns table (name text, scopes text[], requests_per_second integer)
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -43,8 +41,7 @@ begin
 end
 $$;
 
-revoke all on function jobq_http.authenticate from public;
 grant execute on function jobq_http.authenticate to jobq_reader;
 
 comment on function jobq_http.authenticate is
-'Returns the name and the scopes of the HTTP API key with this SHA-256, or no row.';
+'Returns name and scopes of the API key with this SHA-256, or no row.';

@@ -11,8 +11,6 @@ create or replace function jobq_http.cancel_execution(
 )
 returns json
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -31,8 +29,7 @@ begin
 end
 $$;
 
-revoke all on function jobq_http.cancel_execution from public;
 grant execute on function jobq_http.cancel_execution to jobq_producer, jobq_operator;
 
 comment on function jobq_http.cancel_execution is
-'Cancels an execution that still waits and returns it, or null when it is too late.';
+'Cancels a waiting execution and returns it, or null if it is too late.';

@@ -4,6 +4,7 @@
 -- Raises: 22004, 22023, JQ004.
 -- Argument name: the key's name, 1 to 128 characters, never used before.
 -- Argument prefix: the first letters of the key, to know it by; 1 to 16 characters.
+-- Argument expires_at: from when on the key is refused; null means never.
 -- Argument requests_per_second: how many requests its holder may make in a second; null
 -- means the server's default.
 -- Example: select jobq_http.create_api_key('ci', sha256('a key'), 'jobq_a', '{produce,read}');
@@ -17,8 +18,6 @@ create or replace function jobq_http.create_api_key(
 )
 returns void
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -31,6 +30,10 @@ begin
     ) > 0 then
         perform jobq_private.raise_error(
             'NULL_ARGUMENT', 'name, key_hash, prefix and scopes'
+        );
+    elsif create_api_key.expires_at not between '0001-01-02 UTC' and '9999-12-30 UTC' then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'expires_at must be in the years 1 to 9999'
         );
     end if;
     insert into jobq_private.api_key (
@@ -52,8 +55,7 @@ exception
 end
 $$;
 
-revoke all on function jobq_http.create_api_key from public;
 grant execute on function jobq_http.create_api_key to jobq_operator;
 
 comment on function jobq_http.create_api_key is
-'Lets the holder of a key use the HTTP API within scopes: produce, work, operate, read.';
+'Creates an API key with scopes: produce, work, operate, read.';

@@ -26,8 +26,7 @@ as $$
     order by k.created_at, k.api_key
 $$;
 
-revoke all on function jobq_http.list_api_keys from public;
 grant execute on function jobq_http.list_api_keys to jobq_operator;
 
 comment on function jobq_http.list_api_keys is
-'Returns the keys of the HTTP API: names, prefixes, scopes and last use, never a key.';
+'Returns the API keys: names, prefixes, scopes and last use, never the key.';

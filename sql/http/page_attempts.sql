@@ -2,7 +2,7 @@
 -- Invariant: each attempt once; its number is what the next page starts after.
 -- Raises: 22004, JQ001.
 -- Argument after: only attempts with a higher number; null for the first page.
--- Argument max_attempts: at most so many.
+-- Argument max_attempts: maximum number.
 -- Members item: page_attempts
 -- Example: select * from jobq_http.page_attempts(:'dead');
 create or replace function jobq_http.page_attempts(
@@ -45,7 +45,7 @@ begin
     from (
         select
             a.*, row_number() over (order by a.attempt) as n, count(*) over () as total
-        from jobq.list_attempts(page_attempts.job_id) as a
+        from jobq_internal.list_attempts(page_attempts.job_id) as a
         where a.attempt > coalesce(page_attempts.after, 0)
     ) as t
     where t.n <= page_attempts.max_attempts
@@ -53,9 +53,8 @@ begin
 end
 $$;
 
-revoke all on function jobq_http.page_attempts from public;
 grant execute on function jobq_http.page_attempts
 to jobq_worker, jobq_operator, jobq_reader;
 
 comment on function jobq_http.page_attempts is
-'Returns a page of the attempts of a job as JSON documents, in their order.';
+'Returns a page of the attempts of a job as JSON documents, in order.';

@@ -3,7 +3,7 @@
 -- Raises: 22004, 22023.
 -- Argument before: only what came before this row; null for the first page.
 -- Argument subject: only what was done to this job, queue or other subject; null means all.
--- Argument max_rows: at most so many, 1 to 1000.
+-- Argument max_rows: maximum number, 1 to 1000.
 -- Column item: a JSON object: audit_id, acted_at, actor, acting_for, application, action,
 -- subject, reason.
 -- Example: select * from jobq_http.page_audit();
@@ -52,8 +52,7 @@ begin
 end
 $$;
 
-revoke all on function jobq_http.page_audit from public;
 grant execute on function jobq_http.page_audit to jobq_operator;
 
 comment on function jobq_http.page_audit is
-'Returns a page of what operators have done as JSON documents, newest first; cursor leads to the next page.';
+'Returns a page of the audit log as JSON documents, newest first; cursor continues it.';

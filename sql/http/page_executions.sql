@@ -3,7 +3,7 @@
 -- Invariant: a one-shot job has one. A schedule has one for each slot, and pages follow
 -- its index. Raises: 22004, JQ001.
 -- Argument before: only slots before this one; null for the first page.
--- Argument max_executions: at most so many.
+-- Argument max_executions: maximum number.
 -- Members item: execution_document
 -- Example: select * from jobq_http.page_executions(:'waiting');
 create or replace function jobq_http.page_executions(
@@ -12,7 +12,6 @@ create or replace function jobq_http.page_executions(
 returns table (item json, cursor timestamptz)
 language plpgsql
 stable
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -36,9 +35,8 @@ begin
 end
 $$;
 
-revoke all on function jobq_http.page_executions from public;
 grant execute on function jobq_http.page_executions
 to jobq_producer, jobq_operator, jobq_reader;
 
 comment on function jobq_http.page_executions is
-'Returns a page of the executions of a job as JSON documents, the newest first.';
+'Returns a page of the executions of a job as JSON documents, newest first.';

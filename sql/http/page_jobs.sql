@@ -11,12 +11,12 @@
 -- Argument idempotency_key: only those with this key; null means all.
 -- Argument trigger: only IMMEDIATE or DELAYED ones, or firings, which are CRON.
 -- Argument is_finished: only those that have ended, or have not; null means all.
--- Argument error_code: only those whose last error has this code; null means all.
+-- Argument error_code: only jobs whose last error has this code; null means all.
 -- Argument vocabulary: as show_job() has it.
 -- Argument before: only jobs made before this one; null for the first page.
 -- Argument kind: only this kind; null means all.
 -- Argument queue: only this queue; null means all.
--- Argument max_jobs: at most so many, 1 to 1000.
+-- Argument max_jobs: maximum number, 1 to 1000.
 -- Members item: job_document
 -- Example: select * from jobq_http.page_jobs('{queued,running}', max_jobs => 10);
 create or replace function jobq_http.page_jobs(
@@ -110,8 +110,7 @@ begin
 end
 $$;
 
-revoke all on function jobq_http.page_jobs from public;
 grant execute on function jobq_http.page_jobs to jobq_operator, jobq_reader;
 
 comment on function jobq_http.page_jobs is
-'Returns a page of jobs as JSON documents, newest first; cursor leads to the next page.';
+'Returns a page of jobs as JSON documents, newest first; cursor continues it.';

@@ -3,7 +3,7 @@
 -- Invariant: lines are numbered as they are written, so a page that was read stays as it
 -- was, and each starts with a descent of the index. Raises: 22004, JQ001.
 -- Argument after: only lines after this one; null for the first page.
--- Argument max_lines: at most so many.
+-- Argument max_lines: maximum number.
 -- Argument before: only lines before this one, the newest first; the greatest bigint for the
 -- end of the log.
 -- Members item: page_logs
@@ -58,9 +58,8 @@ begin
 end
 $$;
 
-revoke all on function jobq_http.page_logs from public;
 grant execute on function jobq_http.page_logs
 to jobq_worker, jobq_operator, jobq_reader;
 
 comment on function jobq_http.page_logs is
-'Returns a page of the log of a job as JSON documents, in its order or the newest first.';
+'Returns a page of the log of a job as JSON documents, in order or newest first.';

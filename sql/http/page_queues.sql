@@ -1,7 +1,7 @@
 -- Purpose: a page of queues with their statistics, by name; cursor as in page_jobs().
 -- Invariant: the figures of queue_stats(). Raises: nothing.
 -- Argument after: only queues whose names come after this one.
--- Argument max_queues: at most so many.
+-- Argument max_queues: maximum number.
 -- Members item: page_queues
 -- Example: select * from jobq_http.page_queues();
 create or replace function jobq_http.page_queues(
@@ -44,7 +44,6 @@ begin
 end
 $$;
 
-revoke all on function jobq_http.page_queues from public;
 grant execute on function jobq_http.page_queues to jobq_operator, jobq_reader;
 
 comment on function jobq_http.page_queues is

@@ -4,7 +4,7 @@
 -- Invariant: reads only. Raises: 22004, JQ007.
 -- Never: INVALID_ARGUMENT.
 -- Argument before: only versions before this number; null for the first page.
--- Argument max_versions: at most so many.
+-- Argument max_versions: maximum number.
 -- Members item: schedule_document
 -- Example: select * from jobq_http.page_schedule_versions('weekly summary');
 create or replace function jobq_http.page_schedule_versions(
@@ -13,7 +13,6 @@ create or replace function jobq_http.page_schedule_versions(
 returns table (item json, cursor integer)
 language plpgsql
 stable
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -32,7 +31,6 @@ begin
 end
 $$;
 
-revoke all on function jobq_http.page_schedule_versions from public;
 grant execute on function jobq_http.page_schedule_versions
 to jobq_producer, jobq_operator, jobq_reader;
 

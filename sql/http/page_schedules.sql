@@ -1,10 +1,10 @@
 -- Purpose: a page of schedules as documents, newest first; cursor as in page_jobs().
 -- Invariant: reads only; filters as list_schedules(). Raises: 22004, 22023.
--- Argument status: only these; null means those in force, active and paused.
+-- Argument status: only this status; null means active and paused.
 -- Argument before: only versions made before this one; null for the first page.
 -- Argument kind: only this kind; null means all.
 -- Argument queue: only this queue; null means all.
--- Argument max_schedules: at most so many, 1 to 1000.
+-- Argument max_schedules: maximum number, 1 to 1000.
 -- Argument vocabulary: as show_job() has it.
 -- Members item: schedule_document
 -- Example: select * from jobq_http.page_schedules();
@@ -19,7 +19,6 @@ create or replace function jobq_http.page_schedules(
 returns table (item json, cursor uuid)
 language plpgsql
 stable
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -30,7 +29,7 @@ begin
         case when p.n < count(*) over () then p.schedule_id end
     from (
         select l.schedule_id, row_number() over (order by l.schedule_id desc) as n
-        from jobq.list_schedules(
+        from jobq_internal.list_schedules(
             page_schedules.status, page_schedules.kind, page_schedules.queue,
             page_schedules.before, page_schedules.max_schedules + 1
         ) as l
@@ -41,8 +40,7 @@ begin
 end
 $$;
 
-revoke all on function jobq_http.page_schedules from public;
 grant execute on function jobq_http.page_schedules to jobq_operator, jobq_reader;
 
 comment on function jobq_http.page_schedules is
-'Returns a page of schedules as JSON documents, newest first; cursor leads to the next page.';
+'Returns a page of schedules as JSON documents, newest first; cursor continues it.';

@@ -16,15 +16,14 @@ begin
         select json_build_object('slots', coalesce(json_agg(
             jobq_private.moment_in(p.slot_at, s.time_zone) order by p.slot_at
         ), '[]'))
-        from jobq.preview_schedule(preview_slots.schedule_id::text) as p
+        from jobq_internal.preview_schedule(preview_slots.schedule_id::text) as p
         cross join jobq_private.schedule_find(preview_slots.schedule_id::text) as s
     );
 end
 $$;
 
-revoke all on function jobq_http.preview_slots from public;
 grant execute on function jobq_http.preview_slots
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
 comment on function jobq_http.preview_slots is
-'Returns when a schedule fires next, by the clocks of its zone, as a document.';
+'Returns the next times of a schedule, in local time, as a document.';

@@ -10,8 +10,6 @@
 create or replace function jobq_http.revise_job(job_id uuid, changes jsonb)
 returns json
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -29,7 +27,6 @@ begin
 end
 $$;
 
-revoke all on function jobq_http.revise_job from public;
 grant execute on function jobq_http.revise_job to jobq_producer, jobq_operator;
 
 comment on function jobq_http.revise_job is

@@ -6,8 +6,6 @@
 create or replace function jobq_http.revoke_api_key(name text)
 returns void
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -26,8 +24,7 @@ begin
 end
 $$;
 
-revoke all on function jobq_http.revoke_api_key from public;
 grant execute on function jobq_http.revoke_api_key to jobq_operator;
 
 comment on function jobq_http.revoke_api_key is
-'Takes a key of the HTTP API out of use.';
+'Revokes an API key.';

@@ -106,8 +106,7 @@ begin
 end
 $$;
 
-revoke all on function jobq_http.show_dead_jobs from public;
 grant execute on function jobq_http.show_dead_jobs to jobq_operator, jobq_reader;
 
 comment on function jobq_http.show_dead_jobs is
-'Returns dead jobs by kind, queue and error code, with what each group has in common, as a JSON document.';
+'Returns dead jobs grouped by kind, queue and error code, as a JSON document.';

@@ -17,7 +17,6 @@ begin
 end
 $$;
 
-revoke all on function jobq_http.show_execution from public;
 grant execute on function jobq_http.show_execution
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 

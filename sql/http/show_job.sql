@@ -13,7 +13,6 @@ create or replace function jobq_http.show_job(job_id uuid, vocabulary text defau
 returns json
 language plpgsql
 stable
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -29,7 +28,6 @@ begin
 end
 $$;
 
-revoke all on function jobq_http.show_job from public;
 grant execute on function jobq_http.show_job
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 

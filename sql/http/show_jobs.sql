@@ -8,8 +8,13 @@
 -- Argument created_after: only those made at this instant or later.
 -- Argument created_before: only those made before this instant.
 -- Argument metadata: only those whose metadata contain this object.
--- Argument error_code: only those whose last error has this code; null means all.
+-- Argument error_code: only jobs whose last error has this code; null means all.
 -- Argument worker: only those that this worker runs, or ran last; null means all.
+-- Argument payload: only those whose payload contains this object.
+-- Argument search: only those whose id begins or ends so (4 characters at least), whose idempotency
+-- key, dedup key or concurrency key this is, or whose last error contains it; null means all.
+-- Argument batch_id: only members of this batch; null means all.
+-- Argument job_ids: only these; null means all.
 -- Argument before: only jobs made before this one; null for the first page.
 -- Argument max_jobs: at most so many in items, 1 to 1000.
 -- Argument max_looked: at most so many jobs are looked at, 1 to 100000.
@@ -27,6 +32,10 @@ create or replace function jobq_http.show_jobs(
     metadata jsonb default null,
     error_code text default null,
     worker text default null,
+    payload jsonb default null,
+    search text default null,
+    batch_id uuid default null,
+    job_ids uuid[] default null,
     before uuid default null,
     max_jobs integer default 50,
     max_looked integer default 10000,
@@ -73,11 +82,27 @@ begin
             'states are ' || array_to_string(_all, ', '));
     end if;
 
-    if _states @> _all and num_nonnulls(
-        show_jobs.kind, show_jobs.queue, show_jobs.metadata, show_jobs.error_code, show_jobs.worker
+    if show_jobs.job_ids is not null then
+        select array_agg(f.job_id order by f.job_id desc) as job_ids, false as is_cut,
+            null::uuid as last_id
+        into _found
+        from (
+            select j.job_id from jobq_private.job as j
+            where j.job_id = any (show_jobs.job_ids) and j.state = any (_states)
+            union all
+            select a.job_id from jobq_private.job_archive as a
+            where a.job_id = any (show_jobs.job_ids) and a.state = any (_states)
+        ) as f
+        where f.job_id < _until;
+    elsif _states @> _all and num_nonnulls(
+        show_jobs.kind, show_jobs.queue, show_jobs.metadata, show_jobs.error_code,
+        show_jobs.worker, show_jobs.payload, show_jobs.search, show_jobs.batch_id
     ) = 0 then
         _found := jobq_private.look_newest(_since, _until, show_jobs.max_looked);
-    elsif _states <@ _ended and num_nonnulls(show_jobs.metadata, show_jobs.worker) = 0 then
+    elsif _states <@ _ended and num_nonnulls(
+        show_jobs.metadata, show_jobs.worker, show_jobs.payload, show_jobs.search,
+        show_jobs.batch_id
+    ) = 0 then
         _found := jobq_private.look_failed(
             _states, show_jobs.kind, show_jobs.queue, show_jobs.error_code,
             _since, _until, show_jobs.max_looked
@@ -85,7 +110,8 @@ begin
     else
         _found := jobq_private.look_jobs(
             _states, show_jobs.kind, show_jobs.queue, show_jobs.metadata,
-            show_jobs.error_code, show_jobs.worker, _since, _until, show_jobs.max_looked
+            show_jobs.error_code, show_jobs.worker, show_jobs.payload, show_jobs.search,
+            show_jobs.batch_id, _since, _until, show_jobs.max_looked
         );
     end if;
     _shown := _found.job_ids[:show_jobs.max_jobs];
@@ -125,8 +151,7 @@ begin
 end
 $$;
 
-revoke all on function jobq_http.show_jobs from public;
 grant execute on function jobq_http.show_jobs to jobq_operator, jobq_reader;
 
 comment on function jobq_http.show_jobs is
-'Returns jobs that fit a filter, newest first and without payloads, and how many fit among the newest 10,000.';
+'Returns jobs that match a filter, newest first and without payloads, and how many of the newest 10,000 match.';

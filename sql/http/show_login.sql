@@ -23,9 +23,8 @@ as $$
     ) as s (scope, role)
 $$;
 
-revoke all on function jobq_http.show_login from public;
 grant execute on function jobq_http.show_login
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
 comment on function jobq_http.show_login is
-'Returns who has logged in to the database, with the scopes that follow from its roles.';
+'Returns the login of the session and the scopes of its roles.';

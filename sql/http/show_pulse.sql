@@ -26,8 +26,7 @@ as $$
     ) as t (name)
 $$;
 
-revoke all on function jobq_http.show_pulse from public;
 grant execute on function jobq_http.show_pulse to jobq_operator, jobq_reader;
 
 comment on function jobq_http.show_pulse is
-'Returns a number that changes when jobs, queues, schedules, workers or endpoints do, at the cost of no table.';
+'Returns a number that changes when jobs, queues, schedules, workers or endpoints change; reads no table.';

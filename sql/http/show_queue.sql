@@ -37,7 +37,7 @@ begin
         perform jobq_private.raise_error('NULL_ARGUMENT', 'queue and max_rows');
     elsif length(show_queue.queue) not between 1 and 128 then
         perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'a queue has 1 to 128 characters'
+            'INVALID_ARGUMENT', 'queue must have 1 to 128 characters'
         );
     elsif show_queue.max_rows not between 1 and 1000 then
         perform jobq_private.raise_error(
@@ -63,7 +63,7 @@ begin
                 ) order by h.held_until desc), '[]')
                 from (
                     select g.*
-                    from jobq_private.gate as g
+                    from jobq_private.limit_state as g
                     where g.queue = show_queue.queue
                     and g.held_until > _now and g.held_until > '-infinity'
                     order by g.held_until desc
@@ -81,9 +81,19 @@ begin
                     select k.*
                     from jobq_private.key_limit as k
                     where k.queue = show_queue.queue
+                    and num_nonnulls(k.max_running, k.rate_limit) > 0
                     order by k.concurrency_key
                     limit show_queue.max_rows
                 ) as l
+            ),
+            'budgets', (
+                select coalesce(json_agg(b), '[]')
+                from jobq_internal.list_budgets(max_keys => show_queue.max_rows) as b
+                where b.scope_type = 'queue' and b.scope = show_queue.queue
+                or b.scope_type = 'kind' and exists (
+                    select from jobq_private.kind as k
+                    where k.kind = b.scope and coalesce(k.queue, 'default') = show_queue.queue
+                )
             ),
             'runners', jobq_private.key_runners(show_queue.queue, null, show_queue.max_rows),
             'closed', (
@@ -130,7 +140,7 @@ begin
                     )
                 )
                 from (values (1)) as one
-                left join jobq_private.gate as g on g.gate_id = _lane_id
+                left join jobq_private.limit_state as g on g.limit_id = _lane_id
                 left join jobq_private.key_limit as l
                 on l.queue = show_queue.queue
                 and l.concurrency_key = show_queue.concurrency_key
@@ -142,8 +152,7 @@ begin
 end
 $$;
 
-revoke all on function jobq_http.show_queue from public;
 grant execute on function jobq_http.show_queue to jobq_operator, jobq_reader;
 
 comment on function jobq_http.show_queue is
-'Returns what a queue allows, which of its keys are held, and which jobs hold keys, as a JSON document.';
+'Returns the limits of a queue, its held keys, and the jobs that hold keys, as a JSON document.';

@@ -131,7 +131,7 @@ begin
     cross join lateral (select w.queued + w.scheduled + w.retrying > w.ends_at) as c (is_cut)
     left join lateral (
         select d.due as run_at
-        from jobq.next_due(array[k.queue]) as d (due)
+        from jobq_internal.next_due(array[k.queue]) as d (due)
         -- Of the others the oldest was seen; an open lane says no time.
         where c.is_cut and d.due <= _now and d.due > '0001-01-02 UTC'
     ) as o on true
@@ -140,8 +140,7 @@ begin
 end
 $$;
 
-revoke all on function jobq_http.show_queues from public;
 grant execute on function jobq_http.show_queues to jobq_operator, jobq_reader;
 
 comment on function jobq_http.show_queues is
-'Returns queues at a glance as a JSON document; its counts end, so that it stays cheap however many jobs there are.';
+'Returns a summary of the queues as a JSON document. Counts are bounded, so it stays cheap.';

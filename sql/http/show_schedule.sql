@@ -10,7 +10,6 @@ create or replace function jobq_http.show_schedule(
 returns json
 language plpgsql
 stable
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -21,7 +20,6 @@ begin
 end
 $$;
 
-revoke all on function jobq_http.show_schedule from public;
 grant execute on function jobq_http.show_schedule
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 

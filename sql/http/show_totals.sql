@@ -97,7 +97,7 @@ begin
         ),
         'oldest_runnable_ms', (
             select jobq_private.milliseconds(_now - least(w.oldest, (
-                select d.due from jobq.next_due(w.queues) as d (due)
+                select d.due from jobq_internal.next_due(w.queues) as d (due)
                 where w.queues is not null and d.due <= _now and d.due > '0001-01-02 UTC'
             )))
             from waiting as w
@@ -110,8 +110,7 @@ begin
 end
 $$;
 
-revoke all on function jobq_http.show_totals from public;
 grant execute on function jobq_http.show_totals to jobq_operator, jobq_reader;
 
 comment on function jobq_http.show_totals is
-'Returns how many jobs of all queues wait, run and are dead as a JSON document; its counts end, so that it stays cheap however many jobs there are.';
+'Returns the numbers of waiting, running and dead jobs in all queues as a JSON document. Counts are bounded, so it stays cheap.';

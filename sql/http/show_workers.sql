@@ -61,8 +61,7 @@ begin
 end
 $$;
 
-revoke all on function jobq_http.show_workers from public;
 grant execute on function jobq_http.show_workers to jobq_operator, jobq_reader;
 
 comment on function jobq_http.show_workers is
-'Returns who works, and on what, as a JSON document.';
+'Returns workers and their jobs as a JSON document.';

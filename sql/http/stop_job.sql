@@ -9,8 +9,6 @@
 create or replace function jobq_http.stop_job(job_id uuid, reason text default null)
 returns text
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -30,8 +28,7 @@ begin
 end
 $$;
 
-revoke all on function jobq_http.stop_job from public;
 grant execute on function jobq_http.stop_job to jobq_producer, jobq_operator;
 
 comment on function jobq_http.stop_job is
-'Stops a job as cancel() does, or retires a recurring one, and says which.';
+'Cancels a job like cancel(), or retires a recurring one, and returns which.';

@@ -1,8 +1,8 @@
 -- Purpose: enqueue one job and show it, with whether it was created.
 -- Invariant: as enqueue(): a key that is taken yields the job that holds it.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ007, JQ010.
--- Argument expires_at: no attempt begins after this instant: the job is then dead, with the
--- code EXPIRED; after run_at, null for never.
+-- Argument expires_at: no attempt starts after this time, and the job is then dead with
+-- EXPIRED; must be after run_at; null means never.
 -- Argument is_endpoint: whether kind must be an endpoint.
 -- Never: JOB_IS_RECURRING, JOB_NOT_FOUND.
 -- Column item: the job as show_job() returns it.
@@ -25,12 +25,11 @@ create or replace function jobq_http.submit_job(
     after uuid[] default null,
     after_failure text default null,
     batch_id uuid default null,
+    cost numeric default null,
     out created boolean,
     out item json
 )
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -41,24 +40,24 @@ declare
         submit_job.priority, submit_job.max_attempts, submit_job.timeout,
         submit_job.idempotency_key, submit_job.dedup_key, submit_job.dedup,
         submit_job.metadata, null, null, submit_job.concurrency_key,
-        submit_job.expires_at,
-        submit_job.after, submit_job.after_failure, submit_job.batch_id, null, null
+        submit_job.expires_at, submit_job.after, submit_job.after_failure,
+        submit_job.batch_id, null, null,
+        null, null, null, null, null, null, null, null, null, submit_job.cost
     );
     _job_id uuid;
 begin
     if is_endpoint then
         perform jobq_private.check_endpoints(array[submit_job.kind]);
     end if;
-    select s.created, s.job_id into created, _job_id
-    from jobq_private.store_job(_job) as s;
+    select s.created[1], s.ids[1] into created, _job_id
+    from jobq_private.store_jobs(array[_job]) as s;
     item := jobq_private.job_document(
         jobq.get_job(_job_id), case when is_endpoint then 'endpoint' else 'kind' end
     );
 end
 $$;
 
-revoke all on function jobq_http.submit_job from public;
 grant execute on function jobq_http.submit_job to jobq_producer;
 
 comment on function jobq_http.submit_job is
-'Adds a job as enqueue() does, and returns it as a JSON document with whether it was created.';
+'Enqueues a job like enqueue(), and returns it as a JSON document with whether it was created.';

@@ -11,8 +11,6 @@
 create or replace function jobq_http.submit_jobs(jobs jsonb, endpoints text[])
 returns table (ordinal integer, job_id uuid, created boolean)
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -22,8 +20,7 @@ begin
 end
 $$;
 
-revoke all on function jobq_http.submit_jobs from public;
 grant execute on function jobq_http.submit_jobs to jobq_producer;
 
 comment on function jobq_http.submit_jobs is
-'Adds many jobs as enqueue_many() does, some of which must be of endpoints.';
+'Enqueues many jobs like enqueue_many(); some must belong to endpoints.';

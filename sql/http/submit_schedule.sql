@@ -18,8 +18,6 @@ create or replace function jobq_http.submit_schedule(
     out created boolean, out item json
 )
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -64,8 +62,7 @@ begin
 end
 $$;
 
-revoke all on function jobq_http.submit_schedule from public;
 grant execute on function jobq_http.submit_schedule to jobq_producer, jobq_operator;
 
 comment on function jobq_http.submit_schedule is
-'Makes a schedule unless its name is in use, and returns it as a JSON document with whether it was created.';
+'Creates a schedule unless its name exists, and returns it as a JSON document with whether it was created.';

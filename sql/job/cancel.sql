@@ -7,8 +7,6 @@
 create or replace function jobq.cancel(job_id uuid, reason text default null)
 returns text
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 set jit = off
@@ -52,8 +50,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.cancel from public;
 grant execute on function jobq.cancel to jobq_producer, jobq_operator;
 
 comment on function jobq.cancel is
-'Cancels a waiting job, asks the worker of a running one, and says which.';
+'Cancels a waiting job, or requests cancellation of a running one, and returns which.';

@@ -1,26 +1,23 @@
 -- Purpose: add one job to a queue, in the caller's transaction.
 -- Invariant: the job exists when the caller's transaction commits, and not otherwise; an
 -- idempotency key or dedup key that is taken yields the job that holds it.
--- Inside: a job without keys and what waits for others, of a kind and queue without limits, goes in by
--- a path of its own, which resolves what settings_for() does, and passes what new_job_problem() surely
--- does. It is the cheaper the fewer functions and operators a job meets: PostgreSQL looks at the
--- privileges for each of an expression when a transaction first comes to that. Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 -- Argument queue: the queue; null means the kind's, else default.
 -- Argument priority: higher ones are claimed first, -32768 to 32767; null takes the
 -- setting.
--- Argument max_attempts: after how many failed attempts it is dead, 1 to 10000; null
--- takes the setting.
+-- Argument max_attempts: maximum number of failed attempts, 1 to 10000; null takes the setting.
 -- Argument timeout: how long an attempt may run, 1 ms to 365 days; null takes the
 -- setting.
--- Argument run_at: not before this instant; null means now.
--- Argument expires_at: no attempt begins after this instant: the job is then dead, with the
--- code EXPIRED; after run_at, null for never.
--- Argument after: the jobs that it waits for, live or ended; until then it is blocked.
--- Argument after_failure: when one of them is dead or cancelled: cancel (it is cancelled
--- too), wait (it waits until that one is redriven) or run (it runs when all have ended,
--- however); null means cancel.
--- Argument batch_id: the batch that it becomes a member of, which has not ended.
--- Returns: the id of the job: the new one, or the one that holds the key already.
+-- Argument run_at: earliest start; null means now.
+-- Argument expires_at: no attempt starts after this time, and the job is then dead with
+-- EXPIRED; must be after run_at; null means never.
+-- Argument after: jobs to wait for, live or ended; until then the job is blocked.
+-- Argument after_failure: what to do if one of them is dead or cancelled: cancel (the job too),
+-- wait (until it is redriven) or run (when all have ended); null means cancel.
+-- Argument batch_id: batch of the job, which must not have ended.
+-- Argument cost: amount taken from rates and budgets, from 0 to 10^12; null means the value at
+-- the kind's path in the payload, else 1.
+-- Returns: the id of the new job, or of the existing job with the same key.
 -- Example: select jobq.enqueue('send_email', '{"to": "ada@example.org"}', run_at => now() + interval '1 h');
 create or replace function jobq.enqueue(
     kind text,
@@ -38,109 +35,71 @@ create or replace function jobq.enqueue(
     expires_at timestamptz default null,
     after uuid[] default null,
     after_failure text default null,
-    batch_id uuid default null
+    batch_id uuid default null,
+    cost numeric default null
 )
 returns uuid
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 declare
+    _job jobq_private.new_job;
     _job_id uuid;
     _queue text;
-    _priority smallint;
-    _is_late boolean;
-    _of_kind jobq_private.kind;
-    _of_queue jobq_private.queue;
     _is_told boolean;
 begin
-    <<plain>>
-    begin
-        if num_nonnulls(
-            enqueue.run_at, enqueue.priority, enqueue.max_attempts, enqueue.timeout,
-            enqueue.idempotency_key, enqueue.dedup_key, enqueue.dedup, enqueue.metadata,
-            enqueue.concurrency_key, enqueue.expires_at, enqueue.after,
-            enqueue.after_failure, enqueue.batch_id
-        ) > 0 then
-            exit plain when num_nonnulls(
-                enqueue.idempotency_key, enqueue.dedup_key, enqueue.dedup,
-                enqueue.concurrency_key, enqueue.expires_at, enqueue.after,
-                enqueue.after_failure, enqueue.batch_id
-            ) > 0;
-            exit plain when not jobq_private.are_usual(
-                enqueue.run_at, enqueue.priority, enqueue.max_attempts, enqueue.timeout,
-                enqueue.metadata
-            );
-            _priority := enqueue.priority;
-            _is_late := enqueue.run_at >= now() + interval '60 s';
-        end if;
-        if (
-            pg_column_size(enqueue.payload) <= 600
-            and octet_length(enqueue.payload::text)
-                <= least(308, 2 * (jobq_private.defaults()).max_payload_depth)
-        ) is not true
-        then
-            exit plain when jobq_private.is_sound(enqueue.payload) is not true;
-        end if;
-        exit plain when (
-            octet_length(enqueue.kind || coalesce(enqueue.queue, '')) <= 128
-            and least(enqueue.kind collate "C", enqueue.queue) > '*'
-        ) is not true;
-        if jobq_private.has_kind_rules() then
-            _of_kind := k from jobq_private.kind as k where k.kind = enqueue.kind;
-            exit plain when num_nonnulls(
-                _of_kind.payload_schema, _of_kind.json_schema, _of_kind.concurrency_key,
-                _of_kind.max_running, _of_kind.rate_limit
-            ) > 0;
-        end if;
-        _queue := coalesce(enqueue.queue, _of_kind.queue, 'default');
-        if jobq_private.has_queue_rules() then
-            _of_queue := q from jobq_private.queue as q where q.queue = _queue;
-            exit plain when _of_queue.max_depth is not null;
-        end if;
-        _job_id := jobq_private.new_id();
-        insert into jobq_private.job (
-            job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
-            metadata, delivery_version, keep
-        )
-        values (
-            _job_id, enqueue.kind, enqueue.payload, _queue,
-            coalesce(enqueue.run_at, current_timestamp),
-            coalesce(
-                _priority, _of_kind.priority, _of_queue.priority,
-                (jobq_private.defaults()).priority::smallint
-            ),
-            coalesce(
-                enqueue.max_attempts, _of_kind.max_attempts, _of_queue.max_attempts,
-                (jobq_private.defaults()).max_attempts
-            ),
-            coalesce(
-                enqueue.timeout, _of_kind.timeout, _of_queue.timeout,
-                (jobq_private.defaults()).timeout
-            ),
-            coalesce(_of_kind.lease, _of_queue.lease, (jobq_private.defaults()).lease),
-            coalesce(enqueue.metadata, '{}'), _of_kind.delivery_version, _of_kind.keep
-        );
-        if _is_late is not true and jobq_private.announce(_queue) then
-            _is_told := jobq_private.notify_queue(_queue);
-        end if;
-        return _job_id;
-    end plain;
-    return (jobq_private.store_job(row(
+    _job := row(
         1, enqueue.kind, enqueue.payload, enqueue.queue, enqueue.run_at, enqueue.priority,
         enqueue.max_attempts, enqueue.timeout, enqueue.idempotency_key, enqueue.dedup_key,
         enqueue.dedup, enqueue.metadata, null, null, enqueue.concurrency_key,
-        enqueue.expires_at,
-        enqueue.after, enqueue.after_failure, enqueue.batch_id, null, null
-    )::jobq_private.new_job)).job_id;
+        enqueue.expires_at, enqueue.after, enqueue.after_failure, enqueue.batch_id, null, null,
+        null, null, null, null, null, null, null, null, null, enqueue.cost
+    );
+    -- The short way of a plain job, in one statement: small payload, no keys, and its kind and queue
+    -- ask for nothing. store_jobs() makes the same of it.
+    if num_nonnulls(
+        enqueue.idempotency_key, enqueue.dedup_key, enqueue.dedup, enqueue.metadata,
+        enqueue.concurrency_key, enqueue.expires_at, enqueue.after, enqueue.after_failure,
+        enqueue.batch_id, enqueue.cost
+    ) = 0 and (
+        num_nonnulls(
+            enqueue.run_at, enqueue.priority, enqueue.max_attempts, enqueue.timeout
+        ) = 0 or jobq_private.invalid_option(_job) is null
+    )
+    then
+        insert into jobq_private.job as j (
+            job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease, keep,
+            delivery_version
+        )
+        select
+            jobq_private.new_id(), enqueue.kind, enqueue.payload, s.queue,
+            coalesce(enqueue.run_at, now()), coalesce(enqueue.priority, s.priority),
+            coalesce(enqueue.max_attempts, s.max_attempts),
+            coalesce(enqueue.timeout, s.timeout), s.lease, s.keep, s.delivery_version
+        from jobq_private.settings_for(enqueue.kind, enqueue.queue) as s
+        where length(enqueue.kind) between 1 and 128
+        and length(s.queue) between 1 and 128 and s.queue <> '*'
+        and jobq_private.is_small(enqueue.payload, s.max_payload_depth)
+        and enqueue.payload is not null
+        and not s.is_limited
+        and num_nonnulls(
+            s.payload_schema, s.json_schema, s.concurrency_key, s.max_depth, s.cost
+        ) = 0
+        returning j.job_id, j.queue into _job_id, _queue;
+        if found then
+            if jobq_private.announce(_queue) then
+                _is_told := jobq_private.notify_queue(_queue);
+            end if;
+            return _job_id;
+        end if;
+    end if;
+    return (jobq_private.store_jobs(array[_job])).ids[1];
 end
 $$;
 
-revoke all on function jobq.enqueue from public;
 grant execute on function jobq.enqueue to jobq_producer;
 
 comment on function jobq.enqueue is
-'Adds a job in the caller''s transaction and returns its id, or the id of the job that already holds its key.';
+'Adds a job in the caller''s transaction and returns its id, or the id of the existing job with the same key.';

@@ -3,14 +3,12 @@
 -- Invariant: all or none. An unknown member is refused. Planned once a session, not at each call.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 -- Members jobs: enqueue
--- Column job_id: the id of the job: the new one, or the one that holds the key already.
+-- Column job_id: the id of the new job, or of the existing job with the same key.
 -- Example: select * from jobq.enqueue_many('[{"kind": "send_email", "payload": {"to": "ada@example.org"}},
 --     {"kind": "send_email", "payload": {"to": "bob@example.org"}, "priority": 5}]');
 create or replace function jobq.enqueue_many(jobs jsonb)
 returns table (ordinal integer, job_id uuid, created boolean)
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -20,20 +18,17 @@ declare
     _known constant text[] := array[
         'kind', 'payload', 'queue', 'run_at', 'priority', 'max_attempts', 'timeout',
         'idempotency_key', 'dedup_key', 'dedup', 'metadata',
-        'concurrency_key', 'expires_at', 'after', 'after_failure', 'batch_id'
+        'concurrency_key', 'expires_at', 'after', 'after_failure', 'batch_id', 'cost'
     ];
 begin
     return query
-    select i.ordinal, i.job_id, i.created
-    from jobq_private.insert_jobs(
-        jobq_private.read_jobs(enqueue_many.jobs, _known)
-    ) as i
-    order by i.ordinal;
+    select s.n::integer, s.job_id, s.created
+    from jobq_private.store_jobs(jobq_private.read_jobs(enqueue_many.jobs, _known)) as a
+    cross join lateral unnest(a.ids, a.created) with ordinality as s (job_id, created, n);
 end
 $$;
 
-revoke all on function jobq.enqueue_many from public;
 grant execute on function jobq.enqueue_many to jobq_producer;
 
 comment on function jobq.enqueue_many is
-'Adds many jobs, all or none, and tells for each one its id and whether it was created.';
+'Adds many jobs, all or none, and returns for each its id and whether it was created.';

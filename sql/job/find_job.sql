@@ -27,9 +27,8 @@ begin
 end
 $$;
 
-revoke all on function jobq.find_job from public;
 grant execute on function jobq.find_job
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
 comment on function jobq.find_job is
-'Returns the id of the job that an idempotency key of a kind stands for, or null.';
+'Returns the id of the job with an idempotency key of a kind, or null.';

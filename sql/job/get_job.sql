@@ -31,18 +31,13 @@ begin
         and j.finished_at
             >= jobq_private.id_time(get_job.job_id) - interval '1 day';
     end if;
-    if not found and exists (
-        select from jobq_private.schedule as s where s.schedule_id = get_job.job_id
-    ) then
-        perform jobq_private.raise_error('JOB_IS_RECURRING', format('job_id %s', get_job.job_id));
-    elsif not found then
-        perform jobq_private.raise_error('JOB_NOT_FOUND', format('job_id %s', get_job.job_id));
+    if not found then
+        perform jobq_private.refuse_missing(get_job.job_id);
     end if;
     return _job;
 end
 $$;
 
-revoke all on function jobq.get_job from public;
 grant execute on function jobq.get_job
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 

@@ -3,12 +3,13 @@
 -- job_insert and job_update. FOR UPDATE would lock nothing below a UNION and say nothing;
 -- the outer join, which PostgreSQL takes out of every other plan, has it refused (0A000):
 -- claim() is what takes jobs. attempts counts what counts against max_attempts.
--- Column attempts: how many attempts count against max_attempts.
--- Column result: what the attempt that succeeded returned.
--- Column worker: who runs it, or ran it last.
+-- Column attempts: attempts that count against max_attempts.
+-- Column result: the return value of the succeeded attempt.
+-- Column worker: the current or last worker.
 -- Column updated_at: when its state last changed.
--- Column expires_at: no attempt begins after this instant; null for never.
--- Column schedule_id: the schedule's version that made it, if one did.
+-- Column expires_at: no attempt starts after this time; null means never.
+-- Column cost: amount taken from rates and budgets, without reported costs.
+-- Column schedule_id: the schedule version that created it, if any.
 create or replace view jobq.job as
 select u.*
 from (
@@ -21,7 +22,7 @@ from (
         j.concurrency_key,
         j.last_error_code, j.last_error::text as last_error, j.metadata, j.progress,
         j.schedule_id, j.slot_at, j.region, j.created_at, null::timestamptz as finished_at,
-        j.delivery_version, j.expires_at, j.batch_id,
+        j.delivery_version, j.expires_at, j.batch_id, coalesce(j.cost, 1)::numeric as cost,
         case
             when j.lease_expires_at is not null then j.claimed_at
             else coalesce(j.waits_since, j.created_at)
@@ -36,15 +37,14 @@ from (
         a.concurrency_key,
         a.last_error_code, a.last_error::text, a.metadata, a.progress, a.schedule_id, a.slot_at,
         a.region, a.created_at, a.finished_at, a.delivery_version,
-        a.expires_at, a.batch_id, a.finished_at
+        a.expires_at, a.batch_id, coalesce(a.cost, 1)::numeric, a.finished_at
     from jobq_private.job_archive as a
 ) as u
-left join jobq_private.schedule as s on s.schedule_id = u.schedule_id;
+left join jobq_private.kind as k on k.kind = u.kind;
 
-revoke all on jobq.job from public;
 grant select on jobq.job to jobq_reader;
 grant select, update on jobq.job to jobq_operator;
 grant select, insert on jobq.job to jobq_producer;
 
 comment on view jobq.job is
-'Every job, live and archived. Insert enqueues; updating state performs the transition. FOR UPDATE and FOR SHARE are refused (0A000, "nullable side of an outer join"): what takes jobs is claim(), or claim_job() by id.';
+'All jobs, live and archived. Inserting enqueues; updating state changes the state. FOR UPDATE and FOR SHARE are refused (0A000, "nullable side of an outer join"): use claim(), or claim_job() by id.';

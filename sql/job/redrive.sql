@@ -3,15 +3,13 @@
 -- token. One that has to wait again is blocked: for a job that it waited for, or for
 -- the end of its batch.
 -- Raises: 22004, JQ001, JQ002, JQ004.
--- Argument latest: whether a delivery is made by its endpoint as it is now, and no longer as it
--- was when the job was made; how many attempts the job has stays.
--- Returns: queued, or blocked where it has to wait again.
+-- Argument latest: whether a delivery uses the current version of its endpoint; max_attempts
+-- does not change.
+-- Returns: queued, or blocked if it must wait again.
 -- Example: select jobq.redrive(:'dead');
 create or replace function jobq.redrive(job_id uuid, latest boolean default false)
 returns text
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -22,19 +20,14 @@ begin
     if redrive.latest is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'latest');
     elsif _job.state in ('dead', 'cancelled') then
-        if redrive.latest then
-            perform from jobq_private.job_archive as a
-            where a.job_id = _job.job_id and a.finished_at = _job.finished_at
-            for update;
+        perform from jobq_private.job_archive as a
+        where a.job_id = _job.job_id and a.finished_at = _job.finished_at
+        for update;
+        -- Where queue grants are enforced, who may not change the job does not find it here.
+        if found then
             perform from jobq_private.redrive_jobs(
-                array[_job.job_id], array[_job.finished_at], true
+                array[_job.job_id], array[_job.finished_at], redrive.latest
             );
-        else
-            update jobq_private.job_archive as a
-            set state = 'queued'
-            where a.job_id = _job.job_id
-            and a.finished_at = _job.finished_at
-            and a.state = _job.state;
         end if;
         if found then
             select j.state into _state
@@ -55,8 +48,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.redrive from public;
 grant execute on function jobq.redrive to jobq_operator;
 
 comment on function jobq.redrive is
-'Puts a dead or cancelled job back in its queue, and returns its new state.';
+'Returns a dead or cancelled job to its queue, and returns its new state.';

@@ -3,14 +3,11 @@
 -- before the job is looked at again, so a completion that commits between the two looks is
 -- seen; one that is in flight may not be, so the client looks again within 250 ms.
 -- Raises: 22004, JQ001, and then nothing is locked.
--- Returns: true when it has ended already; else a notification on jobq_ended tells its
--- id when it does.
+-- Returns: true if it has already ended; otherwise its id is sent on jobq_ended when it ends.
 -- Example: select jobq.wait(:'running');
 create or replace function jobq.wait(job_id uuid)
 returns boolean
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -24,9 +21,8 @@ begin
 end
 $$;
 
-revoke all on function jobq.wait from public;
 grant execute on function jobq.wait
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
 comment on function jobq.wait is
-'Has the listening session notified on jobq_ended when this job ends; true when it has ended already.';
+'Asks for a notification on jobq_ended when this job ends; returns true if it has already ended. The session must listen.';

@@ -5,8 +5,6 @@
 create or replace function jobq.delete_limit(queue text, concurrency_key text)
 returns void
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -14,9 +12,17 @@ begin
     if num_nulls(delete_limit.queue, delete_limit.concurrency_key) > 0 then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'queue and concurrency_key');
     end if;
-    delete from jobq_private.key_limit as l
+    -- Its budget is taken away by put_budget().
+    update jobq_private.key_limit as l
+    set max_running = null, rate_limit = null, rate_period = null, rate_burst = null
     where l.queue = delete_limit.queue
-    and l.concurrency_key = delete_limit.concurrency_key;
+    and l.concurrency_key = delete_limit.concurrency_key
+    and l.budget is not null and num_nonnulls(l.max_running, l.rate_limit) > 0;
+    if not found then
+        delete from jobq_private.key_limit as l
+        where l.queue = delete_limit.queue
+        and l.concurrency_key = delete_limit.concurrency_key and l.budget is null;
+    end if;
     if not found then
         perform jobq_private.raise_error('LIMIT_NOT_FOUND', format(
             'queue %s, concurrency_key %s', delete_limit.queue, delete_limit.concurrency_key
@@ -28,7 +34,6 @@ begin
 end
 $$;
 
-revoke all on function jobq.delete_limit from public;
 grant execute on function jobq.delete_limit to jobq_operator;
 
 comment on function jobq.delete_limit is

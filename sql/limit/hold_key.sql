@@ -9,8 +9,6 @@ create or replace function jobq.hold_key(
 )
 returns void
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -23,6 +21,12 @@ begin
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT', 'a queue has 1 to 128 characters, a key 1 to 1024 bytes'
         );
+    elsif hold_key.until not between '0001-01-02 UTC' and '9999-12-30 UTC'
+        and hold_key.until <> 'infinity'
+    then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'until must be before the year 10000, or infinity'
+        );
     end if;
     perform jobq_private.store_hold(
         jobq_private.lane_id(hold_key.queue, hold_key.concurrency_key), hold_key.queue,
@@ -34,7 +38,6 @@ begin
 end
 $$;
 
-revoke all on function jobq.hold_key from public;
 grant execute on function jobq.hold_key to jobq_operator;
 
 comment on function jobq.hold_key is

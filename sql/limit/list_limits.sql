@@ -3,8 +3,8 @@
 -- Argument queue: of this queue alone; null means of all.
 -- Column updated_at: when the limit was put.
 -- Returns: a row for each limit.
--- Example: select * from jobq.list_limits('mail');
-create or replace function jobq.list_limits(queue text default null)
+-- Example: select * from jobq_internal.list_limits('mail');
+create or replace function jobq_internal.list_limits(queue text default null)
 returns table (
     queue text,
     concurrency_key text,
@@ -32,12 +32,12 @@ as $$
         and j.lane_id = jobq_private.lane_id(l.queue, l.concurrency_key)
         and j.place is not null
     ) as r
-    where list_limits.queue is null or l.queue = list_limits.queue
+    where (list_limits.queue is null or l.queue = list_limits.queue)
+    and num_nonnulls(l.max_running, l.rate_limit) > 0
     order by l.queue, l.concurrency_key
 $$;
 
-revoke all on function jobq.list_limits from public;
-grant execute on function jobq.list_limits to jobq_operator, jobq_reader;
+grant execute on function jobq_internal.list_limits to jobq_operator, jobq_reader;
 
-comment on function jobq.list_limits is
+comment on function jobq_internal.list_limits is
 'Lists the limits of single concurrency keys, with how many jobs of each run.';

@@ -14,8 +14,6 @@ create or replace function jobq.put_limit(
 )
 returns void
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -52,7 +50,6 @@ exception
 end
 $$;
 
-revoke all on function jobq.put_limit from public;
 grant execute on function jobq.put_limit to jobq_operator;
 
 comment on function jobq.put_limit is

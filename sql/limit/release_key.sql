@@ -5,8 +5,6 @@
 create or replace function jobq.release_key(queue text, concurrency_key text)
 returns boolean
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -16,19 +14,19 @@ begin
     if num_nulls(release_key.queue, release_key.concurrency_key) > 0 then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'queue and concurrency_key');
     end if;
-    perform from jobq_private.lane as l
-    where l.lane_id = _lane_id
-    order by l.priority
-    for update;
-    update jobq_private.gate as g
-    set held_until = '-infinity', hold_reason = null
-    where g.gate_id = _lane_id and g.held_until > clock_timestamp();
+    update jobq_private.limit_state as g
+    set held_until = '-infinity', hold_reason = null, dead_job_id = null
+    where g.limit_id = _lane_id and g.held_until > clock_timestamp();
     if not found then
         return false;
     end if;
-    update jobq_private.lane as l
-    set state = 'open', open_at = '-infinity', gate_id = null
-    where l.lane_id = _lane_id and l.state <> 'open';
+    insert into jobq_private.lane_call (queue, lane_id)
+    select l.queue, l.lane_id
+    from jobq_private.lane as l
+    where l.queue = release_key.queue and l.concurrency_key = release_key.concurrency_key
+    union
+    -- a claim may close it before this commits
+    values (release_key.queue, _lane_id);
     perform jobq_private.wake(array[release_key.queue]);
     perform jobq_private.record_audit(
         'release_key', release_key.queue || ' ' || release_key.concurrency_key, null
@@ -37,7 +35,6 @@ begin
 end
 $$;
 
-revoke all on function jobq.release_key from public;
 grant execute on function jobq.release_key to jobq_operator;
 
 comment on function jobq.release_key is

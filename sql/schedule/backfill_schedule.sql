@@ -7,10 +7,10 @@
 -- Raises: 22004, 22023, 42501, JQ002, JQ004, JQ007.
 -- Argument since: slots at or after this instant.
 -- Argument until: slots before this instant, which is not later than now.
--- Argument max_slots: a span with more slots is refused, 1 to 10000.
--- Argument dry_run: true makes nothing, and returns the slots that would be.
--- Argument reason: why, for the audit; at most 512 characters.
--- Column job_id: the job that was made; null for a dry run.
+-- Argument max_slots: maximum number of slots, 1 to 10000; a span with more is refused.
+-- Argument dry_run: true only returns the slots.
+-- Argument reason: reason for the audit log, at most 512 characters.
+-- Column job_id: the created job; null in a dry run.
 -- Example: select * from jobq.backfill_schedule('weekly summary', now() - interval '30 days', now(), dry_run => true);
 create or replace function jobq.backfill_schedule(
     schedule text,
@@ -22,8 +22,6 @@ create or replace function jobq.backfill_schedule(
 )
 returns table (slot_at timestamptz, job_id uuid)
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -31,13 +29,26 @@ declare
     _found constant jobq_private.schedule := jobq_private.schedule_hold(
         backfill_schedule.schedule
     );
+    _problem constant text := case
+        when not since < until
+        then 'since must be before until'
+        when since < '1900-01-01 UTC' or until > clock_timestamp()
+        then 'the span must be between 1900 and now'
+        when max_slots not between 1 and 10000
+        then 'max_slots must be from 1 to 10000'
+        when length(reason) > 512
+        then 'reason must have at most 512 characters'
+        when _found.from_completion
+        then 'a schedule with from_completion has no past slots'
+    end;
     _slots timestamptz[];
     _jobs jobq_private.new_job[];
 begin
-    perform jobq_private.check_backfill(
-        _found, backfill_schedule.since, backfill_schedule.until, backfill_schedule.max_slots,
-        backfill_schedule.dry_run, backfill_schedule.reason
-    );
+    if num_nulls(since, until, max_slots, dry_run) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'since, until, max_slots and dry_run');
+    elsif _problem is not null then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
+    end if;
     _slots := jobq_private.backfill_slots(
         _found, backfill_schedule.since, backfill_schedule.until, backfill_schedule.max_slots
     );
@@ -51,18 +62,19 @@ begin
             _found.max_attempts, _found.timeout,
             format('job_%s_%s', _found.schedule_id, floor(extract(epoch from u.at) * 1000)),
             null, 'enqueue', _found.metadata, _found.schedule_id, u.at,
-            _found.concurrency_key, null, null, null, null, null, null
+            _found.concurrency_key, null, null, null, null, null, null, null, null, null, null,
+            null, null, null, null, null, null
         )::jobq_private.new_job
         from unnest(_slots) with ordinality as u (at, n)
     );
     for slot_at, job_id in
         select j.slot_at, f.job_id
-        from jobq_private.schedule_fire(_jobs) as f
+        from jobq_private.schedule_store(_jobs) as f
         join unnest(_jobs) as j on j.ordinal = f.ordinal
         order by f.ordinal
     loop
         if _found.graph is not null then
-            perform jobq_private.hang_graph(job_id, _found.graph);
+            perform jobq_private.attach_graph(job_id, _found.graph);
         end if;
         return next;
     end loop;
@@ -73,8 +85,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.backfill_schedule from public;
 grant execute on function jobq.backfill_schedule to jobq_operator;
 
 comment on function jobq.backfill_schedule is
-'Makes the jobs of a schedule''s slots in a span of the past that did not fire, each once.';
+'Creates the jobs of past slots of a schedule that did not fire, each once.';

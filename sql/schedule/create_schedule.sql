@@ -7,19 +7,18 @@
 -- Argument kind: the kind of its jobs.
 -- Argument payload: the payload of its jobs.
 -- Argument queue: the queue of its jobs; null means the kind's, else default.
--- Argument missed: what becomes of slots that were missed: all fire, the latest does,
--- or none; null means all for cron, latest for every.
--- Argument dedup: what becomes of a slot while a job of its key lives: enqueue, skip or
--- replace; null means enqueue for cron, skip for every.
+-- Argument missed: which missed slots fire: all, latest or none; null means all for cron,
+-- latest for every.
+-- Argument dedup: what to do while a job with the same key is live: enqueue, skip or replace;
+-- null means enqueue for cron, skip for every.
 -- Argument dedup_key: the key of its jobs; null means the name.
--- Argument priority: of its jobs; null takes the setting.
--- Argument max_attempts: of its jobs; null takes the setting.
--- Argument timeout: of its jobs; null takes the setting.
--- Argument metadata: of its jobs.
--- Argument graph: a graph as enqueue_graph() takes it, to run after each of its jobs: what
--- has
--- no after waits for that job; null means none.
--- Returns: the id of the version in force.
+-- Argument priority: priority of its jobs; null takes the setting.
+-- Argument max_attempts: maximum attempts of its jobs; null takes the setting.
+-- Argument timeout: timeout of its jobs; null takes the setting.
+-- Argument metadata: metadata of its jobs.
+-- Argument graph: a graph as for enqueue_graph(), run after each of its jobs; jobs without
+-- after wait for that job; null means none.
+-- Returns: the id of the current version.
 -- Example: select jobq.create_schedule('daily report', 'report', '0 7 * * *', time_zone => 'Europe/Berlin');
 create or replace function jobq.create_schedule(
     name text,
@@ -48,8 +47,6 @@ create or replace function jobq.create_schedule(
 )
 returns uuid
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -83,9 +80,8 @@ begin
 end
 $$;
 
-revoke all on function jobq.create_schedule from public;
 grant execute on function jobq.create_schedule
 to jobq_producer, jobq_worker, jobq_operator;
 
 comment on function jobq.create_schedule is
-'Declares a recurring job under a name, by cron or every, and returns the id of its version: the same for the same definition, else a new one.';
+'Creates a recurring job under a name, by cron or every, and returns the id of its version: the existing one for the same definition, else a new one.';

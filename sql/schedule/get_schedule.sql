@@ -1,8 +1,8 @@
 -- Purpose: a schedule by its name, or one of its versions by its id.
 -- Invariant: a name means the newest version. Raises: 22004, JQ007.
 -- Returns: a row of jobq.schedule.
--- Example: select version, status, next_run_at from jobq.get_schedule('weekly summary');
-create or replace function jobq.get_schedule(schedule text)
+-- Example: select version, status, next_run_at from jobq_internal.get_schedule('weekly summary');
+create or replace function jobq_internal.get_schedule(schedule text)
 returns jobq.schedule
 language plpgsql
 stable
@@ -23,9 +23,8 @@ begin
 end
 $$;
 
-revoke all on function jobq.get_schedule from public;
-grant execute on function jobq.get_schedule
+grant execute on function jobq_internal.get_schedule
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
-comment on function jobq.get_schedule is
-'Returns a schedule by its name, or one of its versions by its id.';
+comment on function jobq_internal.get_schedule is
+'Returns a schedule by name, or a version by id.';

@@ -2,8 +2,8 @@
 -- Invariant: a name's versions are one chain, also across its retirement.
 -- Raises: 22004, JQ007.
 -- Returns: rows of jobq.schedule.
--- Example: select version, status, cron from jobq.list_schedule_versions('weekly summary');
-create or replace function jobq.list_schedule_versions(schedule text)
+-- Example: select version, status, cron from jobq_internal.list_schedule_versions('weekly summary');
+create or replace function jobq_internal.list_schedule_versions(schedule text)
 returns setof jobq.schedule
 language plpgsql
 stable
@@ -24,9 +24,8 @@ begin
 end
 $$;
 
-revoke all on function jobq.list_schedule_versions from public;
-grant execute on function jobq.list_schedule_versions
+grant execute on function jobq_internal.list_schedule_versions
 to jobq_worker, jobq_operator, jobq_reader;
 
-comment on function jobq.list_schedule_versions is
+comment on function jobq_internal.list_schedule_versions is
 'Returns every version of a schedule, newest first.';

@@ -1,14 +1,14 @@
 -- Purpose: a page of schedules, newest version first.
 -- Invariant: without a status, those in force: active and paused. before is the last id
 -- of the page before: ids are ordered by time. Raises: 22004, 22023.
--- Argument status: only these; null means those in force, active and paused.
+-- Argument status: only this status; null means active and paused.
 -- Argument kind: only this kind; null means all.
 -- Argument queue: only this queue; null means all.
--- Argument before: only versions made before this one: the last id of the page before.
--- Argument max_schedules: at most so many, 1 to 1000.
+-- Argument before: only versions created before this one: the last id of the previous page.
+-- Argument max_schedules: maximum number, 1 to 1000.
 -- Returns: rows of jobq.schedule.
--- Example: select name, next_run_at from jobq.list_schedules();
-create or replace function jobq.list_schedules(
+-- Example: select name, next_run_at from jobq_internal.list_schedules();
+create or replace function jobq_internal.list_schedules(
     status text default null,
     kind text default null,
     queue text default null,
@@ -49,9 +49,8 @@ begin
 end
 $$;
 
-revoke all on function jobq.list_schedules from public;
-grant execute on function jobq.list_schedules
+grant execute on function jobq_internal.list_schedules
 to jobq_worker, jobq_operator, jobq_reader;
 
-comment on function jobq.list_schedules is
-'Returns a page of schedules, newest first: those in force, or those of one status.';
+comment on function jobq_internal.list_schedules is
+'Returns a page of schedules, newest first: current ones, or those with a status.';

@@ -5,19 +5,12 @@
 create or replace function jobq.pause_schedule(schedule text, reason text default null)
 returns void
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
     _held jobq_private.schedule := jobq_private.schedule_hold(pause_schedule.schedule);
 begin
-    if _held.status = 'retired' then
-        perform jobq_private.raise_error('SCHEDULE_RETIRED', format(
-            'schedule %s, version %s', _held.name, _held.version
-        ));
-    end if;
     update jobq_private.schedule as s
     set
         status = 'paused', paused_at = now(),
@@ -31,8 +24,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.pause_schedule from public;
 grant execute on function jobq.pause_schedule to jobq_operator;
 
 comment on function jobq.pause_schedule is
-'Stops a schedule from firing until it is resumed.';
+'Pauses a schedule until it is resumed.';

@@ -2,8 +2,8 @@
 -- Invariant: of one that counts from completion only the next slot is known; of one
 -- that is paused, the slots that it would have if it were resumed now; of a retired
 -- one, none. Jitter is not counted. Raises: 22004, 22023, JQ007.
--- Example: select * from jobq.preview_schedule('weekly summary', 3);
-create or replace function jobq.preview_schedule(schedule text, ticks integer default 5)
+-- Example: select * from jobq_internal.preview_schedule('weekly summary', 3);
+create or replace function jobq_internal.preview_schedule(schedule text, ticks integer default 5)
 returns table (slot_at timestamptz, local_time timestamp)
 language plpgsql
 stable
@@ -35,9 +35,8 @@ begin
 end
 $$;
 
-revoke all on function jobq.preview_schedule from public;
-grant execute on function jobq.preview_schedule
+grant execute on function jobq_internal.preview_schedule
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
-comment on function jobq.preview_schedule is
-'Returns when a schedule will fire next, with what the clocks of its zone show.';
+comment on function jobq_internal.preview_schedule is
+'Returns the next times of a schedule, also in local time.';

@@ -6,19 +6,13 @@
 create or replace function jobq.resume_schedule(schedule text)
 returns void
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
     _held jobq_private.schedule := jobq_private.schedule_hold(resume_schedule.schedule);
 begin
-    if _held.status = 'retired' then
-        perform jobq_private.raise_error('SCHEDULE_RETIRED', format(
-            'schedule %s, version %s', _held.name, _held.version
-        ));
-    elsif _held.status = 'active' then
+    if _held.status = 'active' then
         return;
     end if;
     perform jobq_private.cron_check(_held.time_zone, _held.gap, _held.fold);
@@ -30,12 +24,12 @@ begin
             then jobq_private.schedule_first(_held, clock_timestamp())
         end
     where s.schedule_id = _held.schedule_id;
+    perform jobq_private.notify('jobq', '*');
     perform jobq_private.record_audit('resume_schedule', _held.name);
 end
 $$;
 
-revoke all on function jobq.resume_schedule from public;
 grant execute on function jobq.resume_schedule to jobq_operator;
 
 comment on function jobq.resume_schedule is
-'Lets a paused schedule fire again, from its next slot on.';
+'Resumes a paused schedule from its next slot.';

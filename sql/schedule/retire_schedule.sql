@@ -1,18 +1,18 @@
 -- Purpose: end a schedule.
 -- Invariant: it fires no more; jobs that it has made run to their end, and its history
 -- stays. Its name may be declared again. Retiring it again changes nothing.
--- Raises: 22004, JQ007.
+-- Raises: 22004, JQ007. Never: SCHEDULE_RETIRED.
 -- Example: select jobq.retire_schedule('weekly summary');
 create or replace function jobq.retire_schedule(schedule text)
 returns void
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _held jobq_private.schedule := jobq_private.schedule_hold(retire_schedule.schedule);
+    _held jobq_private.schedule := jobq_private.schedule_hold(
+        retire_schedule.schedule, may_be_retired => true
+    );
 begin
     update jobq_private.schedule as s
     set
@@ -25,8 +25,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.retire_schedule from public;
 grant execute on function jobq.retire_schedule to jobq_producer, jobq_operator;
 
 comment on function jobq.retire_schedule is
-'Ends a schedule; jobs that it has made run to their end.';
+'Ends a schedule permanently. Existing jobs continue.';

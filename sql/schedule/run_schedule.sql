@@ -10,8 +10,6 @@
 create or replace function jobq.run_schedule(schedule text)
 returns uuid
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -42,15 +40,13 @@ begin
     ) then
         _jobs := jobq_private.node_jobs(jobq_private.graph_nodes(_found.graph));
         perform jobq_private.check_new_jobs(_jobs);
-        perform jobq_private.check_payload_schemas(_jobs);
-        perform jobq_private.hang_graph(_job_id, _found.graph);
+        perform jobq_private.attach_graph(_job_id, _found.graph);
     end if;
     return _job_id;
 end
 $$;
 
-revoke all on function jobq.run_schedule from public;
 grant execute on function jobq.run_schedule to jobq_operator;
 
 comment on function jobq.run_schedule is
-'Runs what a schedule runs once more, now, and returns the id of the job.';
+'Runs a schedule once now, and returns the id of the job.';

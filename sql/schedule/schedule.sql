@@ -14,8 +14,7 @@ select
     s.created_at, s.retired_at
 from jobq_private.schedule as s;
 
-revoke all on jobq.schedule from public;
 grant select on jobq.schedule to jobq_reader;
 
 comment on view jobq.schedule is
-'Every version of every schedule, with its next slot and its last.';
+'All versions of all schedules, with their next and last slots.';

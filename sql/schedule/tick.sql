@@ -5,16 +5,13 @@
 -- Inside: schedule_advance() takes the slots; OTHERS is caught here.
 -- Raises: 22004, 22023.
 -- Never: DEDUP_CONFLICT, ENQUEUE_DENIED.
--- Argument max_schedules: at most so many schedules, and as many jobs, 1 to 10000.
--- Column job_id: the job that stands for the slot.
--- Column created: false where the overlap rule gave the slot to a job that is still
--- live.
+-- Argument max_schedules: maximum number of schedules and of jobs, 1 to 10000.
+-- Column job_id: the job of the slot.
+-- Column created: false if the overlap rule kept a live job instead.
 -- Example: select * from jobq.tick();
 create or replace function jobq.tick(max_schedules integer default 1000)
 returns table (schedule_id uuid, slot_at timestamptz, job_id uuid, created boolean)
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -46,8 +43,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.tick from public;
 grant execute on function jobq.tick to jobq_worker, jobq_operator;
 
 comment on function jobq.tick is
-'Turns the slots of schedules that are due into jobs, each once however many callers race.';
+'Creates the jobs of due slots, each once even with concurrent callers.';

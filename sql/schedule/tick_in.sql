@@ -3,12 +3,11 @@
 -- Invariant: a duration by the database's clock; reads one entry of an index. A schedule
 -- that counts from completion is not known of before its job has ended and tick() was
 -- called. Raises: nothing.
--- Returns: zero or less when a slot is due, null when none is to come.
--- Example: select jobq.tick_in();
-create or replace function jobq.tick_in()
+-- Returns: zero or less if a slot is due, null if there is none.
+-- Example: select jobq_internal.tick_in();
+create or replace function jobq_internal.tick_in()
 returns interval
 language sql
-volatile
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
@@ -19,8 +18,7 @@ as $$
     from jobq_private.due_schedule as s
 $$;
 
-revoke all on function jobq.tick_in from public;
-grant execute on function jobq.tick_in to jobq_worker, jobq_operator, jobq_reader;
+grant execute on function jobq_internal.tick_in to jobq_worker, jobq_operator, jobq_reader;
 
-comment on function jobq.tick_in is
-'Returns how long it is until a slot of any schedule is due, or null when none is to come.';
+comment on function jobq_internal.tick_in is
+'Returns the time until the next slot of any schedule, or null if there is none.';

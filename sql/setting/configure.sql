@@ -19,8 +19,6 @@ create or replace function jobq.configure(
 )
 returns void
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -55,8 +53,7 @@ exception
 end
 $$;
 
-revoke all on function jobq.configure from public;
 grant execute on function jobq.configure to jobq_operator;
 
 comment on function jobq.configure is
-'Changes global defaults; arguments left out keep theirs.';
+'Changes global defaults. Omitted arguments keep their values.';

@@ -7,8 +7,6 @@
 create or replace function jobq.delete_kind(kind text)
 returns void
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -16,7 +14,8 @@ begin
     if delete_kind.kind is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
     elsif exists (
-        select from jobq_private.endpoint as e where e.endpoint = delete_kind.kind
+        select from jobq_private.kind as k
+        where k.kind = delete_kind.kind and k.delivery_version is not null
     ) then
         perform jobq_private.raise_error('IS_ENDPOINT', format('kind %s', delete_kind.kind));
     end if;
@@ -25,8 +24,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.delete_kind from public;
 grant execute on function jobq.delete_kind to jobq_operator;
 
 comment on function jobq.delete_kind is
-'Forgets what was declared of a kind; refused while live jobs or schedules of it exist.';
+'Deletes the declaration of a kind; refused while it has live jobs or schedules.';

@@ -1,12 +1,10 @@
 -- Purpose: forget what was declared of a queue.
--- Invariant: refused while live jobs or schedules of the queue exist, in their graphs too.
+-- Invariant: refused while live jobs of the queue exist, and by a trigger while schedules do.
 -- Raises: 22004, JQ007, JQ008.
 -- Example: select jobq.delete_queue('unused');
 create or replace function jobq.delete_queue(queue text)
 returns void
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -19,18 +17,6 @@ begin
         perform jobq_private.raise_error('HAS_DEPENDENTS', format(
             'live jobs of queue %s', delete_queue.queue
         ));
-    elsif exists (
-        select from jobq_private.schedule as s
-        where (
-            s.queue = delete_queue.queue or s.graph @> jsonb_build_object(
-                'jobs', array[jsonb_build_object('queue', delete_queue.queue)]
-            )
-        )
-        and s.status <> 'retired'
-    ) then
-        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
-            'schedules of queue %s', delete_queue.queue
-        ));
     end if;
     delete from jobq_private.queue as d where d.queue = delete_queue.queue;
     if not found then
@@ -42,8 +28,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.delete_queue from public;
 grant execute on function jobq.delete_queue to jobq_operator;
 
 comment on function jobq.delete_queue is
-'Forgets what was declared of a queue; refused while live jobs or schedules of it exist.';
+'Deletes the declaration of a queue; refused while it has live jobs or schedules.';

@@ -2,8 +2,8 @@
 -- that the database cannot enforce by itself.
 -- Invariant: kinds without one have no row. Raises: nothing.
 -- Column schema: the JSON Schema; kinds without one have no row.
--- Example: select * from jobq.list_payload_schemas('{send_email}');
-create or replace function jobq.list_payload_schemas(kinds text[])
+-- Example: select * from jobq_internal.list_payload_schemas('{send_email}');
+create or replace function jobq_internal.list_payload_schemas(kinds text[])
 returns table (kind text, schema jsonb)
 language plpgsql
 stable
@@ -19,8 +19,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.list_payload_schemas from public;
-grant execute on function jobq.list_payload_schemas to jobq_producer, jobq_operator;
+grant execute on function jobq_internal.list_payload_schemas to jobq_producer, jobq_operator;
 
-comment on function jobq.list_payload_schemas is
-'Returns the JSON Schemas of kinds that clients check payloads against, since the database cannot.';
+comment on function jobq_internal.list_payload_schemas is
+'Returns the JSON Schemas of kinds that only clients can check.';

@@ -1,10 +1,11 @@
 -- Purpose: of some kinds, those that a program has to declare: nothing is declared of them, or
 -- only by an older version of it.
 -- Invariant: reads by the primary key. Raises: nothing.
--- Argument version: of the program, as put_kind() has it; null counts only what nobody has declared.
+-- Argument version: version of the program, as for put_kind(); null means only undeclared
+-- kinds.
 -- Returns: the kinds, by name.
--- Example: select * from jobq.list_undeclared_kinds('{send_email,resize}', 12);
-create or replace function jobq.list_undeclared_kinds(
+-- Example: select * from jobq_internal.list_undeclared_kinds('{send_email,resize}', 12);
+create or replace function jobq_internal.list_undeclared_kinds(
     kinds text[], version bigint default null
 )
 returns table (kind text)
@@ -24,9 +25,8 @@ as $$
     order by u.kind
 $$;
 
-revoke all on function jobq.list_undeclared_kinds from public;
-grant execute on function jobq.list_undeclared_kinds
+grant execute on function jobq_internal.list_undeclared_kinds
 to jobq_producer, jobq_worker, jobq_operator;
 
-comment on function jobq.list_undeclared_kinds is
-'Lists which of these kinds nobody has declared, or only an older version of the program.';
+comment on function jobq_internal.list_undeclared_kinds is
+'Lists which of these kinds are not declared, or only by an older version of the program.';

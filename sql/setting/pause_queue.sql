@@ -4,8 +4,6 @@
 create or replace function jobq.pause_queue(queue text, reason text default null)
 returns void
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -14,12 +12,12 @@ begin
         perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
     elsif length(pause_queue.queue) not between 1 and 128 or pause_queue.queue = '*' then
         perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'queue must have 1 to 128 characters, and be one queue, not *'
+            'INVALID_ARGUMENT', 'queue must have 1 to 128 characters, and must not be *'
         );
     elsif not exists (select from jobq_private.queue as q where q.queue = pause_queue.queue)
     then
         raise notice using
-            message = 'this queue was not declared; it is now, and paused',
+            message = 'the queue did not exist; it was created and paused',
             detail = format('queue %s', pause_queue.queue);
     end if;
     insert into jobq_private.queue as q (queue, paused_at, pause_reason)
@@ -32,8 +30,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.pause_queue from public;
 grant execute on function jobq.pause_queue to jobq_operator;
 
 comment on function jobq.pause_queue is
-'Stops claims from a queue; running jobs go on.';
+'Pauses claims from a queue. Running jobs continue.';

@@ -1,41 +1,43 @@
 -- Purpose: declare a kind of job, or replace what is declared of it; null means the
 -- queue's setting, else the global default.
 -- Invariant: one row, last writer wins, but with a version the newest; jobs that exist keep what
--- they were made with, but for the backoff. An endpoint is declared by put_endpoint() alone: the
--- row is written first, so that one which comes at the same time is seen.
+-- they were made with, but for the backoff, and max_attempts where nobody had declared the kind. An endpoint is declared by put_endpoint() alone: the
+-- row is locked before it is looked at, so that one which comes at the same time is seen.
 -- Raises: 22004, 22023, 42501, JQ004, JQ006, JQ007.
--- Argument queue: the queue of its jobs where the call names none.
+-- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
+-- Argument queue: the default queue of its jobs.
 -- Argument dedup: the strategy for jobs with a dedup_key: skip, enqueue, replace, debounce or
 -- throttle.
--- Argument dedup_period: how long a job waits for another call (debounce), or how long a key makes no
--- other job (throttle); null means 10 s.
--- Argument dedup_max_wait: how long other calls may put a job off in all; null means for ever.
--- Argument concurrency_key: the path in the payload at which each job's concurrency key stands,
--- such as {customer_id}; a path that names nothing means no key.
--- Argument payload_schema: a JSON Schema that payloads must fit, of the keywords type,
--- required, properties, additionalProperties, items, enum (of 1000 values at most), minimum,
--- maximum, minLength, maxLength and pattern.
+-- Argument dedup_period: how long debounce waits for another call, or throttle creates no other
+-- job; null means 10 s.
+-- Argument dedup_max_wait: maximum total delay by debounce; null means unlimited.
+-- Argument concurrency_key: path of the concurrency key in the payload, such as {customer_id};
+-- jobs without this member have no key. Refused if payload_schema does not allow the member.
+-- Argument cost: path of the cost in the payload, a number, such as {tokens}; jobs without this
+-- member cost 1.
+-- Argument payload_schema: a JSON Schema of payloads, with the keywords type, required,
+-- properties, additionalProperties, items, enum (of 1000 values at most), minimum, maximum,
+-- minLength, maxLength and pattern.
 -- Argument key_max_running: how many of its jobs of each concurrency key run at once, in all queues, 1
 -- to 32767; null means no limit.
 -- Argument key_rate_limit: how many of its jobs of each key start in each key_rate_period, in all
 -- queues; null means no limit.
--- Argument ordered: whether its jobs of each key run one at a time, and those behind one that is tried
--- again wait for it; between queues there is no order but that.
--- Argument on_dead: whether a key goes on when a job of an ordered kind is dead: continue, or hold
--- in its queue, until it is redriven or release_key() is called.
--- Argument run: a function, f(jsonb) returns jsonb, that work() calls for a job of this kind;
--- with its schema. One that is f(jsonb[]) returns jsonb[] is called for many jobs at a time, and
--- returns a result for each in their order. null means that workers have a handler.
--- Argument retry_on: after which errors of run a job is tried again: SQLSTATEs, or their classes
--- by two characters; null means {08,40,53,55,57}.
--- Argument keep_succeeded: how long its jobs are kept that succeeded, at most the global
--- retention, which null means. With 0 they leave no trace: neither job nor result, log and
--- failed attempts are kept.
--- Argument keep_dead: the same for dead jobs; at least 1 hour.
--- Argument keep_cancelled: the same for cancelled jobs; at least 1 hour.
--- Argument version: of the program that declares, a number that grows; nothing is changed where
--- the kind was declared by this version or a newer one. null replaces what any of them has declared, and
--- leaves the version, so that only a newer one undoes it.
+-- Argument ordered: whether its jobs of each key run one at a time, and later jobs wait for a
+-- retried one; there is no other order between queues.
+-- Argument on_dead: what happens to the key of a dead job of an ordered kind: continue, or hold
+-- it in its queue until the job is redriven or release_key() is called.
+-- Argument run: a function f(jsonb) returns jsonb, with its schema, that work() calls for a
+-- job. A function f(jsonb[]) returns jsonb[] is called for many jobs and returns their results
+-- in order. null means that workers have a handler.
+-- Argument retry_on: errors of run after which a job is retried: SQLSTATEs, or classes of two
+-- characters; null means {08,40,53,55,57}.
+-- Argument keep_succeeded: how long succeeded jobs are kept, at most the global retention,
+-- which is the default. 0 keeps nothing: no job, result, log or failed attempts.
+-- Argument keep_dead: how long dead jobs are kept; at least 1 hour.
+-- Argument keep_cancelled: how long cancelled jobs are kept; at least 1 hour.
+-- Argument version: increasing version of the declaring program; if this or a newer version has
+-- declared the kind, nothing changes. null replaces any declaration and keeps its version, so
+-- that only a newer one replaces it again.
 -- Example: select jobq.put_kind('send_email', queue => 'mail', max_attempts => 3, timeout => '30 s');
 create or replace function jobq.put_kind(
     kind text,
@@ -70,12 +72,11 @@ create or replace function jobq.put_kind(
     key_rate_burst integer default null,
     ordered boolean default null,
     on_dead text default null,
-    version bigint default null
+    version bigint default null,
+    cost text[] default null
 )
 returns void
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -88,8 +89,12 @@ declare
     ];
     _problem text;
 begin
+    -- A schema has at most 1 MiB and 150 levels, whatever payloads may have.
     _problem := coalesce(
-        jobq_private.definition_problem(put_kind.payload_schema),
+        (jobq_private.value_problem(
+            put_kind.payload_schema, jobq_private.json_size(put_kind.payload_schema),
+            1048576, 150
+        ))[2],
         jobq_private.schema_problem(put_kind.payload_schema, 'schema')
     );
     if put_kind.kind is null then
@@ -97,63 +102,55 @@ begin
     elsif _problem is not null then
         perform jobq_private.raise_error('SCHEMA_INVALID', _problem);
     end if;
-    if exists (
+    _problem := coalesce(
+        jobq_private.key_path_problem(
+            'concurrency_key', put_kind.concurrency_key, put_kind.payload_schema
+        ),
+        jobq_private.key_path_problem('cost', put_kind.cost, put_kind.payload_schema),
+        case when put_kind.version < 1 then 'version must be at least 1' end
+    );
+    if _problem is not null then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
+    elsif exists (
         select from unnest(_keep) as k (keep), jobq_private.setting as g
         where k.keep > g.retention
     ) then
         perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'jobs are kept no longer than the global retention'
+            'INVALID_ARGUMENT', 'a kind cannot keep jobs longer than the global retention'
         );
     end if;
-    if put_kind.run is not null then
-        perform jobq_private.check_sql_function(put_kind.run);
-    end if;
-    insert into jobq_private.kind as k (
-        kind, queue, priority, max_attempts, timeout, lease, retry_preset, retry_strategy,
-        retry_initial_delay, retry_max_delay, retry_jitter, dedup, reuse_key_after_failure,
-        payload_schema, run, concurrency_key,
-        max_running, rate_limit, rate_period, rate_burst, dedup_period, dedup_max_wait,
-        keep, retry_on, key_max_running, key_rate_limit, key_rate_period, key_rate_burst,
-        ordered, on_dead, version
-    )
-    values (
-        put_kind.kind, put_kind.queue, put_kind.priority, put_kind.max_attempts,
-        put_kind.timeout, put_kind.lease, put_kind.retry_preset, put_kind.retry_strategy,
-        put_kind.retry_initial_delay, put_kind.retry_max_delay, put_kind.retry_jitter,
-        put_kind.dedup, put_kind.reuse_key_after_failure, put_kind.payload_schema,
-        put_kind.run, put_kind.concurrency_key,
-        put_kind.max_running, put_kind.rate_limit, put_kind.rate_period,
-        put_kind.rate_burst,
-        put_kind.dedup_period, put_kind.dedup_max_wait,
-        case when num_nonnulls(variadic _keep) > 0 then _keep end, put_kind.retry_on,
-        put_kind.key_max_running, put_kind.key_rate_limit, put_kind.key_rate_period,
-        put_kind.key_rate_burst, put_kind.ordered, put_kind.on_dead,
-        put_kind.version
-    )
-    on conflict on constraint kind_pkey do update
+    -- With its queue, by which a grant of queues allows the row, and run, so that a trigger checks
+    -- that of a version that is stored no more, too.
+    insert into jobq_private.kind as k (kind, queue, run)
+    values (put_kind.kind, put_kind.queue, put_kind.run)
+    on conflict on constraint kind_pkey do nothing;
+    update jobq_private.kind as k
     set
-        queue = excluded.queue, priority = excluded.priority,
-        max_attempts = excluded.max_attempts, timeout = excluded.timeout,
-        lease = excluded.lease, retry_preset = excluded.retry_preset,
-        retry_strategy = excluded.retry_strategy,
-        retry_initial_delay = excluded.retry_initial_delay,
-        retry_max_delay = excluded.retry_max_delay, retry_jitter = excluded.retry_jitter,
-        dedup = excluded.dedup, reuse_key_after_failure = excluded.reuse_key_after_failure,
-        payload_schema = excluded.payload_schema, run = excluded.run,
-        concurrency_key = excluded.concurrency_key,
-        max_running = excluded.max_running, rate_limit = excluded.rate_limit,
-        rate_period = excluded.rate_period, rate_burst = excluded.rate_burst,
-        dedup_period = excluded.dedup_period, dedup_max_wait = excluded.dedup_max_wait,
-        keep = excluded.keep, retry_on = excluded.retry_on,
-        key_max_running = excluded.key_max_running,
-        key_rate_limit = excluded.key_rate_limit,
-        key_rate_period = excluded.key_rate_period,
-        key_rate_burst = excluded.key_rate_burst, ordered = excluded.ordered,
-        on_dead = excluded.on_dead,
-        version = coalesce(excluded.version, k.version), updated_at = now()
-    where excluded.version is null or k.version is null or excluded.version > k.version;
+        queue = put_kind.queue, priority = put_kind.priority,
+        max_attempts = put_kind.max_attempts, timeout = put_kind.timeout,
+        lease = put_kind.lease, retry_preset = put_kind.retry_preset,
+        retry_strategy = put_kind.retry_strategy,
+        retry_initial_delay = put_kind.retry_initial_delay,
+        retry_max_delay = put_kind.retry_max_delay,
+        retry_jitter = put_kind.retry_jitter, dedup = put_kind.dedup,
+        dedup_period = put_kind.dedup_period, dedup_max_wait = put_kind.dedup_max_wait,
+        reuse_key_after_failure = put_kind.reuse_key_after_failure,
+        payload_schema = put_kind.payload_schema, run = put_kind.run,
+        retry_on = put_kind.retry_on, concurrency_key = put_kind.concurrency_key,
+        max_running = put_kind.max_running, rate_limit = put_kind.rate_limit,
+        rate_period = put_kind.rate_period, rate_burst = put_kind.rate_burst,
+        key_max_running = put_kind.key_max_running,
+        key_rate_limit = put_kind.key_rate_limit,
+        key_rate_period = put_kind.key_rate_period,
+        key_rate_burst = put_kind.key_rate_burst, ordered = put_kind.ordered,
+        on_dead = put_kind.on_dead, cost = put_kind.cost,
+        keep = case when num_nonnulls(variadic _keep) > 0 then _keep end,
+        version = coalesce(put_kind.version, k.version), updated_at = now()
+    where k.kind = put_kind.kind
+    and coalesce(put_kind.version > k.version, true);
     if found and exists (
-        select from jobq_private.endpoint as e where e.endpoint = put_kind.kind
+        select from jobq_private.kind as k
+        where k.kind = put_kind.kind and k.delivery_version is not null
     ) then
         perform jobq_private.raise_error('IS_ENDPOINT', format('kind %s', put_kind.kind));
     end if;
@@ -167,8 +164,7 @@ exception
 end
 $$;
 
-revoke all on function jobq.put_kind from public;
 grant execute on function jobq.put_kind to jobq_operator, jobq_worker;
 
 comment on function jobq.put_kind is
-'Declares a kind of job: its queue, limits, retries, dedup, retention and the schema of its payload.';
+'Declares a kind: its queue, limits, retries, dedup, retention and payload schema.';

@@ -1,9 +1,9 @@
 -- Purpose: declare a queue, or replace what is declared of it; null means the default.
 -- Invariant: one row, last writer wins; a pause is left as it is. Raises: 22004, 22023.
--- Argument ordered: whether the jobs of each concurrency key run one at a time, and those behind one
--- that is tried again wait for it.
--- Argument on_dead: whether the key of an ordered queue goes on when a job of its is dead: continue,
--- or hold, until it is redriven or release_key() is called.
+-- Argument ordered: whether the jobs of each concurrency key run one at a time, and later jobs
+-- wait for a retried one.
+-- Argument on_dead: what happens to the key of a dead job of an ordered queue: continue, or
+-- hold it until the job is redriven or release_key() is called.
 -- Example: select jobq.put_queue('mail', max_depth => 100000);
 create or replace function jobq.put_queue(
     queue text,
@@ -26,8 +26,6 @@ create or replace function jobq.put_queue(
 )
 returns void
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -40,31 +38,23 @@ begin
     if put_queue.queue is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
     end if;
-    insert into jobq_private.queue as q (
-        queue, priority, max_attempts, timeout, lease, retry_preset, max_depth,
-        max_running, rate_limit, rate_period, rate_burst, key_max_running,
-        key_rate_limit, key_rate_period, key_rate_burst, ordered, on_dead
-    )
-    values (
-        put_queue.queue, put_queue.priority, put_queue.max_attempts, put_queue.timeout,
-        put_queue.lease, put_queue.retry_preset, put_queue.max_depth,
-        put_queue.max_running, put_queue.rate_limit, put_queue.rate_period,
-        put_queue.rate_burst, put_queue.key_max_running, put_queue.key_rate_limit,
-        put_queue.key_rate_period, put_queue.key_rate_burst, put_queue.ordered,
-        put_queue.on_dead
-    )
-    on conflict on constraint queue_pkey do update
+    insert into jobq_private.queue as q (queue)
+    values (put_queue.queue)
+    on conflict on constraint queue_pkey do nothing;
+    update jobq_private.queue as q
     set
-        priority = excluded.priority, max_attempts = excluded.max_attempts,
-        timeout = excluded.timeout, lease = excluded.lease,
-        retry_preset = excluded.retry_preset, max_depth = excluded.max_depth,
-        max_running = excluded.max_running, rate_limit = excluded.rate_limit,
-        rate_period = excluded.rate_period, rate_burst = excluded.rate_burst,
-        key_max_running = excluded.key_max_running,
-        key_rate_limit = excluded.key_rate_limit,
-        key_rate_period = excluded.key_rate_period,
-        key_rate_burst = excluded.key_rate_burst, ordered = excluded.ordered,
-        on_dead = excluded.on_dead, updated_at = now();
+        priority = put_queue.priority, max_attempts = put_queue.max_attempts,
+        timeout = put_queue.timeout, lease = put_queue.lease,
+        retry_preset = put_queue.retry_preset, max_depth = put_queue.max_depth,
+        max_running = put_queue.max_running, rate_limit = put_queue.rate_limit,
+        rate_period = put_queue.rate_period, rate_burst = put_queue.rate_burst,
+        key_max_running = put_queue.key_max_running,
+        key_rate_limit = put_queue.key_rate_limit,
+        key_rate_period = put_queue.key_rate_period,
+        key_rate_burst = put_queue.key_rate_burst, ordered = put_queue.ordered,
+        on_dead = put_queue.on_dead,
+        updated_at = now()
+    where q.queue = put_queue.queue;
     perform jobq_private.audit_settings('put_queue', put_queue.queue, _before, (
         select to_jsonb(q) - 'queue' from jobq_private.queue as q where q.queue = put_queue.queue
     ));
@@ -75,8 +65,7 @@ exception
 end
 $$;
 
-revoke all on function jobq.put_queue from public;
 grant execute on function jobq.put_queue to jobq_operator;
 
 comment on function jobq.put_queue is
-'Declares a queue: what holds for its jobs in place of the global defaults.';
+'Declares a queue: settings of its jobs that replace the global defaults.';

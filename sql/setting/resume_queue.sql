@@ -4,8 +4,6 @@
 create or replace function jobq.resume_queue(queue text)
 returns void
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -25,8 +23,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.resume_queue from public;
 grant execute on function jobq.resume_queue to jobq_operator;
 
 comment on function jobq.resume_queue is
-'Allows claims from a paused queue again.';
+'Resumes claims from a queue.';

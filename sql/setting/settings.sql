@@ -1,7 +1,7 @@
 -- Purpose: show what would hold for a job of this kind in this queue.
 -- Invariant: the same resolution that enqueue() uses. Its plan is priced so high that
 -- PostgreSQL would compile it, for a second, before 18. Raises: nothing.
--- Argument kind: the kind; null means one that nobody has declared.
+-- Argument kind: the kind; null means an undeclared kind.
 -- Argument queue: the queue; null means the kind's, else default.
 -- Returns: a JSON object: the limits of a kind have kind_ before their names; queue, priority, max_attempts, timeout, lease, dedup,
 -- max_depth, retry_strategy, retention, run and what else holds; every default of
@@ -17,22 +17,33 @@ set search_path = pg_catalog, pg_temp
 set jit = off
 as $$
     select to_jsonb(s) - '{delivery_version,is_limited,keep}'::text[] || to_jsonb(r)
-    || jobq_private.limits_for(settings.kind, s.queue) || jsonb_build_object(
+    || jsonb_build_object(
         'max_expiries', g.max_expiries, 'retention', g.retention,
         'keep_succeeded', least(s.keep[1], g.retention),
         'keep_dead', least(s.keep[2], g.retention),
         'keep_cancelled', least(s.keep[3], g.retention),
         'key_retention', g.key_retention, 'redact_emails', g.redact_emails,
-        'run', (select k.run from jobq_private.kind as k where k.kind = settings.kind)
+        'run', k.run,
+        'max_running', q.max_running, 'rate_limit', q.rate_limit,
+        'rate_period', q.rate_period, 'rate_burst', q.rate_burst,
+        'key_max_running', q.key_max_running, 'key_rate_limit', q.key_rate_limit,
+        'key_rate_period', q.key_rate_period, 'key_rate_burst', q.key_rate_burst,
+        'ordered', q.ordered, 'on_dead', q.on_dead,
+        'kind_max_running', k.max_running, 'kind_rate_limit', k.rate_limit,
+        'kind_rate_period', k.rate_period, 'kind_rate_burst', k.rate_burst,
+        'kind_key_max_running', k.key_max_running, 'kind_key_rate_limit', k.key_rate_limit,
+        'kind_key_rate_period', k.key_rate_period, 'kind_key_rate_burst', k.key_rate_burst,
+        'kind_ordered', k.ordered, 'kind_on_dead', k.on_dead
     )
     from jobq_private.settings_for(kind, queue) as s
     cross join jobq_private.retry_policy_for(kind, queue, s.delivery_version) as r
     cross join jobq_private.setting as g
+    left join jobq_private.kind as k on k.kind = settings.kind
+    left join jobq_private.queue as q on q.queue = s.queue
 $$;
 
-revoke all on function jobq.settings from public;
 grant execute on function jobq.settings
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
 comment on function jobq.settings is
-'Shows what holds for a job of this kind in this queue: kind, else queue, else default.';
+'Returns the effective settings of a kind in a queue: from the kind, the queue or the defaults.';

@@ -20,7 +20,6 @@ create or replace function jobq.choose_shard(
 )
 returns integer
 language plpgsql
-volatile
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
@@ -35,7 +34,7 @@ begin
         perform jobq_private.raise_error('NULL_ARGUMENT', 'shard_ids');
     end if;
     return coalesce(
-        jobq.shard_of(coalesce(choose_shard.batch_id, choose_shard.after[1])),
+        jobq_internal.shard_of(coalesce(choose_shard.batch_id, choose_shard.after[1])),
         case
             when _key is null
             then choose_shard.shard_ids[
@@ -53,9 +52,8 @@ begin
 end
 $$;
 
-revoke all on function jobq.choose_shard from public;
 grant execute on function jobq.choose_shard
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
 comment on function jobq.choose_shard is
-'Returns the shard that a new job goes to, by its keys or what it belongs to.';
+'Returns the shard for a new job, by its keys or by what it belongs to.';

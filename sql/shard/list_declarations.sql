@@ -6,8 +6,8 @@
 -- limit, payload_spec, config, secret, endpoint, queue_grant or schedule.
 -- Column declaration: it, as JSON.
 -- Returns: a row for each.
--- Example: select type, name from jobq.list_declarations();
-create or replace function jobq.list_declarations()
+-- Example: select type, name from jobq_internal.list_declarations();
+create or replace function jobq_internal.list_declarations()
 returns table (type text, name text, declaration jsonb)
 language sql
 stable
@@ -30,7 +30,7 @@ as $$
         select
             'interface', 'functions',
             jsonb_build_object('checksum', md5(string_agg(s.statement, ';' order by s.ordinal)))
-        from jobq.list_router_statements() as s
+        from jobq_internal.list_router_statements() as s
         union all
         select 'setting', e.key, jsonb_build_object('value', e.value)
         from jobq_private.setting as s
@@ -72,7 +72,5 @@ as $$
     order by d.type, d.name
 $$;
 
-revoke all on function jobq.list_declarations from public;
-
-comment on function jobq.list_declarations is
-'Lists what all shards of a cluster must have alike, and the schedules, which one of them has. For jobq_owner alone.';
+comment on function jobq_internal.list_declarations is
+'Lists definitions that must be the same on all shards, and schedules, which are on one. Only for jobq_owner.';

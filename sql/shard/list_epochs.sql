@@ -6,8 +6,8 @@
 -- Column began_at: from when on; it may lie ahead.
 -- Column keys_until: until when idempotency keys of the epoch before may live.
 -- Returns: a row for each epoch; none in a database that is in no cluster.
--- Example: select epoch, shard_ids from jobq.list_epochs();
-create or replace function jobq.list_epochs()
+-- Example: select epoch, shard_ids from jobq_internal.list_epochs();
+create or replace function jobq_internal.list_epochs()
 returns table (
     epoch integer, shard_ids integer[], began_at timestamptz, keys_until timestamptz
 )
@@ -23,9 +23,8 @@ as $$
     order by e.epoch desc
 $$;
 
-revoke all on function jobq.list_epochs from public;
-grant execute on function jobq.list_epochs
+grant execute on function jobq_internal.list_epochs
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
-comment on function jobq.list_epochs is
-'Lists which shards get new keys, and from when on, the newest first.';
+comment on function jobq_internal.list_epochs is
+'Lists which shards receive new keys and since when, newest first.';

@@ -4,8 +4,8 @@
 -- Column ordinal: their order.
 -- Column statement: one statement of SQL.
 -- Returns: a row for each statement.
--- Example: select statement from jobq.list_router_statements() order by ordinal limit 1;
-create or replace function jobq.list_router_statements()
+-- Example: select statement from jobq_internal.list_router_statements() order by ordinal limit 1;
+create or replace function jobq_internal.list_router_statements()
 returns table (ordinal integer, statement text)
 language sql
 stable
@@ -25,7 +25,7 @@ as $$
         ))
         from pg_type as t
         where t.typnamespace = 'jobq'::regnamespace
-        and t.oid in (select p.prorettype from pg_proc as p where p.pronamespace = 'jobq'::regnamespace)
+        and t.oid in (select p.prorettype from pg_proc as p where p.pronamespace in ('jobq'::regnamespace, 'jobq_internal'::regnamespace))
         union all
         select 2, 'error', format(
             'create view jobq_private.error (code, sqlstate, http_status, message, hint) as values %s',
@@ -42,7 +42,7 @@ as $$
         select 3, p.proname, pg_get_functiondef(p.oid)
         from pg_proc as p
         left join jobq_private.route as r on r.function_name = p.proname and r.detail = ''
-        where p.pronamespace = 'jobq'::regnamespace and r.class = 'own'
+        where p.pronamespace in ('jobq'::regnamespace, 'jobq_internal'::regnamespace) and r.class = 'own'
         or p.oid = 'jobq_private.raise_error'::regproc
         union all
         select 4, f.name, c.statement
@@ -57,16 +57,16 @@ as $$
             'comment on function %s is %L', p.oid::regprocedure, obj_description(p.oid, 'pg_proc')
         )
         from pg_proc as p
-        where p.pronamespace = 'jobq'::regnamespace
+        where p.pronamespace in ('jobq'::regnamespace, 'jobq_internal'::regnamespace)
         union all
         select 6, p.proname, format('alter function %s owner to jobq_owner', p.oid::regprocedure)
         from pg_proc as p
         join jobq_private.route as r on r.function_name = p.proname
-        where p.pronamespace = 'jobq'::regnamespace and r.class = 'own'
+        where p.pronamespace in ('jobq'::regnamespace, 'jobq_internal'::regnamespace) and r.class = 'own'
         union all
         select 7, p.proname, format('revoke all on function %s from public', p.oid::regprocedure)
         from pg_proc as p
-        where p.pronamespace = 'jobq'::regnamespace
+        where p.pronamespace in ('jobq'::regnamespace, 'jobq_internal'::regnamespace)
         union all
         select 8, p.proname, format(
             'grant all on function %s to %s', p.oid::regprocedure, string_agg(
@@ -76,13 +76,11 @@ as $$
         from pg_proc as p
         cross join lateral aclexplode(p.proacl) as a
         join pg_roles as r on r.oid = a.grantee
-        where p.pronamespace = 'jobq'::regnamespace
+        where p.pronamespace in ('jobq'::regnamespace, 'jobq_internal'::regnamespace)
         and r.rolname in ('jobq_producer', 'jobq_worker', 'jobq_operator', 'jobq_reader')
         group by p.oid, p.proname
     ) as s (part, name, statement)
 $$;
 
-revoke all on function jobq.list_router_statements from public;
-
-comment on function jobq.list_router_statements is
-'Lists the statements that make a router of an empty database. For jobq_owner alone.';
+comment on function jobq_internal.list_router_statements is
+'Lists the statements that make an empty database a router. Only for jobq_owner.';

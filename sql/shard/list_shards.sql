@@ -4,8 +4,8 @@
 -- Column url: how routers and clients reach it.
 -- Column is_own: whether it is this database.
 -- Returns: a row for each shard; none in a database that is in no cluster.
--- Example: select shard_id, url from jobq.list_shards();
-create or replace function jobq.list_shards()
+-- Example: select shard_id, url from jobq_internal.list_shards();
+create or replace function jobq_internal.list_shards()
 returns table (shard_id integer, url text, is_own boolean)
 language sql
 stable
@@ -18,8 +18,7 @@ as $$
     order by s.shard_id
 $$;
 
-revoke all on function jobq.list_shards from public;
-grant execute on function jobq.list_shards
+grant execute on function jobq_internal.list_shards
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
-comment on function jobq.list_shards is 'Lists the databases of the cluster.';
+comment on function jobq_internal.list_shards is 'Lists the databases of the cluster.';

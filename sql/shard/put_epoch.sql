@@ -15,8 +15,6 @@ create or replace function jobq.put_epoch(
 )
 returns void
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -32,7 +30,7 @@ begin
         having count(*) > 1 or count(s.shard_id) = 0
     ) then
         perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'shard_ids must be shards that put_shard has named, each once'
+            'INVALID_ARGUMENT', 'shard_ids must be shards added by put_shard, each once'
         );
     elsif put_epoch.began_at not between '0001-01-02 UTC' and '9999-12-30 UTC' then
         perform jobq_private.raise_error(
@@ -59,7 +57,5 @@ begin
 end
 $$;
 
-revoke all on function jobq.put_epoch from public;
-
 comment on function jobq.put_epoch is
-'Says which shards get new keys from a time on. For jobq_owner alone.';
+'Sets which shards receive new keys from a given time. Only for jobq_owner.';

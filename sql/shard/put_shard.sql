@@ -12,8 +12,6 @@ create or replace function jobq.put_shard(
 )
 returns void
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -27,7 +25,7 @@ begin
     elsif length(put_shard.url) not between 1 and 2048 or put_shard.url ~ '://[^/@]*:[^/@]*@'
     or put_shard.url ~* 'password=' then
         perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'url has 1 to 2048 characters, and no password'
+            'INVALID_ARGUMENT', 'url must have 1 to 2048 characters and no password'
         );
     end if;
     if put_shard.is_own and put_shard.shard_id <> jobq_private.own_shard() then
@@ -44,7 +42,5 @@ begin
 end
 $$;
 
-revoke all on function jobq.put_shard from public;
-
 comment on function jobq.put_shard is
-'Names a database of the cluster, or gives this one its number. For jobq_owner alone.';
+'Adds a database to the cluster, or sets the number of this one. Only for jobq_owner.';

@@ -2,8 +2,8 @@
 -- the last dash. That of a batch or a schedule says so too.
 -- Invariant: reads the id alone; a database that is in no cluster is shard 0. Raises: nothing.
 -- Returns: its number, 0 to 255; null for null.
--- Example: select jobq.shard_of('0198c0de-1234-7abc-9f03-0123456789ab');
-create or replace function jobq.shard_of(job_id uuid)
+-- Example: select jobq_internal.shard_of('0198c0de-1234-7abc-9f03-0123456789ab');
+create or replace function jobq_internal.shard_of(job_id uuid)
 returns integer
 language sql
 immutable
@@ -15,9 +15,8 @@ as $$
     select get_byte(uuid_send(shard_of.job_id), 9)
 $$;
 
-revoke all on function jobq.shard_of from public;
-grant execute on function jobq.shard_of
+grant execute on function jobq_internal.shard_of
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
-comment on function jobq.shard_of is
-'Returns the number of the shard that a job is on, which its id tells.';
+comment on function jobq_internal.shard_of is
+'Returns the shard of a job, which is part of its id.';

@@ -6,7 +6,7 @@
 -- Argument strategy: fixed, linear, exponential or decorrelated.
 -- Argument initial_delay: the delay before the second attempt; up to a year.
 -- Argument max_delay: no delay is longer than this; up to a year.
--- Argument jitter: by which share the delay is changed at random, 0 to 1, before max_delay binds it.
+-- Argument jitter: random share of the delay, 0 to 1, before max_delay applies.
 -- Argument attempt: the attempt that failed, from 1.
 -- Returns: the delay.
 -- Example: select jobq.backoff('exponential', '1 s', '1 h', 0.25, 3);
@@ -19,7 +19,6 @@ create or replace function jobq.backoff(
 )
 returns interval
 language plpgsql
-volatile
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
@@ -54,9 +53,8 @@ begin
 end
 $$;
 
-revoke all on function jobq.backoff from public;
 grant execute on function jobq.backoff
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
 comment on function jobq.backoff is
-'Returns how long to wait before the attempt after this one.';
+'Returns the delay before the next attempt.';

@@ -4,15 +4,13 @@
 -- says misses no enqueue.
 -- Inside: W (shared, session) is taken before P is tried. jobq_private.announce() says which
 -- locks stand for a queue. Raises: 22004, 22023.
--- Argument queues: the queues that the worker claims from.
--- Returns: true: claim once more, and when that brings nothing, sleep until notified;
--- false: claim, and call again after some milliseconds.
+-- Argument queues: the queues from which the worker claims.
+-- Returns: true: claim once more, and if that returns nothing, sleep until notified; false:
+-- claim, and call again after some milliseconds.
 -- Example: select jobq.begin_wait('{default}');
 create or replace function jobq.begin_wait(queues text[])
 returns boolean
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -47,8 +45,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.begin_wait from public;
 grant execute on function jobq.begin_wait to jobq_worker;
 
 comment on function jobq.begin_wait is
-'Marks the listening session as asleep on these queues; true when no enqueue is in flight that could have missed it.';
+'Marks the listening session as waiting on these queues; returns true if no enqueue in progress could be missed.';

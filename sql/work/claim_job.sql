@@ -7,42 +7,30 @@
 create or replace function jobq.claim_job(job_id uuid, worker text)
 returns setof jobq.claimed_job
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    _job jobq_private.job;
-    _found record;
 begin
     if claim_job.job_id is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id');
     end if;
     perform jobq_private.check_claim('{}', claim_job.worker, 1);
-
-    select j.* into _job
-    from jobq_private.job as j
-    where j.job_id = claim_job.job_id
-    and j.state in ('queued', 'retrying')
-    and j.run_at <= clock_timestamp()
-    and not jobq_private.is_paused(j.queue)
-    and not exists (select from jobq_private.barriers(j, clock_timestamp(), 1))
-    for update skip locked;
-    if not found then
-        return;
-    end if;
-    select f.* into _found from jobq_private.find_place(_job) as f;
-    if _found.barrier is not null then
-        return;
-    end if;
     return query
-    with taken as (
+    with found as materialized (
+        select j.job_id
+        from jobq_private.job as j
+        where j.job_id = claim_job.job_id
+        and j.state in ('queued', 'retrying')
+        and j.run_at <= clock_timestamp()
+        and not jobq_private.is_paused(j.queue)
+        for update skip locked
+    ),
+    taken as (
+        -- the trigger checks the limits
         update jobq_private.job as j
-        set
-            state = 'running', worker = claim_job.worker,
-            lane = null, place = _found.place
-        where j.job_id = _job.job_id
+        set state = 'running', worker = claim_job.worker
+        from found as f
+        where j.job_id = f.job_id
         returning
             j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,
             j.timeout, j.lease_expires_at, j.run_at::timestamptz, j.created_at,
@@ -50,12 +38,13 @@ begin
             j.is_awaited or j.place is not null or j.batch_id is not null
     )
     select t.* from taken as t where t.lease_expires_at is not null;
-    perform jobq_private.charge_job(_job);
+exception
+    when sqlstate 'JQ011' then
+        return;
 end
 $$;
 
-revoke all on function jobq.claim_job from public;
 grant execute on function jobq.claim_job to jobq_worker;
 
 comment on function jobq.claim_job is
-'Leases one named job to a worker, or returns nothing when it cannot run now.';
+'Leases one job by id to a worker, or returns nothing if it cannot run now.';

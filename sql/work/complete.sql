@@ -4,22 +4,23 @@
 -- nothing.
 -- Raises: 22004, JQ001, JQ003, JQ005, JQ006.
 -- Never: INVALID_ARGUMENT.
--- Returns: true; false when this very attempt has completed the job before.
+-- Returns: true; false if the same attempt has already completed the job.
 -- Example: select jobq.complete(:'running', 1, '{"message_id": "42"}');
 create or replace function jobq.complete(
     job_id uuid, attempt integer, result jsonb default null
 )
 returns boolean
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _results constant jsonb :=
+        case when complete.result is not null then jsonb_build_array(complete.result) end;
 begin
-    if jobq_private.settle_successes(
-        array[complete.job_id], array[complete.attempt],
-        case when complete.result is not null then jsonb_build_array(complete.result) end, false
+    perform jobq_private.check_results(array[complete.job_id], array[complete.attempt], _results);
+    if jobq_private.archive_jobs(
+        array[complete.job_id], array[complete.attempt], 'succeeded', _results
     ) is null then
         return true;
     elsif exists (
@@ -33,8 +34,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.complete from public;
 grant execute on function jobq.complete to jobq_worker;
 
 comment on function jobq.complete is
-'Finishes an attempt as succeeded: true once, false when repeated, an error when the lease is lost.';
+'Ends an attempt as succeeded: returns true the first time, false when repeated; raises an error if the lease is lost.';

@@ -5,8 +5,6 @@
 create or replace function jobq.confirm_cancel(job_id uuid, attempt integer)
 returns void
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -23,7 +21,7 @@ begin
         perform jobq_private.refuse_attempt(confirm_cancel.job_id, confirm_cancel.attempt);
     elsif _requested_at is null then
         perform jobq_private.raise_error('ILLEGAL_STATE', format(
-            'job_id %s: nobody has asked to cancel it', confirm_cancel.job_id
+            'job_id %s: no cancellation was requested', confirm_cancel.job_id
         ));
     end if;
     update jobq_private.job as j
@@ -32,8 +30,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.confirm_cancel from public;
 grant execute on function jobq.confirm_cancel to jobq_worker;
 
 comment on function jobq.confirm_cancel is
-'Ends an attempt as cancelled, where that was asked for.';
+'Ends an attempt as cancelled, if cancellation was requested.';

@@ -6,17 +6,14 @@
 create or replace function jobq.end_wait()
 returns void
 language sql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
     select pg_advisory_unlock_all()
 $$;
 
-revoke all on function jobq.end_wait from public;
 grant execute on function jobq.end_wait
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
 comment on function jobq.end_wait is
-'Marks the listening session as awake or waiting for no job, so that nobody need notify it.';
+'Ends the waiting of the session, so that it is no longer notified.';

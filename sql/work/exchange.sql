@@ -3,19 +3,17 @@
 -- they free can be claimed. A job that another open transaction has changed or locked holds
 -- up none of the others: it comes back as held, and is settled by a later call.
 -- Raises: 22004, 22023, JQ005, JQ006.
--- Argument max_jobs: at most so many new jobs, 0 to 10000.
--- Argument max_limited: of these at most so many that have a concurrency key, or whose queue or
--- kind has limits; null means any number.
+-- Argument max_jobs: maximum number of new jobs, 0 to 10000.
+-- Argument max_limited: maximum number of jobs with a concurrency key, or with limits of their
+-- queue or kind; null means any number.
 -- Argument job_ids: the jobs that succeeded.
 -- Members failures: fail
--- Argument except_kinds: kinds that the worker has no handler for: their jobs are left to
--- others; null for none.
+-- Argument except_kinds: kinds without a handler in this worker, whose jobs are not claimed;
+-- null for none.
 -- Column outcome: claimed for a job; for each failure the new state (retrying, dead or
--- cancelled); lost for an attempt that no longer held its job; held where another
--- transaction holds it, to be settled again by a later call. Attempts that succeeded have
--- no row.
--- Column attempt: of a claimed job the attempt that begins, else that which was
--- settled.
+-- cancelled); lost if the attempt has lost its lease; held if another transaction has locked
+-- the job: settle it again later. Attempts that succeeded have no row.
+-- Column attempt: for a claimed job the new attempt, else the settled one.
 -- Example: select outcome, job_id, payload from jobq.exchange('{default}', 'worker-1', 10, array[:'running'::uuid], '{1}');
 create or replace function jobq.exchange(
     queues text[],
@@ -47,37 +45,56 @@ returns table (
     is_awaited boolean
 )
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _lost bigint[];
+    _left bigint[];
+    _failures jobq_private.failure[];
+    _held uuid[];
 begin
-    if (exchange.job_ids, exchange.attempts) is distinct from ('{}'::uuid[], '{}'::integer[])
-    then
-        _lost := jobq_private.settle_successes(
-            exchange.job_ids, exchange.attempts, exchange.results, true
+    perform jobq_private.check_results(exchange.job_ids, exchange.attempts, exchange.results);
+    if cardinality(exchange.job_ids) > 0 then
+        _left := jobq_private.archive_jobs(
+            exchange.job_ids, exchange.attempts, 'succeeded', exchange.results, true
         );
     end if;
-    if _lost is not null then
-        return query
-        select case when j.job_id is null then 'lost' else 'held' end, l.*
-        from unnest(_lost) as n
-        left join jobq_private.job as j
-            on j.job_id = exchange.job_ids[n]
-            and j.attempt = exchange.attempts[n]
-            and j.lease_expires_at is not null
-        cross join lateral jobq_private.lost_job(
-            exchange.job_ids[n], exchange.attempts[n]
-        ) as l;
-    end if;
     if exchange.failures is not null then
-        return query
-        select f.outcome, l.*
-        from jobq_private.fail_free(exchange.failures) as f
-        cross join lateral jobq_private.lost_job(f.job_id, f.attempt) as l;
+        _failures := jobq_private.read_failures(exchange.failures);
+        _held := jobq_private.held_jobs(
+            array(select f.job_id from unnest(_failures) as f),
+            array(select f.attempt from unnest(_failures) as f)
+        );
+    end if;
+    if _left is not null or _failures is not null then
+        for outcome, job_id, attempt in
+            select r.outcome, r.job_id, r.attempt
+            from (
+                select
+                    case when j.job_id is null then 'lost' else 'held' end,
+                    exchange.job_ids[n], exchange.attempts[n], false, n
+                from unnest(_left) as n
+                left join jobq_private.job as j
+                    on j.job_id = exchange.job_ids[n]
+                    and j.attempt = exchange.attempts[n]
+                    and j.lease_expires_at is not null
+                union all
+                select
+                    case
+                        when f.job_id = any(_held) then 'held' else coalesce(s.state, 'lost')
+                    end,
+                    f.job_id, f.attempt, true, f.n
+                from unnest(_failures) with ordinality
+                    as f (job_id, attempt, error, error_code, retryable, retry_in, details, n)
+                left join jobq_private.settle_failures(array(
+                    select t from unnest(_failures) as t where t.job_id <> all(_held)
+                ), false) as s
+                    on s.job_id = f.job_id and s.attempt = f.attempt
+            ) as r (outcome, job_id, attempt, has_failed, n)
+            order by r.has_failed, r.n
+        loop
+            return next;
+        end loop;
     end if;
     return query
     select 'claimed', c.*
@@ -88,8 +105,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.exchange from public;
 grant execute on function jobq.exchange to jobq_worker;
 
 comment on function jobq.exchange is
-'Finishes a batch and claims the next, in one call and one commit.';
+'Ends a batch of attempts and claims the next jobs, in one call and one commit.';

@@ -4,8 +4,8 @@
 -- is redacted and cut at 512 characters; details, a JSON object, goes beside it in the
 -- attempt.
 -- Raises: 22004, 22023, JQ001, JQ003.
--- Argument error_code: a word for the kind of error, cut at 128 characters; for filters
--- and metrics.
+-- Argument error_code: a symbolic code of the error, cut at 128 characters; for filters and
+-- metrics.
 -- Returns: the new state: retrying, dead or cancelled.
 -- Example: select jobq.fail(:'running', 1, 'status 503', 'HTTP_ERROR', retry_in => '30 s');
 create or replace function jobq.fail(
@@ -19,8 +19,6 @@ create or replace function jobq.fail(
 )
 returns text
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -47,7 +45,6 @@ begin
 end
 $$;
 
-revoke all on function jobq.fail from public;
 grant execute on function jobq.fail to jobq_worker;
 
 comment on function jobq.fail is

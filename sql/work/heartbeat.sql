@@ -5,17 +5,17 @@
 -- claimed_at + timeout + lease.
 -- Raises: 22004, 22023.
 -- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
--- Argument queues: the queues that the worker claims from, for explain() and
--- jobq.worker; null leaves them as they are.
--- Argument except_kinds: kinds that the worker has met and has no handler for, for explain()
--- and health(); null leaves them as they are.
--- Argument release: of what the worker runs, 1 to 200 characters, as the console and
--- jobq.worker show it; null leaves it as it is.
--- Argument stuck: how many of the worker's slots are held by handlers that hang, for explain()
--- and health(); null leaves it as it is.
+-- Argument queues: the queues from which the worker claims, for explain() and jobq.worker; null
+-- keeps them.
+-- Argument except_kinds: kinds that the worker has seen and has no handler for, for explain()
+-- and health(); null keeps them.
+-- Argument release: release of the worker's program, 1 to 200 characters, shown in the console
+-- and jobq.worker; null keeps it.
+-- Argument stuck: how many slots of the worker are occupied by hanging handlers, for explain()
+-- and health(); null keeps it.
 -- Returns: a row for each job, in the order given.
--- Column outcome: extended; cancel_requested, which is extended too; held, which is not
--- extended since another transaction holds the job: ask again; or lost.
+-- Column outcome: extended; cancel_requested (also extended); held (another transaction has
+-- locked the job: call again); or lost.
 -- Example: select * from jobq.heartbeat('worker-1', array[:'running'::uuid], '{1}', '{default}');
 create or replace function jobq.heartbeat(
     worker text, job_ids uuid[], attempts integer[], queues text[] default null,
@@ -23,8 +23,6 @@ create or replace function jobq.heartbeat(
 )
 returns table (job_id uuid, attempt integer, outcome text)
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 set jit = off
@@ -95,8 +93,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.heartbeat from public;
 grant execute on function jobq.heartbeat to jobq_worker;
 
 comment on function jobq.heartbeat is
-'Extends the leases of a worker''s jobs and tells which are lost and which are to be cancelled.';
+'Extends the leases of a worker''s jobs, and returns which are lost and which are to be cancelled.';

@@ -9,8 +9,6 @@ create or replace function jobq.log(
 )
 returns void
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -24,7 +22,7 @@ begin
     end if;
     if log.attempt not between 0 and (jobq.get_job(log.job_id)).attempt then
         perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'attempt must be one that the job has had'
+            'INVALID_ARGUMENT', 'attempt must be an attempt of the job'
         );
     end if;
     insert into jobq_private.job_log (job_id, attempt, level, message)
@@ -33,7 +31,6 @@ begin
 end
 $$;
 
-revoke all on function jobq.log from public;
 grant execute on function jobq.log to jobq_worker;
 
 comment on function jobq.log is

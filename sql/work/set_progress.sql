@@ -5,8 +5,6 @@
 create or replace function jobq.set_progress(job_id uuid, attempt integer, progress jsonb)
 returns void
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -29,8 +27,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.set_progress from public;
 grant execute on function jobq.set_progress to jobq_worker;
 
 comment on function jobq.set_progress is
-'Stores how far the running attempt is.';
+'Stores the progress of the running attempt.';

@@ -4,20 +4,20 @@
 -- Argument batch_id: the batch
 -- Column opened_at: when it was made
 -- Column sealed_at: when it was sealed, by seal_batch() or cancel_batch(); null before
--- Column ended_at: when no member was live any more, and its jobs were called; null before
+-- Column ended_at: when the last member ended and its jobs were released; null before
 -- Column members: how many jobs belong to it
--- Column blocked: how many wait for other jobs
+-- Column blocked: number of blocked jobs
 -- Column queued: how many wait to run
 -- Column running: how many run
--- Column retrying: how many wait for another attempt
+-- Column retrying: number of jobs that wait for a retry
 -- Column succeeded: how many have succeeded
--- Column dead: how many have failed for good
+-- Column dead: how many are dead
 -- Column cancelled: how many were cancelled
 -- Column on_success: the job that runs when all have succeeded; null for none
 -- Column on_end: the job that runs when all have ended; null for none
 -- Column on_first_death: the job that runs when the first is dead; null for none
--- Example: select members, succeeded, ended_at from jobq.batch_status(:'batch');
-create or replace function jobq.batch_status(
+-- Example: select members, succeeded, ended_at from jobq_internal.batch_status(:'batch');
+create or replace function jobq_internal.batch_status(
     batch_id uuid,
     out opened_at timestamptz,
     out sealed_at timestamptz,
@@ -66,9 +66,8 @@ begin
 end
 $$;
 
-revoke all on function jobq.batch_status from public;
-grant execute on function jobq.batch_status
+grant execute on function jobq_internal.batch_status
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
-comment on function jobq.batch_status is
-'Returns how far a batch is: its members by state, and whether it is sealed and has ended.';
+comment on function jobq_internal.batch_status is
+'Returns the state of a batch: its members by state, and whether it is sealed and has ended.';

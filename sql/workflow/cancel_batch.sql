@@ -4,8 +4,8 @@
 -- some remain. What somebody holds at this moment remains too.
 -- Raises: 22004, 22023, JQ001.
 -- Argument batch_id: the batch
--- Argument max_jobs: at most so many, 1 to 100000.
--- Argument reason: why; kept with each job, at most 512 characters.
+-- Argument max_jobs: maximum number, 1 to 100000.
+-- Argument reason: reason, stored with each job, at most 512 characters.
 -- Column cancelled: how many were cancelled
 -- Column requested: how many run, and were asked to stop
 -- Column remaining: how many are left, neither cancelled nor asked
@@ -19,8 +19,6 @@ create or replace function jobq.cancel_batch(
     out remaining bigint
 )
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -35,7 +33,7 @@ begin
     then
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT',
-            'max_jobs must be from 1 to 100000, and reason have at most 512 characters'
+            'max_jobs must be from 1 to 100000, reason at most 512 characters'
         );
     end if;
     perform jobq.seal_batch(cancel_batch.batch_id);
@@ -58,9 +56,8 @@ begin
 end
 $$;
 
-revoke all on function jobq.cancel_batch from public;
 grant execute on function jobq.cancel_batch
 to jobq_producer, jobq_operator;
 
 comment on function jobq.cancel_batch is
-'Cancels the members of a batch and seals it, and says how many it has cancelled, has asked to stop, and how many remain.';
+'Seals a batch and cancels its members, and returns how many were cancelled, were asked to stop, and remain.';

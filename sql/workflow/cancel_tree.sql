@@ -3,9 +3,8 @@
 -- Invariant: each as by cancel(), in one transaction; all rows are locked first, in the order of
 -- ids, so that none of them ends meanwhile. What has ended stays as it is. Raises: 22004, 22023, JQ001.
 -- Argument job_id: any job of the tree
--- Argument reason: why; kept with each job, at most 512 characters.
--- Argument scope: all (every job that is connected with it) or downstream (it, and what waits
--- for it)
+-- Argument reason: reason, stored with each job, at most 512 characters.
+-- Argument scope: all (all connected jobs) or downstream (the job and those that wait for it)
 -- Column cancelled_id: the id of a job that was live
 -- Column outcome: cancelled or cancel_requested.
 -- Example: select * from jobq.cancel_tree(:'waiting', 'ordered twice');
@@ -14,8 +13,6 @@ create or replace function jobq.cancel_tree(
 )
 returns table (cancelled_id uuid, outcome text)
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -47,9 +44,8 @@ begin
 end
 $$;
 
-revoke all on function jobq.cancel_tree from public;
 grant execute on function jobq.cancel_tree
 to jobq_producer, jobq_operator;
 
 comment on function jobq.cancel_tree is
-'Cancels a job with all that hangs together with it, and says which jobs.';
+'Cancels a job and all connected jobs, and returns them.';

@@ -4,14 +4,12 @@
 -- finished jobs are, and longer while a job waits for it.
 -- While grants by queue are enforced, it takes all queues, since jobs of any may wait.
 -- Raises: 22004, 22023, 42501, JQ005, JQ006.
--- Argument payload: what comes with it, for those that wait: any JSON up to max_payload_bytes
+-- Argument payload: the payload for the waiting jobs: any JSON up to max_payload_bytes
 -- Returns: true for the first emit of the event
 -- Example: select jobq.emit('payment:42', '{"euro": 5}');
 create or replace function jobq.emit(event text, payload jsonb default 'null')
 returns boolean
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -30,8 +28,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.emit from public;
 grant execute on function jobq.emit to jobq_producer, jobq_worker, jobq_operator;
 
 comment on function jobq.emit is
-'Says that an event has happened, for all jobs that wait for it or will; true for the first that says so.';
+'Emits an event for all jobs that wait for it now or later; returns true for the first emit.';

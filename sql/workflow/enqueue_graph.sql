@@ -4,10 +4,9 @@
 -- commit, so that none of them is released meanwhile.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
 -- Argument graph: a JSON object with jobs, an array of 1 to 100000 objects. Each has a name, 1
--- to 256 characters, the members of enqueue_many() but for keys, after: an array
--- of names in the graph, or of ids of other jobs, and before: an array of names in the graph
--- that runs already, or of ids of other jobs, all of them blocked yet, which then wait for this
--- one too.
+-- to 256 characters, the members of enqueue_many() except keys, after: an array of names in the
+-- graph, or of ids of other jobs, and before: an array of names in the running graph, or of ids
+-- of other jobs, which must be blocked and then also wait for this one.
 -- Argument graph_of: a live job whose graph these jobs join, as the one that its own handler
 -- runs; null means a graph of their own.
 -- Column name: the name of the job in the graph
@@ -16,8 +15,6 @@
 create or replace function jobq.enqueue_graph(graph jsonb, graph_of uuid default null)
 returns table (name text, job_id uuid)
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -28,9 +25,8 @@ begin
 end
 $$;
 
-revoke all on function jobq.enqueue_graph from public;
 grant execute on function jobq.enqueue_graph
 to jobq_producer, jobq_worker;
 
 comment on function jobq.enqueue_graph is
-'Adds jobs that wait for each other, all or none, and returns their names and ids.';
+'Adds jobs with dependencies, all or none, and returns their names and ids.';

@@ -4,13 +4,12 @@
 -- Column parent_id: the job that was waited for
 -- Column name: its name in the graph; null when it is in none, and when it is hidden
 -- Column kind: its kind; null when it is gone or hidden
--- Column state: the state it is in; gone when there is no trace of it, as of one that
--- was deleted; hidden instead to a caller who may not see all queues, and so cannot tell whether it
--- is gone or not to be seen
+-- Column state: its state; gone if there is no record of it, for example after deletion; hidden
+-- if the caller may not see its queue, or if it is gone and the caller may not see all queues
 -- Column result: what it returned; null unless it has succeeded
--- Column after_failure: what follows for the job that waits when this one is dead or cancelled
--- Example: select parent_id, result from jobq.list_inputs(:'running');
-create or replace function jobq.list_inputs(job_id uuid)
+-- Column after_failure: what happens to the waiting job if this one is dead or cancelled
+-- Example: select parent_id, result from jobq_internal.list_inputs(:'running');
+create or replace function jobq_internal.list_inputs(job_id uuid)
 returns table (parent_id uuid, name text, kind text, state text, result jsonb, after_failure text)
 language plpgsql
 stable
@@ -50,9 +49,8 @@ begin
 end
 $$;
 
-revoke all on function jobq.list_inputs from public;
-grant execute on function jobq.list_inputs
+grant execute on function jobq_internal.list_inputs
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
-comment on function jobq.list_inputs is
-'Returns what the jobs have come to that a job waits for, or waited for.';
+comment on function jobq_internal.list_inputs is
+'Returns the outcomes of the jobs that a job waits for or has waited for.';

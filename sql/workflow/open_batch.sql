@@ -2,9 +2,10 @@
 -- Invariant: it ends once it is sealed and no member is live. The jobs wait as blocked, and
 -- find the batch in their metadata as batch_id. No key may be theirs, for they are new.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
--- Argument on_success: a job as enqueue_many() takes it, but for keys, expires_at, after and
+-- Never: DEDUP_CONFLICT.
+-- Argument on_success: a job as for enqueue_many() except keys, expires_at, after and
 -- after_failure, to run when all members have succeeded; cancelled when one has not.
--- Argument on_end: a job to run when all members have ended, however.
+-- Argument on_end: a job to run when all members have ended, with any outcome.
 -- Argument on_first_death: a job to run as soon as a member is dead; cancelled when none is.
 -- Returns: the batch, for enqueue(batch_id => …).
 -- Example: select jobq.open_batch(on_success => '{"kind": "report"}', on_first_death => '{"kind": "alert"}');
@@ -15,8 +16,6 @@ create or replace function jobq.open_batch(
 )
 returns uuid
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -30,15 +29,14 @@ declare
 begin
     _jobs := jobq_private.read_jobs(
         (select coalesce(jsonb_agg(g order by n), '[]') from unnest(_given) with ordinality as u (g, n) where g is not null),
-        '{kind,payload,queue,run_at,priority,max_attempts,timeout,metadata,concurrency_key,batch_id}'
+        '{kind,payload,queue,run_at,priority,max_attempts,timeout,metadata,concurrency_key,batch_id,cost}'
     );
     for _n in 1 .. cardinality(_jobs) loop
         _jobs[_n].callback_of := _batch_id;
         _jobs[_n].metadata := coalesce(_jobs[_n].metadata, '{}')
             || jsonb_build_object('batch_id', _batch_id);
     end loop;
-    perform jobq_private.check_new_jobs(_jobs);
-    _ids := jobq_private.store_jobs(_jobs);
+    _ids := (jobq_private.store_jobs(_jobs)).ids;
     insert into jobq_private.batch (batch_id, on_success, on_end, on_first_death, queue)
     select
         _batch_id,
@@ -52,9 +50,8 @@ begin
 end
 $$;
 
-revoke all on function jobq.open_batch from public;
 grant execute on function jobq.open_batch
 to jobq_producer;
 
 comment on function jobq.open_batch is
-'Makes a batch, with the jobs that run when it has succeeded, has ended, or when a first member is dead; returns its id.';
+'Creates a batch, with the jobs to run when it has succeeded, has ended, or has its first dead member; returns its id.';

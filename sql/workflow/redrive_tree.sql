@@ -2,19 +2,16 @@
 -- Invariant: each as by redrive(), all or none, in sets: those that wait for others are blocked
 -- again, and what has succeeded does not run again. The blocked ones are locked first, so that
 -- who cancels them because of a death is waited for, or sees the redrive. Raises: 22004, 22023, JQ001, JQ002, JQ004.
--- Argument job_id: any job of the tree; for downstream the one from which on
--- Argument scope: failed (all that are dead, and what was cancelled because of them),
--- downstream (this job and what waits for it, as far as dead or cancelled) or all (every dead
--- or cancelled one)
--- Returns: the ids of the jobs that went back.
+-- Argument job_id: any job of the tree; for downstream, the first job
+-- Argument scope: failed (dead jobs, and jobs cancelled because of them), downstream (this job
+-- and those that wait for it, if dead or cancelled) or all (all dead or cancelled jobs)
+-- Returns: the ids of the redriven jobs.
 -- Example: select * from jobq.redrive_tree(:'dead');
 create or replace function jobq.redrive_tree(
     job_id uuid, scope text default 'failed'
 )
 returns setof uuid
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -73,9 +70,8 @@ begin
 end
 $$;
 
-revoke all on function jobq.redrive_tree from public;
 grant execute on function jobq.redrive_tree
 to jobq_operator;
 
 comment on function jobq.redrive_tree is
-'Puts dead and cancelled jobs of a tree back, and returns their ids.';
+'Returns dead and cancelled jobs of a tree to their queues, and returns their ids.';

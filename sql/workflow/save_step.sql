@@ -2,19 +2,17 @@
 -- Invariant: the first value stays: whoever saves again gets that one, and must go on with
 -- it. On a handler's own connection the step commits with what the handler has written.
 -- Raises: 22004, 22023, JQ001, JQ003, JQ005, JQ006.
--- Argument name: the step's name, 1 to 256 characters, unique within the job, and
--- not beginning with event:, as wait_for() names what it records
--- Argument value: what the step has come to: any JSON up to max_payload_bytes; null is kept as
--- JSON's null
--- Returns: the value that is recorded: an earlier one where there was one
+-- Argument name: the step's name, 1 to 256 characters, unique within the job, and not beginning
+-- with event:
+-- Argument value: the result of the step: any JSON up to max_payload_bytes; null is stored as
+-- JSON null
+-- Returns: the saved value; the earlier one if the step was already saved
 -- Example: select jobq.save_step(:'running', 1, 'charge', '{"charge_id": 7}');
 create or replace function jobq.save_step(
     job_id uuid, attempt integer, name text, value jsonb
 )
 returns jsonb
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -23,7 +21,7 @@ declare
     _outcome text;
 begin
     select s.value, s.outcome into _value, _outcome
-    from jobq.save_steps(
+    from jobq_internal.save_steps(
         array[save_step.job_id], array[save_step.attempt], array[save_step.name],
         jsonb_build_array(save_step.value)
     ) as s;
@@ -34,8 +32,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.save_step from public;
 grant execute on function jobq.save_step to jobq_worker;
 
 comment on function jobq.save_step is
-'Records what a step of a job has come to, and returns what is recorded: the first value stays.';
+'Saves the result of a step of a job, and returns the saved result: the first one is kept.';

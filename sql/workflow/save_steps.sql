@@ -6,18 +6,16 @@
 -- Raises: 22004, 22023, JQ005, JQ006.
 -- Argument names: the steps' names, parallel to job_ids, 1 to 256 characters each, none beginning
 -- with event:
--- Argument results: what the steps have come to, a JSON array parallel to job_ids
+-- Argument results: the results of the steps, a JSON array parallel to job_ids
 -- Column name: the step's name
--- Column value: what is recorded; null where the attempt had lost its job
+-- Column value: the saved value; null if the attempt has lost its lease
 -- Column outcome: `saved`, `known` or `lost`
--- Example: select * from jobq.save_steps(array[:'running']::uuid[], '{1}', '{ship}', '[true]');
-create or replace function jobq.save_steps(
+-- Example: select * from jobq_internal.save_steps(array[:'running']::uuid[], '{1}', '{ship}', '[true]');
+create or replace function jobq_internal.save_steps(
     job_ids uuid[], attempts integer[], names text[], results jsonb
 )
 returns table (job_id uuid, name text, value jsonb, outcome text)
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -80,8 +78,7 @@ begin
 end
 $$;
 
-revoke all on function jobq.save_steps from public;
-grant execute on function jobq.save_steps to jobq_worker;
+grant execute on function jobq_internal.save_steps to jobq_worker;
 
-comment on function jobq.save_steps is
-'Records the values of many steps, of one job or of many, and tells for each whether it was new.';
+comment on function jobq_internal.save_steps is
+'Saves the results of many steps, of one job or several, and returns for each whether it was new.';

@@ -7,8 +7,6 @@
 create or replace function jobq.seal_batch(batch_id uuid)
 returns void
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -18,14 +16,13 @@ begin
     update jobq_private.batch as b
     set sealed_at = now()
     where b.batch_id = _batch.batch_id and b.sealed_at is null;
-    insert into jobq_private.look (about, id) values ('batch', _batch.batch_id);
+    insert into jobq_private.pending (about, id) values ('batch', _batch.batch_id);
     perform jobq_private.wake(array[_batch.queue]);
 end
 $$;
 
-revoke all on function jobq.seal_batch from public;
 grant execute on function jobq.seal_batch
 to jobq_producer, jobq_worker, jobq_operator;
 
 comment on function jobq.seal_batch is
-'Says that a batch has all its members: it ends once none of them is live.';
+'Seals a batch: it has all members, and ends when none of them is live.';

@@ -3,14 +3,12 @@
 -- one stays. Joins the caller's transaction. A job that has ended is told nothing.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006.
 -- Argument name: the name that the job waits for as an event, 1 to 256 characters
--- Argument payload: what comes with it: any JSON up to max_payload_bytes
+-- Argument payload: the payload: any JSON up to max_payload_bytes
 -- Returns: true for the first signal of the name
 -- Example: select jobq.signal(:'waiting', 'approval', '{"by": "ada"}');
 create or replace function jobq.signal(job_id uuid, name text, payload jsonb default 'null')
 returns boolean
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -20,15 +18,14 @@ begin
     perform jobq_private.check_event(signal.name, signal.payload);
     if _job.finished_at is not null then
         perform jobq_private.raise_error('ILLEGAL_STATE', format(
-            'job_id %s is %s: it hears no signal', signal.job_id, _job.state
+            'job_id %s is %s: it cannot receive signals', signal.job_id, _job.state
         ));
     end if;
     return jobq_private.store_event(signal.name, signal.job_id, signal.payload);
 end
 $$;
 
-revoke all on function jobq.signal from public;
 grant execute on function jobq.signal to jobq_producer, jobq_worker, jobq_operator;
 
 comment on function jobq.signal is
-'Tells one job something that it waits for or will; true for the first of this name.';
+'Sends a signal to a job that waits for it now or later; returns true for the first one of this name.';

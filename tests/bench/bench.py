@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from jobq.embedded import Server
+from jobq_embedded import Server
+from jobq_operations.deploy import single_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = {"shared_buffers": "512MB", "max_wal_size": "8GB"}
 BULK = """
     select count(*) from jobq.enqueue_many((
@@ -268,7 +268,7 @@ def working(
     command = [
         sys.executable,
         "-m",
-        "jobq.cli",
+        "jobq_cli",
         "worker",
         target,
         "--metrics-port",
@@ -305,9 +305,12 @@ def one(connection: Connection, query: str) -> Any:
 
 def install(url: str) -> None:
     """Install jobq from its single file."""
-    command = ["psql", "-Xq", "-d", url, "-f", str(ROOT / "jobq.sql")]
+    command = ["psql", "-Xq", "-d", url, "-f", "-"]
     environment = {**os.environ, "PGOPTIONS": "--client-min-messages=warning"}
-    subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        command, input=single_file(), text=True, check=True, env=environment,
+        stdout=subprocess.DEVNULL,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -34,9 +34,9 @@ import psycopg
 import uvicorn
 from bench import SETTINGS, install
 
-from jobq.console import memory
-from jobq.embedded import Server
-from jobq.http import Settings, create_app, create_key
+from jobq_console import Site, memory
+from jobq_embedded import Server
+from jobq_http import Settings, create_app, create_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,9 +74,9 @@ ARCHIVE = """
         where m.state = 'dead'
     )
     insert into jobq_private.job_archive (
-        job_id, kind, queue, lease, timeout, max_attempts, attempt, state, previous_state, lane,
-        created_at, run_at, claimed_at, finished_at, payload, last_error_code, last_error,
-        worker, metadata
+        job_id, kind, queue, lease, timeout, max_attempts, attempt, state, previous_state,
+        transition_slot, created_at, run_at, claimed_at, finished_at, payload,
+        last_error_code, last_error, worker, metadata
     )
     select m.job_id, 'kind ' || n %% 20, 'queue ' || n %% 10, '30 s', '1 min', 5, 1,
         m.state, 'running', case m.state when 'dead' then 1 end, m.at, m.at, m.at,
@@ -282,9 +282,9 @@ def served(url: str, lasts: float) -> Iterator[int]:
 
 
 def serve(url: str, port: int, lasts: float) -> None:
-    """Serve the console, whose pages serve others that ask for the same for a time."""
+    """Serve the console, in which an answer of the database serves others for a time."""
     memory.LASTS = lasts  # type: ignore[misc]
-    app = create_app(url, Settings(maintain_every=0))
+    app = create_app(url, Settings(maintain_every=0, console=Site.maker()))
     uvicorn.run(app, port=port, access_log=False, log_level="warning")
 
 

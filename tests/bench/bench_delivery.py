@@ -26,10 +26,10 @@ import uvloop
 from bench import SETTINGS, install
 
 from jobq import AsyncClient, Client
-from jobq.delivery import Deliverer, Guard, Keyring
-from jobq.embedded import Server
 from jobq.registry import Registry
 from jobq.worker import Worker
+from jobq_delivery import Deliverer, Guard, Keyring
+from jobq_embedded import Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -32,8 +32,8 @@ import psycopg
 import uvloop
 from bench import SETTINGS, install
 
-from jobq.embedded import Server
-from jobq.http import Settings, create_key, metrics, serve
+from jobq_embedded import Server
+from jobq_http import Settings, create_key, metrics, serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

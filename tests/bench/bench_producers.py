@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from bench import bulk, clear, database, one, working
 
-from jobq.embedded import find_bin_dir
+from jobq_embedded import find_bin_dir
 
 if TYPE_CHECKING:
     from bench import Connection

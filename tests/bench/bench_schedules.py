@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from jobq.embedded import Server
+from jobq_embedded import Server
+from jobq_operations.deploy import single_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = {"shared_buffers": "512MB", "max_wal_size": "4GB", "timezone": "UTC"}
 CREATE = """
     select jobq.create_schedule(
@@ -72,8 +72,9 @@ def main() -> None:
     options = parser.parse_args()
     with TemporaryDirectory() as folder, Server(Path(folder) / "data", settings=SETTINGS) as server:
         subprocess.run(
-            [server.programs / "psql", "-Xq", "-f", ROOT / "jobq.sql", server.url], check=True
-        )
+            [server.programs / "psql", "-Xq", "-f", "-", server.url],
+            input=single_file(), text=True, check=True,
+        )  # fmt: skip
         with psycopg.connect(server.url, autocommit=True) as connection:
             connection.execute("select jobq.maintain()")
             print(f"PostgreSQL 18, fsync on, {os.cpu_count()} cores, {options.rounds} rounds")
@@ -151,7 +152,7 @@ def status(connection: Connection, rounds: int, executions: int) -> None:
     report(
         f"status of one of 100 schedules, {executions:,} executions",
         rounds,
-        lambda: calls(connection, "select jobq.schedule_status('status 1')"),
+        lambda: calls(connection, "select jobq_internal.schedule_status('status 1')"),
     )
     report(
         "its page of 50 executions",
@@ -159,7 +160,7 @@ def status(connection: Connection, rounds: int, executions: int) -> None:
         lambda: calls(
             connection,
             "select count(*) from jobq_http.page_executions("
-            "(select schedule_id from jobq.get_schedule('status 1')))",
+            "(select schedule_id from jobq_internal.get_schedule('status 1')))",
         ),
     )
 

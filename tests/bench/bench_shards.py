@@ -30,8 +30,8 @@ from bench import DRAIN, SETTINGS, Connection, bulk, clear, install
 from bench_http import cpu_of_all, postmaster
 from psycopg.conninfo import make_conninfo
 
-from jobq.embedded import Server
-from jobq.router import init
+from jobq_embedded import Server
+from jobq_sharding.router import init
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

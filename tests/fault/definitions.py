@@ -175,7 +175,7 @@ def launch(rig: Rig) -> subprocess.Popen[bytes]:
     log = (rig.folder / f"{rig.name}.log").open("ab")
     return subprocess.Popen(
         [
-            sys.executable, "-m", "jobq.cli", "worker", "--queue", QUEUE, "--no-metrics",
+            sys.executable, "-m", "jobq_cli", "worker", "--queue", QUEUE, "--no-metrics",
             "--concurrency", str(CONCURRENCY),
         ],
         env={**os.environ, "DATABASE_URL": rig.url, "JOBQ_DELIVERY_ALLOW": "127.0.0.0/8"},

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from jobq import deploy
+from jobq_operations import deploy
 
 if __name__ == "__main__":
     project, url = Path(sys.argv[1]), sys.argv[2]

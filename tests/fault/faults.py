@@ -26,7 +26,7 @@ from replicas import DEBIAN_15, failover
 from shards import router_killed, shard_fails_over, shard_killed
 from workflows import fan_out_fan_in, three_steps
 
-from jobq.embedded import Server
+from jobq_embedded import Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

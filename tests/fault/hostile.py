@@ -1,4 +1,4 @@
-"""Forty bad handlers beside a good one, and bad producers beside good ones.
+"""Bad handlers beside a good one, and bad producers beside good ones.
 
 The good ones' jobs must finish on time. Two workers run all handlers, under a supervisor that
 starts a worker again when it ends with 75.
@@ -65,7 +65,7 @@ class Supervisor(threading.Thread):
         log = (self.rig.folder / f"{self.rig.name}.log").open("ab")
         return subprocess.Popen(
             [
-                sys.executable, "-m", "jobq.cli", "worker", "hostile_handlers:registry",
+                sys.executable, "-m", "jobq_cli", "worker", "hostile_handlers:registry",
                 "--queue", "good", "--queue", "bad", "--no-deliver", "--no-metrics",
                 "--concurrency", "10", "--processes", "4", "--grace", "5",
             ],

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 import psycopg
 
-from jobq.embedded import find_bin_dir
+from jobq_embedded import find_bin_dir
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from rig import Rig
 
-    from jobq.embedded import Server
+    from jobq_embedded import Server
 
 PROGRAM = Path(sys.executable).with_name("patroni")
 CONFIGURATION = Path(__file__).resolve().parents[2] / "docs" / "failover" / "patroni.yml"
@@ -181,6 +181,8 @@ class PatroniCluster:
             sum(member["state"] in WELL for member in members) == 3
             and "leader" in roles
             and ("sync_standby" in roles) is is_synchronous
+            # A member that has just started says no timeline yet.
+            and all("timeline" in member for member in members)
             and len({member["timeline"] for member in members}) == 1
         )
 

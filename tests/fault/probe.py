@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jobq import Registry
 from jobq.errors import JobqError
-from jobq.worker import ShardedWorker, Worker
-from jobq.worker.link import Link
+from jobq.worker import Worker
+from jobq.worker.connections import Link
+from jobq_sharding.worker import ShardedWorker
 
 if TYPE_CHECKING:
     from jobq import JobContext

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
+import render
 from catalog import catalog
-from jobq import deploy
-from servers import copy_project, take_snapshot
+from jobq_operations import deploy
+from servers import copy_project
 
 if TYPE_CHECKING:
     from rig import Rig
@@ -93,18 +94,17 @@ def upgrade(rig: Rig) -> None:
 def releases(folder: Path) -> tuple[Path, Path]:
     """Make a released project and its successor; return the folders of both."""
     old = copy_project(made(folder / "old"))
-    sqitch(old, "tag", "v0.1.0", "--note", "the release to come from")
+    render.release(old, "v0.1.0")
     new = copy_project(made(folder / "new"), old)
     sqitch(new, "add", "note", "--note", "a column more")
     (new / "deploy" / "note.sql").write_text(NOTE)
     (new / "revert" / "note.sql").write_text(NO_NOTE)
     (new / "verify" / "note.sql").write_text("select note from jobq_private.job where false;\n")
     for topic, names in REWORKED.items():
-        sqitch(new, "rework", topic, "--note", "the same in other words")
         for name in names:
             source = new / "sql" / topic / f"{name}.sql"
             source.write_text(source.read_text().replace("\nbegin\n", "\nbegin\n    null;\n"))
-    take_snapshot(new)
+    render.update(new)
     return old, new
 
 

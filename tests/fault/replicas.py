@@ -14,7 +14,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from jobq.embedded import Server
+from jobq_embedded import Server
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

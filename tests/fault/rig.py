@@ -18,8 +18,9 @@ from fault_history import Journal, Stored, Trouble, lost_of, may_repeat, problem
 from psycopg import sql
 
 from jobq.database import conninfo
-from jobq.embedded import Server, ServerError
-from jobq.worker import link, upkeep
+from jobq.worker import tuning
+from jobq_embedded import Server, ServerError
+from jobq_operations.deploy import single_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,10 +29,10 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 # Seconds, each at the most: what the documents promise once faults have ended.
 LEASE = 2.0
-SWEEP = 1.5 * upkeep.INTERVAL
+SWEEP = 1.5 * tuning.MAINTAIN_EVERY
 POLL = 1.2
 # Where connections were lost: a call without an answer, and the pause before the next try.
-RECONNECT = link.DEADLINE + 5.0
+RECONNECT = tuning.CALL_SECONDS + 5.0
 # For the work itself, on a machine that is busy: so many seconds, and jobs a second.
 ALLOWANCE = 10.0
 PACE = 20.0
@@ -189,7 +190,7 @@ class Rig:
         """Load the single file."""
         environment = {**os.environ, "PGOPTIONS": "--client-min-messages=warning"}
         subprocess.run(
-            ["psql", "-Xq", "-d", self.url, "-f", str(ROOT / "jobq.sql")],
+            ["psql", "-Xq", "-d", self.url, "-f", "-"], input=single_file(), text=True,
             check=True, env=environment, stdout=subprocess.DEVNULL,
         )  # fmt: skip
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from faults import FAULTS, NEEDS, SHORT, lacks
 from rig import Outcome, Rig
 
-from jobq.embedded import Server
+from jobq_embedded import Server
 
 SETTINGS = {
     "max_connections": "40",

@@ -13,8 +13,8 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from replicas import DEBIAN_15, Replicas
 
-from jobq.embedded import Server, ServerError
-from jobq.router import init
+from jobq_embedded import Server, ServerError
+from jobq_sharding.router import init
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import psycopg
 
 from servers import ROOT
@@ -12,7 +14,10 @@ ACL = """(
     from aclexplode({acl}) as a
 )"""
 
-SCHEMA = "('jobq'::regnamespace, 'jobq_http'::regnamespace, 'jobq_private'::regnamespace)"
+SCHEMA = """(
+    'jobq'::regnamespace, 'jobq_http'::regnamespace, 'jobq_internal'::regnamespace,
+    'jobq_private'::regnamespace
+)"""
 
 QUERY = f"""
 select 'function', p.oid::regprocedure::text, pg_get_functiondef(p.oid),
@@ -80,12 +85,18 @@ select 'default privileges',
 from pg_default_acl as d
 """
 
-HTTP_FUNCTIONS = {path.stem for path in (ROOT / "sql" / "http").glob("*.sql")}
+SCHEMAS = {
+    name: schema
+    for path in (ROOT / "sql").glob("*/*.sql")
+    for schema, name in re.findall(
+        r"^create or replace function (\w+)\.(\w+)", path.read_text(), re.MULTILINE
+    )
+}
 
 
 def qualified(function: str) -> str:
     """Return a public function's name with its schema."""
-    return f"jobq_http.{function}" if function in HTTP_FUNCTIONS else f"jobq.{function}"
+    return f"{SCHEMAS.get(function, 'jobq')}.{function}"
 
 
 Row = tuple[str | None, ...]
@@ -104,6 +115,7 @@ def seeds(url: str) -> dict[str, list[str]]:
         select c.oid::regclass::text
         from pg_class as c
         where c.relnamespace in {SCHEMA} and c.relkind = 'r'
+        and c.relname <> 'deployed_object'
     """
     with psycopg.connect(url) as connection:
         names = [str(row[0]) for row in connection.execute(tables)]

@@ -7,7 +7,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from jobq.cli import main
+from jobq_cli import main
 
 
 def invoked(database: str, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:

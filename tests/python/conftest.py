@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import chance
+import deadline
 import psycopg
 import pytest
 from keeper import keeping
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 CHANCE = pytest.StashKey[str | None]()
+DEADLINE = pytest.StashKey[deadline.Deadline]()
 MEMORY = Path("/dev/shm")
 MEMORY_NEEDED = 4 * 2**30
 
@@ -62,6 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in [name for name in os.environ if name.startswith("PG")]:
         del os.environ[name]
     config.stash[CHANCE] = chance.settle()
+    config.stash[DEADLINE] = deadline.Deadline()
     if not hasattr(config, "workerinput") and has_room_in_memory():
         files = ExitStack()
         files.enter_context(kept_in_memory())
@@ -139,6 +142,24 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
     meeting_place = Path(item.config.option.basetemp).parent
     with turn(meeting_place, is_alone=item.get_closest_marker("alone") is not None):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
+    with item.config.stash[DEADLINE].limit(f"setup of {item.nodeid}", deadline.limit_of(item)):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    with item.config.stash[DEADLINE].limit(item.nodeid, deadline.limit_of(item)):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    with item.config.stash[DEADLINE].limit(f"teardown of {item.nodeid}", deadline.limit_of(item)):
         return (yield)
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jobq import AsyncClient
-from jobq.delivery import Deliverer, Guard, Keyring
 from jobq.registry import Registry
 from jobq.worker import Worker
+from jobq_delivery import Deliverer, Guard, Keyring
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

@@ -14,7 +14,7 @@ settings.configure(
         "django.contrib.contenttypes",
         "django.contrib.messages",
         "django.contrib.sessions",
-        "jobq.contrib.django",
+        "jobq_contrib.django",
     ],
     MIDDLEWARE=[
         "django.contrib.sessions.middleware.SessionMiddleware",

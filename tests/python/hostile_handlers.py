@@ -1,4 +1,4 @@
-"""Forty handlers that behave badly, and a good one, for `make fault` and for the tests."""
+"""Handlers that behave badly, and a good one, for `make fault` and for the tests."""
 
 from __future__ import annotations
 
@@ -161,25 +161,6 @@ def interrupt() -> None:
     raise KeyboardInterrupt
 
 
-# ---- fork
-
-
-@bad
-def fork_thread() -> None:
-    os.fork()
-
-
-@bad
-async def fork_coroutine() -> None:
-    os.fork()
-    await asyncio.sleep(0.05)
-
-
-@bad(process=True)
-def fork_process() -> None:
-    os.fork()
-
-
 # ---- cancellation
 
 
@@ -319,22 +300,10 @@ async def stop_the_loop() -> None:
     asyncio.get_running_loop().stop()
 
 
-@bad
-async def set_a_broken_task_factory() -> None:
-    asyncio.get_running_loop().set_task_factory(lambda *_, **__: 1 / 0)  # type: ignore[arg-type]
-
-
 @bad(queue="default")
 async def cancel_every_task() -> None:
     for task in asyncio.all_tasks():
         task.cancel()
-
-
-@bad(queue="default")
-async def break_the_loop() -> None:
-    loop: Any = asyncio.get_running_loop()
-    loop.create_task = loop.call_later = lambda *_, **__: 1 / 0
-    type(loop).set_task_factory(loop, loop.create_task)
 
 
 @bad

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import psycopg
 
-from jobq.http import Settings, create_app, create_key, server
+from jobq_console import Site
+from jobq_http import Settings, create_app, create_key, server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
-SETTINGS = Settings(pool_size=4, requests_per_second=1e6, maintain_every=0)
+SETTINGS = Settings(pool_size=4, requests_per_second=1e6, maintain_every=0, console=Site.maker())
 
 
 @dataclass

@@ -87,9 +87,6 @@ class Job:
     def is_waiting(self) -> bool:
         return self.state in WAITING
 
-    def rank(self, touched: Collection[UUID]) -> tuple[int, bool, datetime, UUID]:
-        return (-self.request.priority, self.job_id in touched, self.run_at, self.job_id)
-
     def to(self, state: str) -> Job:
         """Change the state, with all that follows from it."""
         if (self.state, state) not in LEGAL:
@@ -262,9 +259,10 @@ class Queue:
         queues: Sequence[str],
         max_jobs: int,
         is_locked: Callable[[UUID], bool],
+        due_at: Mapping[UUID, datetime],
         touched: Collection[UUID],
     ) -> list[Job]:
-        """Claim; of one priority, what others may still have in hand comes last."""
+        """Claim; what others may still have in hand comes where there is nothing else."""
         claimed: list[Job] = []
         for queue in queues:
             due = [
@@ -276,7 +274,9 @@ class Queue:
                 and not self.paused.get(queue, False)
                 and not is_locked(job.job_id)
             ]
-            next_up = sorted(due, key=lambda job: job.rank(touched))[: max_jobs - len(claimed)]
+            free = [job for job in due if job.job_id not in touched] or due
+            free.sort(key=lambda job: (-job.request.priority, due_at[job.job_id], job.job_id))
+            next_up = free[: max_jobs - len(claimed)]
             claimed += [self.move(job.job_id, "running") for job in next_up]
         return claimed
 

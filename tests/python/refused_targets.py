@@ -11,14 +11,14 @@ import json
 import sys
 from uuid import UUID
 
-from jobq.delivery.address import Guard
-from jobq.delivery.http import HttpSender
-from jobq.delivery.kafka import KafkaSender
-from jobq.delivery.mask import Mask
-from jobq.delivery.message import Message
-from jobq.delivery.redis_stream import RedisStreamSender
-from jobq.delivery.trust import trusting
-from jobq.outcomes import Permanent, Retry
+from jobq.registry.outcomes import Permanent, Retry
+from jobq_delivery.address import Guard
+from jobq_delivery.http import HttpSender
+from jobq_delivery.kafka import KafkaSender
+from jobq_delivery.mask import Mask
+from jobq_delivery.message import Message
+from jobq_delivery.redis_stream import RedisStreamSender
+from jobq_delivery.trust import trusting
 
 
 async def main() -> None:

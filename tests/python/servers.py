@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import psycopg
 from psycopg import sql
 
-import snapshot
-from jobq.embedded import Server
+import render
+from jobq_embedded import Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -172,19 +172,10 @@ class Cluster:
 
 
 def copy_project(folder: Path, origin: Path = ROOT) -> Path:
-    """Copy a Sqitch project with its sources into a folder, snapshot taken."""
+    """Copy a Sqitch project with its sources into a folder, and build jobq.sql there."""
     for name in ("sql", "deploy", "revert", "verify"):
         shutil.copytree(origin / name, folder / name)
-    for name in ("sqitch.plan", "sqitch.conf"):
+    for name in ("sqitch.plan", "sqitch.conf", "router.sql"):
         shutil.copy(origin / name, folder)
-    take_snapshot(folder)
+    (folder / "jobq.sql").write_text(render.single_file(folder))
     return folder
-
-
-def take_snapshot(project: Path) -> dict[str, str]:
-    """Do as sql/snapshot.py in a project; return the generated files."""
-    files = snapshot.render(project)
-    for name, text in files.items():
-        (project / name).parent.mkdir(parents=True, exist_ok=True)
-        (project / name).write_text(text)
-    return files

@@ -35,6 +35,15 @@ plot: Any = SimpleNamespace(**runpy.run_path(str(BENCH / "plot.py")))
             [r"100 jobs due tomorrow +claim of 1 +\d+ buffers", r"completion of 100 .* times\)"],
         ),
         (
+            "deploy",
+            "--rate 100 --seconds 1 --deploys 1",
+            [
+                r"brought to this release: .*job_birth",
+                r"longest claim ",
+                r"errors of clients +0 \[\]",
+            ],
+        ),
+        (
             "drain",
             "--rounds 1 --jobs 1000 --tomorrow 100 --pinned 2000",
             [r"last tenth [\d,]+ jobs/s, [\d.]+ times", r"beside 100 due tomorrow [\d,]+ jobs/s"],

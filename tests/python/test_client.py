@@ -14,7 +14,6 @@ import psycopg
 import pytest
 
 from jobq import AsyncClient, Client, Graph, Registry, errors
-from jobq.embedded import Server
 from jobq.errors import (
     Conflict,
     DatabaseUnavailable,
@@ -32,6 +31,7 @@ from jobq.errors import (
     translate,
 )
 from jobq.models import STATES, Enqueued, Job, record
+from jobq_embedded import Server
 from servers import DEBIAN_15
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def test_an_enqueue_selects_one_value(connect: Connect) -> None:
     "keys", [{}, {"idempotency_key": "k", "dedup_key": "d", "dedup": "replace"}]
 )
 def test_a_job_is_enqueued_and_read_back_with_every_option(
-    client: Client, keys: dict[str, str]
+    client: Client, keys: dict[str, Any]
 ) -> None:
     run_at = datetime(2030, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
     job = client.enqueue(
@@ -126,6 +126,7 @@ def test_a_job_is_enqueued_and_read_back_with_every_option(
         timeout=timedelta(seconds=90),
         metadata={"m": True},
         expires_at=run_at + timedelta(days=1),
+        cost=2.5,
         **keys,
     )
     found = client.get(job.job_id)
@@ -133,6 +134,7 @@ def test_a_job_is_enqueued_and_read_back_with_every_option(
     assert found.job_id == job.job_id
     assert (found.kind, found.queue, found.state) == ("a", "q", "queued")
     assert found.payload == {"n": [1, 2.5, None, "ü"]}
+    assert found.cost == 2.5
     assert found.run_at == run_at
     assert found.expires_at == run_at + timedelta(days=1)
     assert (found.priority, found.max_attempts) == (7, 9)
@@ -535,8 +537,8 @@ def test_both_clients_have_the_same_methods_and_signatures() -> None:
             name: str(inspect.signature(method))
             .replace(" ", "")
             .replace("AsyncGenerator[Event,None]", "Generator[Event,None,None]")
-            for name, method in vars(kind).items()
-            if callable(method) and not name.startswith("_")
+            for name, method in inspect.getmembers(kind, callable)
+            if not name.startswith("_")
         }
 
     assert methods(Client)["get"].endswith("->jobq.models.Job")

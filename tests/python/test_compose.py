@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import click
 import jsonschema
+import psycopg
 import pytest
 import yaml
 
-from jobq import cli
-from servers import ROOT
+import jobq_cli as cli
+from servers import ROOT, Cluster
 
 SCHEMA = Path(__file__).parent / "compose_spec" / "compose_spec.json"
 
@@ -78,15 +81,70 @@ def test_its_command_is_one_of_the_cli(
     command.make_context(name, list(arguments))
 
 
+def test_the_worker_serves_its_metrics_to_other_containers(compose: dict[str, Any]) -> None:
+    command = compose["services"]["worker"]["command"]
+    assert command[command.index("--metrics-host") + 1] == "0.0.0.0"
+
+
 def test_health_is_asked_of_every_long_lived_service(compose: dict[str, Any]) -> None:
     services = compose["services"]
     assert all("healthcheck" in services[name] for name in ("database", "api", "worker"))
 
 
+def test_only_what_deploys_is_a_superuser(compose: dict[str, Any]) -> None:
+    services = compose["services"]
+    assert users_of(services) == {"migrate": {"postgres"}, "api": {"app"}, "worker": {"app"}}
+    mounted = services["database"]["volumes"][1].split(":")
+    assert (ROOT / mounted[0]).is_file()
+    assert mounted[1].startswith("/docker-entrypoint-initdb.d/")
+
+
+def users_of(services: dict[str, Any]) -> dict[str, set[str]]:
+    """Who connects to the database, by service."""
+    return {
+        name: set(re.findall("//([a-z]+):", url))
+        for name, service in services.items()
+        if (url := service.get("environment", {}).get("DATABASE_URL")) is not None
+    }
+
+
+def test_with_failover_only_what_deploys_is_a_superuser() -> None:
+    services = yaml.safe_load((FAILOVER / "docker-compose.yml").read_text())["services"]
+    assert users_of(services) == {
+        "migrate": {"postgres"}, "login": {"postgres"}, "api": {"app"}, "worker": {"app"},
+    }  # fmt: skip
+    mounted, inside, _ = services["login"]["volumes"][0].split(":")
+    assert (FAILOVER / mounted).is_file()
+    assert inside in services["login"]["command"][-1]
+    assert services["login"]["environment"].keys() >= {"APP_PASSWORD"}
+
+
+def test_the_log_in_of_the_services_may_do_all_and_is_no_superuser(cluster: Cluster) -> None:
+    script = (ROOT / "docs" / "compose.sql").read_text()
+    template = (files("jobq_cli") / "template" / "database.sql").read_text()
+    assert template.partition("\\getenv")[1:] == script.partition("\\getenv")[1:]
+    role = f"app_{secrets.token_hex(4)}"
+    script = script.replace("{app,", f"{{{role},").replace("role app ", f"role {role} ")
+    script = script.replace("to app;", f"to {role};").replace("\\getenv", "\\set", 1)
+    with cluster.database() as url:
+        for _ in range(2):  # it may be repeated
+            cluster.psql(url, script)
+        log_in = f"{url}?user={role}&password=APP_PASSWORD"
+        with psycopg.connect(log_in, autocommit=True) as connection:
+            connection.execute("select jobq.enqueue('k')")
+            connection.execute("select jobq.claim('{default}', 'w')")
+            connection.execute("select * from jobq.list_jobs()")
+            connection.execute("select jobq.pause_queue('default')")
+            query = "select rolsuper from pg_roles where rolname = current_user"
+            assert connection.execute(query).fetchone() == (False,)
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(f"drop role {role}".encode())
+
+
 def test_failover_has_three_nodes_of_each(compose: dict[str, Any]) -> None:
     services = yaml.safe_load((FAILOVER / "docker-compose.yml").read_text())["services"]
     assert set(services) == {*(f"{n}{i}" for n in ("etcd", "node") for i in (1, 2, 3)),
-                             "migrate", "api", "worker"}  # fmt: skip
+                             "migrate", "login", "api", "worker"}  # fmt: skip
     stages = re.findall(r"^FROM \S+ AS (\w+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     assert {service["build"]["target"] for service in services.values()} <= set(stages)
     for name in ("migrate", "api", "worker"):

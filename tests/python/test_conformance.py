@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from jobq.cli import main
-from jobq.conformance import play, suite, vocabulary
+from jobq_cli import main
+from jobq_conformance import play, suite, vocabulary
 from servers import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-OWN = (sys.executable, "-m", "jobq.conformance.worker")
+OWN = (sys.executable, "-m", "jobq_conformance.worker")
 PAGE = (ROOT / "docs/conformance.md").read_text()
 SABOTAGE = """
-import asyncio, runpy, jobq.worker.heart, jobq.worker.protocol
+import asyncio, runpy, jobq.worker.heartbeat, jobq.worker.queries
 {}
-runpy.run_module("jobq.conformance.worker", run_name="__main__")
+runpy.run_module("jobq_conformance.worker", run_name="__main__")
 """
 
 
@@ -41,10 +41,10 @@ def test_jobqs_own_worker_is_a_full_one() -> None:
     ("fault", "scenario"),
     [
         (
-            "jobq.worker.heart.Heart.run = lambda self: asyncio.sleep(1e6)",
+            "jobq.worker.heartbeat.Heartbeat.run = lambda self: asyncio.sleep(1e6)",
             "a handler that takes longer than a lease",
         ),
-        ("jobq.worker.protocol.Protocol.retire = lambda self: asyncio.sleep(0)", "counts as one"),
+        ("jobq.worker.queries.Queries.retire = lambda self: asyncio.sleep(0)", "counts as one"),
         (
             "import psycopg; psycopg.AsyncConnection.rollback = psycopg.AsyncConnection.commit",
             "is undone when it fails",

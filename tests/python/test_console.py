@@ -20,10 +20,11 @@ from http_api import SETTINGS, Api, opened, served
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from waiting import until
 
-from jobq.console.charts import latency, legend, time_line
-from jobq.console.options import Options, Proxy
-from jobq.console.tree import tree
-from jobq.console.words import plain
+from jobq_console import Options, Proxy, Site
+from jobq_console.charts import latency, legend, time_line
+from jobq_console.queues import sickness
+from jobq_console.tree import tree
+from jobq_console.words import plain
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -69,8 +70,21 @@ async def browser(api: Api) -> Browser:
 async def browsing(
     database: str, options: Options, proxy_from: tuple[str, ...] = ()
 ) -> AsyncIterator[Browser]:
-    async with opened(database, replace(SETTINGS, console=options, proxy_from=proxy_from)) as api:
+    async with opened(
+        database, replace(SETTINGS, console=Site.maker(options), proxy_from=proxy_from)
+    ) as api:
         yield Browser(api)
+
+
+def test_queues_come_in_order_of_need() -> None:
+    queues = [
+        {"queue": queue, "oldest_runnable_ms": waited, "dead": dead, "queued": queued}
+        for queue, waited, dead, queued in [
+            ("idle", None, 0, 0), ("deep", 5, 0, 900), ("old", 9000, 0, 1), ("dead", 5, 3, 0),
+        ]
+    ]  # fmt: skip
+    in_order = [queue["queue"] for queue in sorted(queues, key=sickness)]
+    assert in_order == ["old", "dead", "deep", "idle"]
 
 
 async def test_the_root_leads_to_the_entrance(browser: Browser) -> None:
@@ -105,7 +119,7 @@ async def test_a_wrong_key_opens_nothing(browser: Browser) -> None:
 async def test_a_revoked_key_ends_its_sessions(
     browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jobq.http.auth.MEMORY", 0.0)
+    monkeypatch.setattr("jobq_http.auth.MEMORY", 0.0)
     await browser.sign_in(["read"])
     assert (await browser.get("/console/queues")).status_code == 200
     browser.api.run("select jobq_http.revoke_api_key(name) from jobq_http.list_api_keys()")
@@ -162,7 +176,7 @@ async def test_a_log_in_needs_its_password_whoever_the_database_believes_the_ser
     database: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_trusted: bool
 ) -> None:
     """Neither trust nor what the server's process knows lets in who has filled in the form."""
-    monkeypatch.setattr("jobq.console.app.GUESSES_PER_SECOND", 1e6)
+    monkeypatch.setattr("jobq_console.console.GUESSES_PER_SECOND", 1e6)
     with psycopg.connect(database, autocommit=True) as admin:
         admin.execute("create role console_op login password 'right' in role jobq_operator")
         try:
@@ -191,7 +205,7 @@ async def test_an_outage_is_told_to_who_is_in_and_who_comes(
 ) -> None:
     elsewhere = make_conninfo(database, dbname="postgres")
     name = conninfo_to_dict(database)["dbname"]
-    monkeypatch.setattr("jobq.http.auth.MEMORY", 0.0)
+    monkeypatch.setattr("jobq_http.auth.MEMORY", 0.0)
     async with browsing(database, Options()) as browser:
         await browser.sign_in(["read"])
         with psycopg.connect(elsewhere, autocommit=True) as admin:
@@ -207,7 +221,7 @@ async def test_an_outage_is_told_to_who_is_in_and_who_comes(
                     away = await browser.client.request(method, "/console/queues")
                     assert away.status_code == 503, away.text
                     assert ">Sign out<" in away.text and ">Sign in<" not in away.text
-                    assert ("may have been done" in away.text) == (method == "POST")
+                    assert ("may have been carried out" in away.text) == (method == "POST")
                     assert "content-security-policy" in away.headers
             finally:
                 admin.execute(f"alter database {name} allow_connections true")
@@ -256,7 +270,7 @@ async def test_a_form_that_is_sent_twice_runs_a_schedule_once(browser: Browser) 
     form = await fields()
     twice = await asyncio.gather(*(browser.post(action[1], **form) for _ in range(3)))
     [target] = {answer.headers["location"] for answer in twice}
-    assert "This was sent before" in (await browser.get(target)).text
+    assert "This form was already sent" in (await browser.get(target)).text
     assert (await browser.post(action[1], **await fields())).headers["location"] != target
     assert browser.api.run("select count(*) from jobq.job where kind = 'a'") == [(2,)]
 
@@ -416,7 +430,7 @@ async def test_only_the_proxy_says_who_its_users_are(database: str) -> None:
 async def test_a_proxys_user_without_cookies_drives_nobody_out(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jobq.console.sessions.MOST", 25)
+    monkeypatch.setattr("jobq_console.sessions.MOST", 25)
     proxy = Proxy("x-user", ("read",))
     async with browsing(database, Options(proxy=proxy), ("127.0.0.1/32",)) as browser:
         cookie = (await browser.sign_in(["read"])).cookies["jobq_console"]
@@ -620,7 +634,7 @@ async def test_payloads_can_be_hidden(database: str) -> None:
         for path in ("jobs?", "jobs/bulk?action=redrive&"):
             assert (await browser.get(f"/console/{path}metadata=")).status_code == 200
             guess = await browser.get(f"/console/{path}metadata=card=4111")
-            assert guess.status_code == 403 and "find no jobs" in guess.text
+            assert guess.status_code == 403 and "cannot be searched" in guess.text
         assert 'name="metadata"' not in (await browser.get("/console/jobs")).text
 
 
@@ -630,7 +644,7 @@ async def test_a_large_payload_is_cut_and_can_be_had(browser: Browser) -> None:
     )
     await browser.sign_in(["read"])
     page = (await browser.get(f"/console/jobs/{job_id}")).text
-    assert len(page) < 500_000 and "Cut after 64 KB" in page
+    assert len(page) < 500_000 and "Truncated after 64 KB" in page
     file = await browser.get(f"/console/jobs/{job_id}/payload.json")
     assert len(file.json()["text"]) == 1_000_000
     assert "attachment" in file.headers["content-disposition"]
@@ -727,11 +741,11 @@ async def test_a_slow_question_is_refused(database: str) -> None:
         with psycopg.connect(database) as holder:
             holder.execute("select from jobq_private.job for update")
             answer = await browser.act(f"/console/jobs/{job_id}/cancel")
-        assert answer.status_code == 504 and "Choose less" in answer.text
+        assert answer.status_code == 504 and "Narrow the search" in answer.text
 
 
 def test_a_console_by_itself_lets_in_once(database: str) -> None:
-    command = [sys.executable, "-m", "jobq.cli", "console", "--database", database]
+    command = [sys.executable, "-m", "jobq_cli", "console", "--database", database]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
@@ -782,7 +796,7 @@ async def test_an_action_is_for_those_jobs_that_were_counted(browser: Browser) -
     again = await browser.post("/console/jobs/bulk", **form)
     assert again.status_code == 303
     forgotten = await browser.post("/console/jobs/bulk", **{**form, "counted": "x"})
-    assert forgotten.status_code == 400 and "not known any more" in forgotten.text
+    assert forgotten.status_code == 400 and "selection has expired" in forgotten.text
     assert browser.api.run(of_each)[1] == ("new", "queued", 4)
 
 
@@ -950,7 +964,7 @@ def test_what_is_unseen_is_made_visible(letter: str) -> None:
 
 @pytest.mark.parametrize("is_revoked", [True, False])
 async def test_a_stream_ends_with_its_session(database: str, is_revoked: bool) -> None:
-    async with served(database, replace(SETTINGS, console=Options())) as api:
+    async with served(database, replace(SETTINGS, console=Site.maker())) as api:
         browser = Browser(api)
         browser.client.headers["host"] = "jobq"
         await browser.sign_in(["read"])
@@ -970,7 +984,7 @@ async def test_a_stream_ends_with_its_session(database: str, is_revoked: bool) -
 
 async def test_streams_leave_a_browser_connections_for_pages(database: str) -> None:
     async with (
-        served(database, replace(SETTINGS, console=Options())) as api,
+        served(database, replace(SETTINGS, console=Site.maker())) as api,
         AsyncExitStack() as on,
     ):
         browser = Browser(api)
@@ -998,3 +1012,103 @@ async def test_a_queue_names_who_serves_it(browser: Browser) -> None:
     page = (await browser.get("/console/queue?name=mail")).text
     assert ">post office<" in page.replace("<bdi>", "").replace("</bdi>", "")
     assert "no worker" not in page and "somebody else" not in page
+
+
+async def test_a_job_is_found_by_the_end_of_its_id_its_keys_its_error_and_its_payload(
+    browser: Browser,
+) -> None:
+    await browser.sign_in(["read"])
+    [(job_id,)] = browser.api.run(
+        'select jobq.enqueue(\'sought\', \'{"user": {"id": 7, "name": "ada"}}\','
+        " idempotency_key => 'order-17', concurrency_key => 'tenant-9')"
+    )
+    browser.api.run("select jobq.enqueue('other')")
+    browser.api.run(f"select from jobq.claim_job('{job_id}', 'w')")
+    browser.api.run(f"select jobq.fail('{job_id}', 1, '550 mailbox unavailable')")
+    for search in (str(job_id)[-6:], "order-17", "tenant-9", "Mailbox unav"):
+        found = await browser.get(
+            "/console/jobs/find", params={"search": search}, follow_redirects=True
+        )
+        assert f"/console/jobs/{job_id}" in found.text, search
+        assert found.text.count('data-th="State"') == 1, search
+    for payload in ("user.id:=7", "user.name=ada", '{"user": {"id": 7}}'):
+        found = await browser.get("/console/jobs", params={"payload": payload})
+        assert found.text.count('data-th="State"') == 1, payload
+    assert "order-17" not in (await browser.get("/console/jobs?search=tenant-8")).text
+    led = await browser.get("/console/jobs/find", params={"search": str(job_id)})
+    assert led.headers["location"] == f"/console/jobs/{job_id}"
+
+
+async def test_selected_jobs_are_acted_on_and_no_others(browser: Browser) -> None:
+    await browser.sign_in(["read", "operate"])
+    ids = [browser.api.run("select jobq.enqueue('k')")[0][0] for _ in range(3)]
+    query = "&".join(f"ids={i}" for i in ids[:2])
+    page = (await browser.get(f"/console/jobs/bulk?action=cancel&{query}")).text
+    await browser.post("/console/jobs/bulk", **hidden(page))
+    states = dict(browser.api.run("select job_id, state from jobq.job"))
+    assert [states[i] for i in ids] == ["cancelled", "cancelled", "queued"]
+    assert (await browser.get("/console/jobs?ids=nonsense")).status_code == 400
+
+
+async def test_a_traceback_keeps_its_lines(browser: Browser) -> None:
+    await browser.sign_in(["read"])
+    [(job_id,)] = browser.api.run("select jobq.enqueue('k', max_attempts => 1)")
+    browser.api.run(f"select from jobq.claim_job('{job_id}', 'w')")
+    browser.api.run(
+        f"select jobq.fail('{job_id}', 1, E'line 1\\n  line 2',"
+        " details => jsonb_build_object('traceback', E'File a\\n  File b'))"
+    )
+    page = (await browser.get(f"/console/jobs/{job_id}")).text
+    assert "File a\n  File b" in unescape(page) and 'data-fold="attempt-1"' in page
+    style = (await browser.get("/console/static/console.css")).text
+    assert ".lines bdi { white-space: pre-wrap" in style
+
+
+async def test_steps_graphs_batches_waits_and_definitions_have_pages(browser: Browser) -> None:
+    await browser.sign_in(["read"])
+    run = browser.api.run
+    [(job_id,)] = run("select jobq.enqueue('agent')")
+    run(f"select from jobq.claim_job('{job_id}', 'w')")
+    run(f"select jobq.save_step('{job_id}', 1, 'charged', '{{\"amount\": 12}}')")
+    assert "charged" in (await browser.get(f"/console/jobs/{job_id}")).text
+    run("""select jobq.enqueue_graph('{"jobs": [
+        {"name": "fetch", "kind": "k"}, {"name": "join", "kind": "k", "after": ["fetch"]}]}')""")
+    [(batch_id,)] = run("select jobq.open_batch()")
+    run(f"select jobq.enqueue('member', batch_id => '{batch_id}')")
+    run("""select jobq.put_endpoint('hook', 'HTTP', '{"url": "https://example.com/"}')""")
+    page = (await browser.get("/console/workflows")).text
+    assert "fetch" in page and f"/console/batches/{batch_id}" in page
+    batch = (await browser.get(f"/console/batches/{batch_id}")).text
+    assert f"/console/jobs?batch={batch_id}&amp;state=queued" in batch
+    members = (await browser.get(f"/console/jobs?batch={batch_id}")).text
+    assert "member" in members and members.count('data-th="State"') == 1
+    assert "https://example.com/" in (await browser.get("/console/definitions")).text
+    assert (await browser.get("/console/definitions?type=secret")).status_code == 200
+    assert (await browser.get("/console/definitions?type=nonsense")).status_code == 400
+    assert (await browser.get("/console/batches/nonsense")).status_code == 400
+
+
+async def test_a_console_works_under_the_prefix_of_a_proxy(database: str) -> None:
+    async with browsing(database, Options(prefix="/tools/jobq")) as browser:
+        answer = await browser.sign_in(["read", "operate"])
+        assert answer.headers["location"] == "/tools/jobq/console/"
+        assert "path=/tools/jobq/console" in answer.headers["set-cookie"].lower()
+        # The proxy removes the prefix; a browser sends the cookie there alone.
+        cookie = answer.headers["set-cookie"].split(";")[0]
+        browser.client.headers["cookie"] = cookie
+        for path in (
+            "",
+            "queues",
+            "jobs",
+            "dead",
+            "schedules",
+            "workers",
+            "workflows",
+            "definitions",
+        ):
+            page = (await browser.get(f"/console/{path}")).text
+            links = re.findall(r'(?:href|src|action|data-live|data-stream)="([^"]+)"', page)
+            inner = [link for link in links if not link.startswith(("#", "?"))]
+            assert inner and all(link.startswith("/tools/jobq/console") for link in inner), path
+        answer = await browser.act("/console/queues/pause", queue="q", reason="why")
+        assert answer.headers["location"] == "/tools/jobq/console/queues"

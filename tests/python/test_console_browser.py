@@ -35,7 +35,10 @@ SHOWN = (
     "overview", "dead", "job", "queues", "queue", "graph", "overview-dark", "overview-narrow",
     "queues-narrow",
 )  # fmt: skip
-PAGES = ("", "queues", "jobs", "dead", "schedules", "workers", "endpoints", "audit")
+PAGES = (
+    "", "queues", "jobs", "dead", "schedules", "workflows", "workers", "endpoints", "definitions",
+    "audit",
+)  # fmt: skip
 WIDE_FONT = "* { font-family: monospace !important; } body { font-size: 115%; }"
 WIDTHS = """(table, style) => {
     const sheet = new CSSStyleSheet();
@@ -172,7 +175,7 @@ async def test_an_operators_night(database: str) -> None:
         await check(page, "redrive")
         await page.get_by_role("button", name="Redrive 12").click()
         await expect(page.get_by_role("status")).to_contain_text("Redrive: 12 jobs")
-        await expect(page.get_by_text("No job is dead.")).to_be_visible()
+        await expect(page.get_by_text("No jobs are dead.")).to_be_visible()
         [(reds,)] = api.run("select count(*) from jobq.audit where acting_for like 'API key %%'")
         assert reds >= 1
 
@@ -190,7 +193,7 @@ async def test_an_operators_night(database: str) -> None:
         await page.get_by_role("button", name="Pause", exact=True).locator("visible=true").click()
         await expect(page.get_by_role("row", name="mail")).to_contain_text("looking")
         await page.get_by_role("row", name="mail").get_by_role("button", name="Resume").click()
-        await expect(page.get_by_role("status")).to_contain_text("mail runs again")
+        await expect(page.get_by_role("status")).to_contain_text("mail is resumed")
         assert wrong == []
 
 
@@ -283,7 +286,7 @@ async def test_keys_and_graphs(database: str) -> None:
         await key.get_by_role("button", name="Hold the key").click()
         await expect(key).to_contain_text("until it is released: they asked")
         await key.get_by_role("button", name="Release").click()
-        await expect(page.get_by_role("status")).to_contain_text("customer-1 is free")
+        await expect(page.get_by_role("status")).to_contain_text("customer-1 is released")
         done = api.run("select action from jobq.audit where subject = 'billing customer-1'")
         assert sorted(done) == [("hold_key",), ("release_key",)]
 
@@ -309,7 +312,7 @@ async def test_keys_and_graphs(database: str) -> None:
         await page.goto(f"/console/jobs/{job_id}")
         await drawn.get_by_role("link", name="invoice EU").click()
         await expect(page.get_by_role("heading", name="invoice")).to_be_visible()
-        await page.get_by_text("Cancel all of it…").click()
+        await page.get_by_text("Cancel the graph…").click()
         await page.get_by_role("button", name="Cancel all jobs of the graph").click()
         await expect(page.get_by_role("status")).to_contain_text("6 jobs")
         await expect(drawn.locator("a.node.s-cancelled")).to_have_count(6)
@@ -357,7 +360,7 @@ async def test_without_javascript_on_a_narrow_screen(database: str) -> None:
             await picture(page, f"{name or 'overview'}-narrow")
         await page.goto("/console/queues")
         await page.get_by_role("row", name="sms").get_by_role("button", name="Resume").click()
-        await expect(page.get_by_role("status")).to_contain_text("sms runs again")
+        await expect(page.get_by_role("status")).to_contain_text("sms is resumed")
         await page.goto("/console/jobs")
         await page.get_by_label("Error code").fill("RECIPIENT_REFUSED")
         await page.locator("label", has_text="dead").click()
@@ -428,7 +431,7 @@ async def test_the_keyboard_leads_everywhere(database: str) -> None:
             for _ in range(count + 20):
                 await page.keyboard.press("Tab")
             stops = await page.evaluate("stops.map(([, name, isSeen]) => [name, isSeen])")
-            assert stops[0][0] == "Skip to the page", path
+            assert stops[0][0] == "Skip to content", path
             assert [name for name, is_seen in stops if not is_seen] == [], path
             assert await page.evaluate(WANTED) == [], path
         assert wrong == []
@@ -448,7 +451,7 @@ async def test_an_operator_needs_no_mouse(database: str) -> None:
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("heading", name="Overview")).to_be_visible()
         await page.keyboard.press("Tab")
-        await expect(page.get_by_role("link", name="Skip to the page")).to_be_focused()
+        await expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
         await page.keyboard.press("Enter")
         await expect(page.locator("main")).to_be_focused()
         await tab_to(page, "12", "Dead")
@@ -488,8 +491,9 @@ async def test_a_reader_sees_no_button(database: str) -> None:
         [(job_id,)] = api.run("select job_id from jobq.job where state = 'queued' limit 1")
         for path in (*PAGES[:-1], f"jobs/{job_id}"):
             await page.goto(f"/console/{path}")
-            names = await page.locator("main button:visible, main summary.button").all_inner_texts()
-            assert set(names) <= {"Show", "Open", "Copy"}, path
+            buttons = page.locator("main button:visible:not(.sort), main summary.button")
+            names = await buttons.all_inner_texts()
+            assert set(names) <= {"Show", "Open", "Find", "Copy"}, path
         await expect(page.get_by_role("link", name="Audit")).to_have_count(0)
         assert wrong == []
 
@@ -599,3 +603,29 @@ async def test_long_names_wrap_and_a_slash_looks_for_a_job(database: str) -> Non
         api.run("delete from jobq_private.api_key")
         await expect(page.get_by_label("API key")).to_be_visible()
         assert [words for words in wrong if "401" not in words] == []
+
+
+async def test_tables_sort_rows_are_selected_and_folds_stay_open(database: str) -> None:
+    async with visiting(database, ["read", "operate"]) as (page, api, _):
+        api.run("select jobq.enqueue('k', queue => 'q' || n) from generate_series(1, 3) as n")
+        api.run("select jobq.enqueue('k', queue => 'q2') from generate_series(1, 511)")
+        await page.goto("/console/queues")
+        heads = page.locator("tbody th")
+        await page.get_by_role("button", name="Waiting").click()
+        await expect(heads.first).to_have_text("q2")
+        api.run("select jobq.enqueue('k', queue => 'q3') from generate_series(1, 1020)")
+        await expect(heads.first).to_have_text("q3")  # the order outlives a refresh
+        await page.goto("/console/jobs?queue=q1")
+        await page.locator("input[name=ids]").first.check()
+        await page.locator("#selected").get_by_role("button", name="Cancel…").click()
+        await expect(page.locator("main")).to_contain_text("1 job")
+        [(job_id,)] = api.run("select jobq.enqueue('broken', queue => 'b')")
+        api.run(f"select from jobq.claim_job('{job_id}', 'w')")
+        api.run(f"""select jobq.fail('{job_id}', 1, 'no',
+            retry_in => '0 s', details => '{{"traceback": "File a"}}')""")
+        await page.goto(f"/console/jobs/{job_id}")
+        await page.get_by_text("Details").click()
+        await expect(page.get_by_text("File a")).to_be_visible()
+        api.run(f"select from jobq.claim_job('{job_id}', 'w')")
+        await expect(page.locator(".headline .state")).to_have_text("running")
+        await expect(page.get_by_text("File a")).to_be_visible()

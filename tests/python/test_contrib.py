@@ -1,4 +1,4 @@
-"""jobq.contrib: each framework's own transaction decides whether a job exists."""
+"""jobq_contrib: each framework's own transaction decides whether a job exists."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
 from jobq import AsyncClient, Registry
-from jobq.contrib.flask import Jobq
-from jobq.contrib.sqlalchemy import async_client_of, client_of
-from jobq.contrib.starlette import client_of as client_of_app
-from jobq.contrib.starlette import lifespan_of
 from jobq.errors import InvalidArgument
+from jobq_contrib.flask import Jobq
+from jobq_contrib.sqlalchemy import async_client_of, client_of
+from jobq_contrib.starlette import client_of as client_of_app
+from jobq_contrib.starlette import lifespan_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
-CONFTEST = 'pytest_plugins = ["jobq.contrib.pytest"]\n'
+CONFTEST = 'pytest_plugins = ["jobq_contrib.pytest"]\n'
 TEST = """
 from jobq import Registry
 registry = Registry()

@@ -12,8 +12,8 @@ from django.db import connections, transaction
 from django.test import Client as Browser
 from psycopg.conninfo import conninfo_to_dict
 
-from jobq.contrib.django import client
-from jobq.contrib.django.models import Job
+from jobq_contrib.django import client
+from jobq_contrib.django.models import Job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

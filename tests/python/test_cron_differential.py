@@ -1,10 +1,29 @@
 """next_tick against two other programs and against the definition of a firing.
 
 Cases are drawn at random from a fixed seed. croniter and cronsim are independent of jobq and
-of each other; where one differs, docs/schedules.md says why, and `cronsim_differs`,
-`croniter_knows` and `croniter_gap` hold each reason as narrowly as it can be put. Around changes of
-clocks, where the libraries have rules of their own, a third answer comes from trying every
-minute of the clock. JOBQ_CRON_CASES=3000 asks more.
+of each other. `cronsim_differs`, `croniter_knows` and `croniter_gap` describe each known
+difference as narrowly as possible. Around clock changes, where the libraries have rules of their
+own, a third answer comes from trying every minute. JOBQ_CRON_CASES=3000 runs more cases.
+
+Differences of cronsim 2.8:
+
+- In the second pass of a fold it returns a time of day in the first pass, possibly before `after`.
+- With six fields it has no times of day: it behaves as gap `skip` and fold `both`.
+- Around changes by part of an hour (Lord Howe, Caracas, Pyongyang) it steps by whole hours and
+  misses firings at the start of an hour: `* 8 * * *` first fires at 08:30 on that day.
+- If midnight is in a gap (Santiago, Tehran, Apia in 2011), an interval fires at the gap's end
+  or an hour late.
+- For St. John's before 2011, where clocks changed at 00:01, it may not return: left out.
+- `1/2` as day of the week includes Sunday.
+
+Differences of croniter 7.0 (`second_at_beginning`, `implement_cron_bug`):
+
+- It skips a gap if the hour names every hour, and fires otherwise. Every fold fires twice. It is
+  compared with jobq's `gap` and `fold` set accordingly.
+- It has no `LW`, and writes `L5` for `5L`.
+- `31W` in a month of 30 days is the weekday nearest to the 30th.
+- `5L` and `FRI#2` with a restricted day of the month must both match.
+- A list that includes every day (`1-4,*/1`) is not restricted.
 """
 
 import functools
@@ -196,7 +215,7 @@ def is_at_missing_midnight(case: Case, *answers: datetime) -> bool:
 
 
 def cronsim_differs(case: Case, ours: datetime, theirs: datetime) -> bool:
-    """Whether docs/schedules.md explains a difference from cronsim."""
+    """Whether the difference from cronsim is a known one."""
     tz = ZoneInfo(case.zone)
     is_fixed = not case.is_interval and case.gap == "auto"
     # in the second pass of a fold it goes back to the first pass

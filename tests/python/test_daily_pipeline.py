@@ -15,9 +15,10 @@ from psycopg.conninfo import make_conninfo
 from waiting import until
 from worker_process import working
 
-from jobq import Client
-from jobq.embedded import Server
-from jobq.examples.daily_pipeline import (
+from jobq import Client, Registry
+from jobq_embedded import Server
+from jobq_examples.daily_pipeline import (
+    CONTRACT,
     JOB_TYPE,
     EnqueueResult,
     ErrorCode,
@@ -32,7 +33,7 @@ from jobq.examples.daily_pipeline import (
     registry,
     submit,
 )
-from jobq.testing import run_due
+from jobq_testing import run_due
 from servers import SETTINGS, Cluster
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def test_empty_upstream(
     upstream, storage = folders
     (upstream / "ACME" / "2026-03-13.csv").unlink()
     job_id = create(repo)
-    with working(database, tmp_path, target="jobq.examples.daily_pipeline:registry") as worker:
+    with working(database, tmp_path, target="jobq_examples.daily_pipeline:registry") as worker:
         until(lambda: repo.get_by_id(job_id).status == JobStatus.FAILED)
         until(lambda: "job retrying" in worker.log)
     record = repo.get_by_id(job_id)
@@ -175,7 +176,7 @@ def test_repeat_job(
     client: Client, repo: JobRepo, database: str, folders: tuple[Path, Path], tmp_path: Path
 ) -> None:
     _, storage = folders
-    with working(database, tmp_path, target="jobq.examples.daily_pipeline:registry"):
+    with working(database, tmp_path, target="jobq_examples.daily_pipeline:registry"):
         first = create(repo)
         ref = client.result(first, timeout=30)["result_ref"]
         # The same work under another key, as after the key's retention.
@@ -272,6 +273,49 @@ def test_a_key_may_be_used_again_after_a_failure(repo: JobRepo) -> None:
     assert second.created
     assert second.job_id != first
     assert repo.get_by_idempotency("unknown") is None
+
+
+def test_the_contract_holds_for_any_job_type_that_is_declared(
+    client: Client, repo: JobRepo, queue: QueueContract
+) -> None:
+    weekly = "reports:weekly"
+    other = Registry()
+    other.handler(weekly, **CONTRACT)(lambda _payload: None)
+    other.declare(client)
+    made = [submit(repo, queue, "ACME", DAY, "tests", job_type=weekly) for _ in range(2)]
+    assert [m.created for m in made] == [True, False]
+    key = make_idempotency_key(weekly, "ACME", DAY)
+    assert repo.get_by_idempotency(key) == made[0].job_id
+    assert repo.get_by_idempotency(KEY) is None, "its own type has a key of its own"
+    repo.set_running(made[0].job_id, NOW)
+    repo.set_dead_letter(made[0].job_id, NOW, ErrorCode.QUALITY_FAILED, "bad", 1)
+    assert repo.get_by_idempotency(key) is None
+    assert submit(repo, queue, "ACME", DAY, "tests", job_type=weekly).created
+
+
+def test_an_unknown_job_type_and_a_key_of_another_job_are_refused(
+    repo: JobRepo, queue: QueueContract
+) -> None:
+    unknown = make_idempotency_key("unknown", "ACME", DAY)
+    for key, job_type in ((unknown, "unknown"), (unknown, JOB_TYPE), ("another", JOB_TYPE)):
+        with pytest.raises(RepoError, match="INVALID_MESSAGE"):
+            repo.create_queued(uuid4(), key, job_type, "ACME", DAY, "tests", NOW)
+        refused = queue.enqueue(replace(MESSAGE, idempotency_key=key, job_type=job_type))
+        assert isinstance(refused, Refusal)
+        assert (refused.error_code, refused.is_retryable) == ("INVALID_MESSAGE", False)
+        assert repo.get_by_idempotency(key) is None
+
+
+def test_a_job_that_has_failed_may_become_a_dead_letter(repo: JobRepo) -> None:
+    job_id = create(repo)
+    repo.set_running(job_id, NOW)
+    repo.set_failed(job_id, NOW, ErrorCode.QUALITY_FAILED, "bad", 1)
+    with pytest.raises(RepoError, match="LEASE_LOST"):
+        repo.set_dead_letter(job_id, NOW, ErrorCode.QUALITY_FAILED, "bad", 7)
+    repo.set_dead_letter(job_id, NOW, ErrorCode.QUALITY_FAILED, "bad", 1)
+    record = repo.get_by_id(job_id)
+    assert (record.status, record.attempts) == (JobStatus.DEAD_LETTER, 1)
+    assert record.last_error_code == ErrorCode.QUALITY_FAILED
 
 
 def test_a_job_runs_and_succeeds(repo: JobRepo) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from delivery_sink import posting
 
-from jobq.delivery.address import AddressRefused, Guard, is_public
 from jobq.errors import InvalidArgument
+from jobq_delivery.address import AddressRefused, Guard, is_public
 
 
 @pytest.mark.parametrize(

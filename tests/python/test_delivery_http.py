@@ -19,10 +19,10 @@ from waiting import until_async
 from worker_process import working
 
 from jobq import AsyncClient
-from jobq.delivery import Keyring
-from jobq.delivery.http import retry_after, target_of
-from jobq.delivery.limit import Limit
 from jobq.registry import Snooze
+from jobq_delivery import Keyring
+from jobq_delivery.http import retry_after, target_of
+from jobq_delivery.limit import Limit
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -13,10 +13,10 @@ from delivery_sink import KEY, posting
 from http_api import opened
 from waiting import until_async
 
-from jobq.cli import main
-from jobq.delivery import Keyring
-from jobq.delivery.preview import sent
 from jobq.errors import NotFound, PayloadInvalid
+from jobq_cli import main
+from jobq_delivery import Keyring
+from jobq_delivery.preview import sent
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -16,10 +16,10 @@ from http_api import opened
 from waiting import until_async
 
 from jobq import AsyncClient, Job, JobContext, Registry, Worker
-from jobq.delivery import Deliverer, Keyring, SecretKeyError
-from jobq.delivery.endpoint import Endpoints
-from jobq.delivery.secret import Vault
 from jobq.errors import Conflict, InvalidArgument
+from jobq.keyring import Vault
+from jobq_delivery import Deliverer, Keyring, SecretKeyError
+from jobq_delivery.endpoint import Endpoints
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -253,9 +253,11 @@ async def test_a_worker_without_key_or_driver_leaves_jobs_to_others(
 ) -> None:
     monkeypatch.delenv("JOBQ_SECRET_KEYS", raising=False)
     # As if not installed, or as if it were and could not be imported.
-    missing = "redis" if is_told else "jobq.delivery.redis_stream"
+    missing = "redis" if is_told else "jobq_delivery.redis_stream"
     monkeypatch.setitem(sys.modules, missing, None)
-    monkeypatch.setattr("jobq.worker.unknown.FORGET", 3600.0)  # however slow the machine is
+    monkeypatch.setattr(
+        "jobq.worker.tuning.UNKNOWN_KIND_SECONDS", 3600.0
+    )  # however slow the machine is
     kinds = ["driverless", "keyless"]
     lacking, able = Registry(), Registry()
     async with AsyncClient(database) as client, Deliverer(database, guard=LOCAL) as deliverer:

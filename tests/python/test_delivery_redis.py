@@ -16,11 +16,11 @@ from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 from waiting import until_async
 
-from jobq.delivery import Guard, Keyring
-from jobq.delivery.mask import Mask
-from jobq.delivery.message import Message
-from jobq.delivery.redis_stream import RedisStreamSender
-from jobq.outcomes import Permanent, Retry
+from jobq.registry.outcomes import Permanent, Retry
+from jobq_delivery import Guard, Keyring
+from jobq_delivery.mask import Mask
+from jobq_delivery.message import Message
+from jobq_delivery.redis_stream import RedisStreamSender
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -15,9 +15,9 @@ from http_api import opened
 from psycopg import sql
 
 from jobq import Client
-from jobq.cli import main
-from jobq.definitions import list_ciphertexts
-from jobq.delivery import Keyring, SecretKeyError
+from jobq.calls.definitions import list_ciphertexts
+from jobq_cli import main
+from jobq_delivery import Keyring, SecretKeyError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,7 +73,7 @@ def test_the_command_line_stores_and_rotates(database: str) -> None:
     odd = run(main, ["secrets", "put", "odd"], input=b"\xff\xfe")
     assert (odd.exit_code, "must be text in UTF-8" in odd.output) == (1, True)
     rotated = run(main, ["secrets", "rotate"], env={"JOBQ_SECRET_KEYS": f"{new},{old}"})
-    assert "1 secrets are encrypted anew" in rotated.output
+    assert "1 secrets encrypted with key" in rotated.output
     with Client(database) as client:
         [stored] = client.run(list_ciphertexts())
     assert Keyring([OTHER]).decrypt("mail", stored.ciphertext, stored.key_id) == CANARY

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobq.delivery.template import Rendering, TemplateError, TooLargeError, as_json, exact
+from jobq_delivery.template import Rendering, TemplateError, TooLargeError, as_json, exact
 
 SCOPE = {
     "input": {"user": {"name": "Ada", "tags": ["a", {"b": 1}]}, "n": 12.5, "none": None},

@@ -17,9 +17,9 @@ from cryptography.x509.oid import NameOID
 from delivery_sink import LOCAL, Sink, posting
 from waiting import until_async
 
-from jobq.delivery.address import Guard
-from jobq.delivery.trust import trusting
 from jobq.errors import InvalidArgument
+from jobq_delivery.address import Guard
+from jobq_delivery.trust import trusting
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

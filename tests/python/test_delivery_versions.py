@@ -125,11 +125,17 @@ async def test_nobody_changes_what_a_job_is_delivered_by(post: Post, database: s
 async def test_what_is_checked_is_what_is_pinned(
     connect: Callable[[], Connection], others: int
 ) -> None:
-    """The payload spec changes while an enqueue, checked already, waits for its key."""
+    """The payload spec changes while an enqueue, checked already, waits for its key.
+
+    One statement has read the version and checked the payload, so the job goes to that version,
+    which its payload fits. What is enqueued after the change is checked by the new one.
+    """
     first, second, other = connect(), connect(), connect()
     other.execute("select jobq.put_payload_spec('input', '{\"required\": [\"a\"]}')")
     spec = Jsonb({"url": "https://a.example"})
     other.execute("select jobq.put_endpoint('e', 'HTTP', %s, 'input')", [spec])
+    version = "select delivery_version from jobq_private.kind where kind = 'e'"
+    checked_by = other.execute(version).fetchall()
     one = {"kind": "e", "payload": {"a": 1}}
     jobs = [{**one, "idempotency_key": "k"}, *([one] * others)]
     first.execute("begin")
@@ -145,9 +151,13 @@ async def test_what_is_checked_is_what_is_pinned(
 
     await until_async(waits, "for the enqueue to wait for the key")
     other.execute("select jobq.put_payload_spec('input', '{\"required\": [\"b\"]}')")
+    assert other.execute(version).fetchall() != checked_by
     first.execute("rollback")
+    await waiting
+    pinned = other.execute("select distinct delivery_version from jobq_private.job").fetchall()
+    assert pinned == checked_by
     with pytest.raises(psycopg.DatabaseError) as refused:
-        await waiting
+        other.execute("select jobq.enqueue('e', '{\"a\": 1}')")
     assert refused.value.sqlstate == "JQ006"
 
 

@@ -11,9 +11,9 @@ import pytest
 from waiting import until
 
 from jobq import AsyncClient, Client, Graph, JobContext, Registry, Worker
-from jobq.cli.tree import drawn
 from jobq.errors import IllegalState, InvalidArgument
-from jobq.testing import run_due
+from jobq_cli.tree import drawn
+from jobq_testing import run_due
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,7 +62,7 @@ def states(connection: Connection) -> dict[str, str]:
 
 
 def looks(connection: Connection) -> int:
-    row = connection.execute("select count(*) from jobq_private.look").fetchone()
+    row = connection.execute("select count(*) from jobq_private.pending").fetchone()
     connection.commit()
     assert row is not None
     return int(row[0])
@@ -234,6 +234,35 @@ def test_a_redrive_beside_a_new_child_strands_nobody(
     assert states(one)["child"] == "queued"
 
 
+def test_batches_take_no_place_in_the_lock_table(sessions: Callable[[], Connection]) -> None:
+    """Neither who adds members to many batches in one transaction, nor who ends them."""
+    one = sessions()
+    locks = """
+        select count(*) from pg_locks
+        where pid = pg_backend_pid() and locktype = 'advisory' and granted
+    """
+    one.execute("create temp table b on commit drop as select jobq.open_batch() as id")
+    one.execute("insert into b select jobq.open_batch() from generate_series(1, 1500)")
+    one.execute("select jobq.enqueue('m', batch_id => id) from b")
+    one.execute("select jobq.seal_batch(id) from b")
+    row = one.execute(locks).fetchone()
+    assert row is not None
+    assert row[0] < 100, "of those who add"
+    one.execute(
+        "select jobq.complete_many(array_agg(job_id), array_agg(attempt))"
+        " from jobq.claim(%s, 'w', 10000)",
+        (QUEUE,),
+    )
+    for _ in range(100):
+        one.execute("select jobq_private.resolve()")
+    assert one.execute(
+        "select count(*) from jobq_private.batch where ended_at is null"
+    ).fetchone() == (0,)
+    row = one.execute(locks).fetchone()
+    assert row is not None
+    assert row[0] < 100, "of who ends them"
+
+
 def test_the_last_members_that_end_at_once_end_the_batch(
     sessions: Callable[[], Connection],
 ) -> None:
@@ -279,7 +308,7 @@ def test_a_redrive_that_is_not_committed_yet_holds_its_batch_up(
     assert states(one)["report"] == "queued"
 
 
-def test_a_claim_finds_what_a_wide_fan_in_has_released(
+def test_claims_find_what_a_wide_fan_in_has_released(
     sessions: Callable[[], Connection],
 ) -> None:
     one = sessions()
@@ -292,9 +321,42 @@ def test_a_claim_finds_what_a_wide_fan_in_has_released(
         (QUEUE,),
     )
     one.commit()
-    one.execute("select set_config('jobq.looks', '', false)")
+
+    def is_found() -> bool:
+        found = set(claim(one))
+        one.commit()
+        return found == {"end"}
+
+    until(is_found)
+
+
+def test_a_parent_that_somebody_holds_delays_only_its_part_of_a_wide_fan_in(
+    sessions: Callable[[], Connection],
+) -> None:
+    one, two = sessions(), sessions()
+    parents = [job.job_id for job in Client(one).enqueue_many([{"kind": "part"}] * 2500)]
     one.commit()
-    assert set(claim(one)) == {"end"}
+    held = parents[1200]
+    two.execute("select from jobq_private.job where job_id = %s for update", (held,))
+    enqueue(one, "end", *parents)
+    marked = "select count(*) from jobq_private.job where is_awaited"
+    for _ in range(100):
+        one.execute("select jobq_private.resolve()")
+        one.commit()
+        if one.execute(marked).fetchone() == (2499,):
+            break
+    assert one.execute(marked).fetchone() == (2499,)
+    one.commit()
+    assert looks(one) == 1
+    two.rollback()
+    one.execute(
+        "select jobq.complete_many(array_agg(job_id), array_agg(attempt))"
+        " from jobq.claim(%s, 'w', 2500)",
+        (QUEUE,),
+    )
+    one.commit()
+    settled(one)
+    assert states(one)["end"] == "queued"
 
 
 def waits_for_a_lock(observer: Connection, connection: Connection) -> bool:
@@ -525,6 +587,58 @@ def make_tenant(connection: Connection) -> None:
     )
 
 
+def test_a_day_of_which_many_jobs_are_needed_holds_up_no_other(
+    connect: Callable[[], Connection],
+) -> None:
+    connection = connect()
+    connection.execute("select jobq.configure(retention => '2 days', key_retention => '1 day')")
+    [batch] = connection.execute("select jobq.open_batch()").fetchone() or ()
+    connection.execute("select jobq.enqueue('member', batch_id => %s)", [batch])
+    connection.execute("select jobq.enqueue('stranger')")
+    connection.execute(
+        "select jobq.complete(job_id, attempt) from jobq.claim('{default}', 'w', 10)"
+    )
+    connection.execute(
+        """
+        set session_replication_role = replica;
+        update jobq_private.job_archive
+        set finished_at = finished_at - interval '9 days' where kind = 'member';
+        insert into jobq_private.job_archive
+        select (jsonb_populate_record(
+            a, jsonb_build_object(
+                'job_id', gen_random_uuid(), 'batch_id', case when n > 0 then a.batch_id end,
+                'finished_at', a.finished_at - case when n < 0 then interval '1 day' else '0' end
+            )
+        )).*
+        from jobq_private.job_archive as a, generate_series(-10, 10000) as n
+        where a.kind = 'member';
+        set session_replication_role = origin
+        """
+    )
+    days = "select finished_at::date - now()::date, count(*) from jobq_private.job_archive"
+    days += " where kind = 'member' group by 1 order by 1"
+
+    def maintain() -> list[Any]:
+        while connection.execute("select from jobq.maintain() where has_more").fetchall():
+            pass
+        return connection.execute(days).fetchall()
+
+    assert maintain() == [(-9, 10002)], "the day before goes, this one stays whole"
+    failed = connection.execute("table jobq_private.failed_task").fetchall()
+    assert not failed
+    connection.execute(
+        "set session_replication_role = replica;"
+        " update jobq_private.job_archive set batch_id = null"
+        " where kind = 'member' and job_id in (select job_id from jobq_private.job_archive"
+        " where kind = 'member' order by job_id limit 9000);"
+        " set session_replication_role = origin"
+    )
+    [(_, left)] = maintain()
+    assert left in (1001, 1002), "the needed ones stay in a partition of their own"
+    connection.execute("update jobq_private.batch set ended_at = now()")
+    assert maintain() == []
+
+
 def test_who_sees_one_queue_forgets_nothing_that_trees_in_others_need(
     connect: Callable[[], Connection],
 ) -> None:
@@ -558,7 +672,7 @@ def test_who_sees_one_queue_forgets_nothing_that_trees_in_others_need(
         tenant.execute("select jobq.maintain()")
     kept = (
         "select (select count(*) from jobq_private.edge), (select count(*) from jobq_private.node),"
-        " (select count(*) from jobq_private.late_event),"
+        " (select count(*) from jobq_private.pending where about = 'event'),"
         " (select count(*) from jobq_private.job_archive)"
     )
     assert connection.execute(kept).fetchone() == (2, 3, 1, 1)
@@ -750,7 +864,7 @@ def test_a_job_to_wait_for_that_cannot_be_meant_is_refused(
     parent = client.enqueue("parent").job_id
     for refused in (
         lambda: client.enqueue("k", after=str(parent)),
-        lambda: client.enqueue("k", after_failure="zz"),
+        lambda: client.enqueue("k", after_failure="zz"),  # type: ignore[arg-type]
         lambda: flow.add("report", after="fetch"),
         lambda: flow.add("report", after=[stranger]),
         lambda: flow.add("report", before=[stranger]),

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from jobq import Worker, deploy
+from jobq import Worker
+from jobq_operations import deploy
 from servers import ROOT
 
 if TYPE_CHECKING:
@@ -111,6 +112,13 @@ def test_the_wheel_carries_the_project(wheel: Path) -> None:
     assert "jobq/py.typed" in names
 
 
+def test_the_wheel_needs_no_sources(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    for name in archive.namelist():
+        if name.startswith("jobq/sqitch/") and name.endswith(".sql"):
+            assert "python3" not in archive.read(name).decode(), name
+
+
 def test_the_wheel_alone_installs_a_database_by_psql(
     wheel: Path, tmp_path: Path, empty_database: str
 ) -> None:
@@ -118,7 +126,7 @@ def test_the_wheel_alone_installs_a_database_by_psql(
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(target)]
     subprocess.run([*pip, str(wheel)], check=True, capture_output=True)
     printed = subprocess.run(
-        [sys.executable, "-c", "from jobq.cli import main; main(['sql'])"],
+        [sys.executable, "-c", "from jobq_cli import main; main(['sql'])"],
         env={**os.environ, "PYTHONPATH": str(target)},
         cwd=tmp_path,
         check=True,

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 from click.testing import CliRunner
+from prometheus_client import CollectorRegistry, generate_latest
 from psycopg.conninfo import conninfo_to_dict
 
-from jobq import doctor as doctor_module
-from jobq.cli import main
-from jobq.embedded import Server
+from jobq_cli import doctor as doctor_command
+from jobq_cli import main
+from jobq_embedded import Server
+from jobq_http.metrics import Health
+from jobq_operations import deploy
+from jobq_operations import doctor as doctor_module
+from jobq_operations.schema import release_of
 from servers import Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from contextlib import AbstractContextManager
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -52,7 +60,8 @@ def sound_cluster(server: Server, project: Path) -> Cluster:
 @pytest.fixture
 def sound(sound_cluster: Cluster, project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The URL of a database that nothing threatens."""
-    monkeypatch.setattr(doctor_module, "project_dir", lambda: project)
+    monkeypatch.setattr(doctor_module, "single_file", (project / "jobq.sql").read_text)
+    monkeypatch.setattr(deploy, "project_dir", lambda: project)
     with sound_cluster.database() as url:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("select jobq.heartbeat('w', '{}', '{}')")
@@ -187,120 +196,312 @@ def standby(url: str, folder: Path, programs: Path) -> Iterator[None]:
 
 
 @contextmanager
+def locked(url: str, table: str) -> Iterator[None]:
+    """Lock a table, as a forgotten `alter table` does."""
+    with psycopg.connect(url) as connection:
+        connection.execute(f"lock table {table}")
+        yield
+
+
+@contextmanager
+def terminated_later(url: str, table: str) -> Iterator[None]:
+    """Lock a table in a session that somebody will terminate."""
+    with suppress(psycopg.OperationalError), locked(url, table):
+        yield
+
+
+@contextmanager
+def full_disk(url: str) -> Iterator[None]:
+    """Let the file system refuse what a large payload would need: no space is left."""
+    where = (
+        "select current_setting('data_directory') || '/' || pg_relation_filepath(reltoastrelid)"
+        " from pg_class where oid = 'jobq_private.job'::regclass"
+    )
+    with psycopg.connect(url) as connection:
+        [path] = connection.execute(where).fetchone() or ()
+    file, kept = Path(path), Path(f"{path}.kept")
+    file.rename(kept)
+    file.symlink_to("/dev/full")
+    try:
+        yield
+    finally:
+        kept.rename(file)
+
+
+@contextmanager
+def waiting_for(url: str, standby: str) -> Iterator[None]:
+    """Let all commits wait for a standby."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("set synchronous_commit = local")
+        connection.execute(f"alter system set synchronous_standby_names = '{standby}'")
+        connection.execute("select pg_reload_conf()")
+        yield
+
+
+@contextmanager
+def many_sessions(url: str) -> Iterator[None]:
+    """Use nine tenths of the connections."""
+    with ExitStack() as stack:
+        connection = stack.enter_context(psycopg.connect(url))
+        most = connection.execute("show max_connections").fetchone()
+        assert most is not None
+        for _ in range(int(most[0]) * 9 // 10 - 1):
+            stack.enter_context(psycopg.connect(url))
+        yield
+
+
+@contextmanager
 def statement(url: str, query: str) -> Iterator[None]:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(query)
         yield
 
 
-THREATS: dict[str, tuple[str, str, Callable[[str], Any]]] = {
-    "fsync": ("fsync", "set fsync = on", lambda url: switched_off(url, "fsync")),
-    "synchronous_commit": (
-        "synchronous_commit", "set synchronous_commit = on",
-        lambda url: switched_off(url, "synchronous_commit"),
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that goes wrong, and how it is mended.
+
+    Attributes:
+        subject: the check that finds it.
+        remedy: a part of what doctor advises.
+        cure: what is then done: SQL; REMEDY is the advice itself, which is SQL; DEPLOY is
+            ``jobq deploy``; empty where the cause ends by itself.
+        inject: makes it happen for a while.
+    """
+
+    subject: str
+    remedy: str
+    cure: str
+    inject: Callable[[str], AbstractContextManager[None]]
+
+
+REMEDY = "as doctor says"
+DEPLOY = "`jobq deploy`"
+
+
+def off(setting: str) -> Callable[[str], AbstractContextManager[None]]:
+    return lambda url: switched_off(url, setting)
+
+
+def sql(query: str) -> Callable[[str], AbstractContextManager[None]]:
+    return lambda url: statement(url, query)
+
+
+def altered(subject: str, setting: str) -> Callable[[str], AbstractContextManager[None]]:
+    return lambda url: set_for(
+        url, subject.format(database=conninfo_to_dict(url)["dbname"]), setting
+    )
+
+
+WORK = "select jobq.complete(job_id, attempt) from jobq.claim('{default}', 'w')"
+FAULTS = {
+    "`fsync` is off": Fault("fsync", "set fsync = on", "", off("fsync")),
+    "`synchronous_commit` is off":
+        Fault("synchronous_commit", "set synchronous_commit = on", "", off("synchronous_commit")),
+    "`full_page_writes` is off":
+        Fault("full_page_writes", "set full_page_writes = on", "", off("full_page_writes")),
+    "`autovacuum` is off": Fault("autovacuum", "set autovacuum = on", "", off("autovacuum")),
+    "nine of ten connections are in use":
+        Fault("connections", "end unused sessions", "", many_sessions),
+    "a listener hangs in a transaction":
+        Fault("notifications", "end the listening session", "", hung_listener),
+    "a role's commits do not wait for the disk": Fault(
+        "role_settings", "alter role jobq_worker reset synchronous_commit", REMEDY,
+        altered("role jobq_worker", "synchronous_commit = off"),
     ),
-    "full_page_writes": (
-        "full_page_writes", "set full_page_writes = on",
-        lambda url: switched_off(url, "full_page_writes"),
+    "a database's commits do not wait for the disk": Fault(
+        "role_settings", "reset synchronous_commit", REMEDY,
+        altered("database {database}", "synchronous_commit = off"),
     ),
-    "a role's setting": (
-        "role_settings", "alter role jobq_worker reset synchronous_commit",
-        lambda url: set_for(url, "role jobq_worker", "synchronous_commit = off"),
+    "a tenant has `row_security = off`": Fault(
+        "role_settings", "alter role jobq_worker reset row_security", REMEDY,
+        altered("role jobq_worker", "row_security = off"),
     ),
-    "a database's setting": (
-        "role_settings", "reset synchronous_commit",
-        lambda url: set_for(
-            url, f"database {conninfo_to_dict(url)['dbname']}", "synchronous_commit = off"
+    "everybody may connect to a database with grants by queue": Fault(
+        "connect", "from public", "revoke connect on database {database} from public",
+        sql("select jobq.enforce_queue_grants()"),
+    ),
+    "the database is read-only": Fault(
+        "trial", "default_transaction_read_only",
+        "alter database {database} reset default_transaction_read_only",
+        altered("database {database}", "default_transaction_read_only = on"),
+    ),
+    "the disk is full": Fault("trial", "free disk space", "", full_disk),
+    "a table is locked": Fault(
+        "locks", "pg_terminate_backend",
+        "select pg_terminate_backend(pid) from pg_locks where mode = 'AccessExclusiveLock'"
+        " and relation = 'jobq_private.job'::regclass",
+        lambda url: terminated_later(url, "jobq_private.job"),
+    ),
+    "an old snapshot": Fault("snapshot", "end the session", "", old_snapshot),
+    "a forgotten prepared transaction": Fault(
+        "snapshot", "finish the prepared transaction", "", forgotten_transaction
+    ),
+    "dead rows pile up": Fault(
+        "dead_tuples", "vacuum jobq_private.job", "vacuum jobq_private.job", dead_rows
+    ),
+    "autovacuum is off for a table": Fault(
+        "table_autovacuum", "reset (autovacuum_enabled)",
+        "alter table jobq_private.job reset (autovacuum_enabled)",
+        sql("alter table jobq_private.job set (autovacuum_enabled = off)"),
+    ),
+    "transaction ids are a billion old": Fault(
+        "transaction_ids", "vacuum (freeze)", "vacuum (freeze)",
+        sql(
+            "update pg_database set datfrozenxid = mod(txid_current() + 3200000000, 4294967296)"
+            "::text::xid where datname = current_database()"
         ),
     ),
-    "a database that may only be read": (
-        "role_settings", "reset default_transaction_read_only",
-        lambda url: set_for(
-            url, f"database {conninfo_to_dict(url)['dbname']}", "default_transaction_read_only = on"
+    "multixacts are 500 million old": Fault(
+        "multixact", "vacuum (freeze)", "vacuum (freeze)",
+        sql(
+            "update pg_database set datminmxid = (mod(datminmxid::text::bigint + 3800000000,"
+            " 4294967296))::text::xid where datname = current_database()"
         ),
     ),
-    "a tenant without its rows": (
-        "role_settings", "alter role jobq_worker reset row_security",
-        lambda url: set_for(url, "role jobq_worker", "row_security = off"),
+    "a replication slot is left behind": Fault("wal", "drop the slot", "", slot_left_behind),
+    "commits wait for a standby that is gone": Fault(
+        "confirmation", "synchronous_standby_names",
+        "alter system reset synchronous_standby_names; select pg_reload_conf()",
+        lambda url: waiting_for(url, "gone"),
     ),
-    "slot left behind": ("wal", "drop the slot", slot_left_behind),
-    "maintenance kept": ("maintenance", "end that session", maintenance_kept),
-    "schedule without a grant": (
-        "schedules", "change or retire the schedule",
-        lambda url: statement(
-            url,
+    "a publication carries the jobs": Fault(
+        "publication", "alter publication", "drop publication hot",
+        sql("create publication hot for table jobq_private.job"),
+    ),
+    "a lease has expired": Fault(
+        "leases", "maintain()", "select jobq.maintain()",
+        sql(
+            "select jobq.enqueue('k'); select jobq.claim('{default}', 'w');"
+            " set session_replication_role = replica;"
+            " update jobq_private.job set lease_expires_at = now() - interval '1 min'"
+        ),
+    ),
+    "a job is in an impossible state": Fault(
+        "rows", "delete the others",
+        "set session_replication_role = replica;"
+        " delete from jobq_private.job where state = 'nonsense'",
+        sql(
+            "select jobq.enqueue('k'); set session_replication_role = replica;"
+            " update jobq_private.job set state = 'nonsense'"
+        ),
+    ),
+    "nobody serves a queue": Fault(
+        "queues", "start a worker for these queues",
+        "select jobq.heartbeat('w2', '{}', '{}', '{mail}')",
+        sql(
+            "select jobq.enqueue('k', queue => 'mail'); set session_replication_role = replica;"
+            " update jobq_private.job set due_at = now() - interval '2 min'"
+        ),
+    ),
+    "a queue is paused for long": Fault(
+        "waiting", "resume the queue", f"select jobq.resume_queue('default'); {WORK}",
+        sql(
+            "select jobq.enqueue('k', run_at => now() - interval '6 min');"
+            " select jobq.pause_queue('default', 'lunch')"
+        ),
+    ),
+    "a limit of a key stops claims": Fault(
+        "waiting", "release the key",
+        f"select jobq.release_key('default', 'a'); {WORK}",
+        sql(
+            "select jobq.hold_key('default', 'a', 'infinity', 'lunch'); select jobq.enqueue("
+            "'k', concurrency_key => 'a', run_at => now() - interval '6 min')"
+        ),
+    ),
+    "no worker is alive": Fault(
+        "workers", "start a worker", "select jobq.heartbeat('w', '{}', '{}')",
+        sql("delete from jobq_private.worker"),
+    ),
+    "handlers hang": Fault(
+        "slots", "add timeouts inside", "select jobq.heartbeat('w', '{}', '{}', stuck => 0)",
+        sql("select jobq.heartbeat('w', '{}', '{}', stuck => 2)"),
+    ),
+    "a kind's function is gone": Fault(
+        "functions", "create the function",
+        "create function public.f(jsonb) returns jsonb language sql as 'select $1'",
+        sql(
+            "create function public.f(jsonb) returns jsonb language sql as 'select $1';"
+            " select jobq.put_kind('f', run => 'public.f'); drop function public.f(jsonb)"
+        ),
+    ),
+    "a transaction keeps `maintain()` to itself": Fault(
+        "maintenance", "end that session", "", maintenance_kept
+    ),
+    "a task of `maintain()` fails": Fault(
+        "maintenance", "fix the cause of the error",
+        "alter table jobq_private.away rename to worker; select jobq.maintain()",
+        sql("alter table jobq_private.worker rename to away; select jobq.maintain()"),
+    ),
+    "a schedule cannot fire": Fault(
+        "schedules", "change or retire the schedule", "select jobq.retire_schedule('s')",
+        sql(
             "select jobq.create_schedule('s', 'k', every => '1 h');"
             " update jobq_private.schedule set login = 'gone', next_run_at = now();"
             " select jobq.enforce_queue_grants(); select from jobq.tick();"
-            " select jobq.enforce_queue_grants(false)",
+            " select jobq.enforce_queue_grants(false)"
         ),
     ),
-    "autovacuum": (
-        "autovacuum", "set autovacuum = on", lambda url: switched_off(url, "autovacuum"),
-    ),
-    "old snapshot": ("snapshot", "end the session", old_snapshot),
-    "forgotten transaction": (
-        "snapshot", "finish the prepared transaction", forgotten_transaction,
-    ),
-    "multixacts": (
-        "multixact", "vacuum (freeze)",
-        lambda url: statement(
-            url,
-            "update pg_database set datminmxid = (mod(datminmxid::text::bigint + 3800000000,"
-            " 4294967296))::text::xid where datname = current_database()",
-        ),
-    ),
-    "dead rows": ("dead_tuples", "vacuum jobq_private.job", dead_rows),
-    "hung listener": ("notifications", "end the session that listens", hung_listener),
-    "expired lease": (
-        "leases", "run a worker",
-        lambda url: statement(
-            url,
-            "select jobq.enqueue('k'); select jobq.claim('{default}', 'w');"
-            " set session_replication_role = replica;"
-            " update jobq_private.job set lease_expires_at = now() - interval '1 min'",
-        ),
-    ),
-    "no worker": (
-        "workers", "start a worker",
-        lambda url: statement(url, "delete from jobq_private.worker"),
-    ),
-    "hung handlers": (
-        "slots", "timeouts of their own",
-        lambda url: statement(url, "select jobq.heartbeat('w', '{}', '{}', stuck => 2)"),
-    ),
-    "no partition": (
-        "partitions", "have maintain() called",
-        lambda url: statement(
-            url,
+    "the archive has no partition for tomorrow": Fault(
+        "partitions", "call maintain()", "select jobq.maintain()",
+        sql(
             "do $$ begin execute 'drop table jobq_private.job_archive_' ||"
-            " to_char((now() + interval '1 day') at time zone 'UTC', 'YYYYMMDD'); end $$",
+            " to_char((now() + interval '1 day') at time zone 'UTC', 'YYYYMMDD'); end $$"
         ),
     ),
-    "disabled trigger": (
-        "triggers", "enable trigger",
-        lambda url: statement(url, "alter table jobq_private.job disable trigger job_transition"),
+    "an index is missing": Fault(
+        "indexes", "run jobq deploy", DEPLOY, sql("drop index jobq_private.job_lease_idx")
     ),
-    "settings loaded past the triggers": (
-        "settings", "have maintain() called",
-        lambda url: statement(
-            url,
-            "alter table jobq_private.kind disable trigger all;"
-            " insert into jobq_private.kind (kind, priority) values ('loaded', 1);"
-            " alter table jobq_private.kind enable trigger all;"
-            " alter table jobq_private.kind enable always trigger kind_rules",
+    "an index is invalid": Fault(
+        "indexes", "run jobq deploy", DEPLOY,
+        sql(
+            "update pg_index set indisvalid = false"
+            " where indexrelid = 'jobq_private.job_lease_idx'::regclass"
         ),
     ),
-    "another release": (
-        "schema", "run jobq deploy",
-        lambda url: statement(
-            url,
+    "a foreign key is missing": Fault(
+        "constraints", "run jobq deploy", DEPLOY,
+        sql("alter table jobq_private.job drop constraint job_transition_fkey"),
+    ),
+    "a trigger is missing": Fault(
+        "triggers", "run jobq deploy", DEPLOY, sql("drop trigger job_birth on jobq_private.job")
+    ),
+    "a trigger is disabled": Fault(
+        "triggers", "run jobq deploy", DEPLOY,
+        sql("alter table jobq_private.job disable trigger job_transition"),
+    ),
+    "foreign keys are disabled": Fault(
+        "triggers", "run jobq deploy", DEPLOY,
+        sql("alter table jobq_private.job disable trigger all"),
+    ),
+    "a grant is revoked": Fault(
+        "grants", "run jobq deploy", DEPLOY,
+        sql("revoke execute on function jobq.claim from jobq_worker"),
+    ),
+    "a function belongs to another owner": Fault(
+        "owners", "run jobq deploy", DEPLOY,
+        sql("alter function jobq.redrive owner to current_user"),
+    ),
+    "everybody may execute a function": Fault(
+        "public", "run jobq deploy", DEPLOY,
+        sql("grant execute on function jobq.cancel to public"),
+    ),
+    "a function was replaced": Fault(
+        "schema", "run jobq deploy", DEPLOY,
+        sql(
             "create or replace function jobq.end_wait() returns void language sql"
-            " security definer as 'select'",
+            " security definer as 'select'"
         ),
     ),
-    "missing function": (
-        "schema", "run jobq deploy", lambda url: statement(url, "drop function jobq.end_wait()"),
+    "a function is missing": Fault(
+        "schema", "run jobq deploy", DEPLOY, sql("drop function jobq.end_wait()")
+    ),
+    "a column was added": Fault(
+        "schema", "which it lists", "alter table jobq_private.job drop column colour",
+        sql("alter table jobq_private.job add column colour text"),
+    ),
+    "another release was deployed": Fault(
+        "release", "run jobq deploy", DEPLOY, sql("select jobq_private.record_release('other')")
     ),
 }  # fmt: skip
 
@@ -312,15 +513,44 @@ def test_a_sound_system_is_called_so(sound: str) -> None:
     assert all(finding["remedy"] is None for finding in findings(sound).values())
 
 
-@pytest.mark.parametrize("threat", THREATS)
-def test_each_threat_is_named_first_with_its_remedy(sound: str, threat: str) -> None:
-    subject, remedy, threaten = THREATS[threat]
-    with threaten(sound):
-        found = eventually_bad(sound, subject)
-        assert remedy in str(found["remedy"])
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_found_and_mended_as_doctor_says(sound: str, name: str) -> None:
+    fault = FAULTS[name]
+    with fault.inject(sound):
+        found = eventually_bad(sound, fault.subject)
+        assert fault.remedy in found["remedy"]
         status, output = doctor(sound)
-    assert status == 1
-    assert output.startswith("BAD")
+        assert status == 2 or (status, found["severity"]) == (1, "warning")
+        assert output.startswith("BAD" if status == 2 else "WARN")
+        if fault.subject != "release":
+            labels = f'check="{fault.subject}",severity="{found["severity"]}"'
+            assert f"jobq_check_failed{{{labels}}} 1.0" in metric(sound)
+        if fault.cure:
+            cure(sound, fault.cure, found["remedy"])
+            eventually(sound, fault.subject, is_ok=True)
+    eventually(sound, fault.subject, is_ok=True)
+
+
+def cure(url: str, what: str, remedy: str) -> None:
+    """Do what mends a fault, as a superuser."""
+    if what == DEPLOY:
+        deploy._mend(url, print, None)
+        return
+    query = remedy if what == REMEDY else what
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("set default_transaction_read_only = off")
+        for each in query.replace("{database}", str(conninfo_to_dict(url)["dbname"])).split("; "):
+            connection.execute(each)
+
+
+def metric(url: str) -> str:
+    """Return what /metrics tells of the checks."""
+    own = CollectorRegistry()
+    with psycopg.connect(url, autocommit=True) as connection:
+        rows = connection.execute("select * from jobq.health(now())").fetchall()
+        rows += connection.execute("select * from jobq.health(part => 'trial')").fetchall()
+        own.register(Health(rows))
+    return generate_latest(own).decode()
 
 
 def eventually_bad(database: str, subject: str) -> dict[str, Any]:
@@ -351,6 +581,65 @@ def test_who_holds_a_snapshot_is_named(sound: str) -> None:
         )
 
 
+def test_while_the_jobs_are_locked_all_else_is_told(sound: str) -> None:
+    with locked(sound, "jobq_private.job"):
+        eventually_bad(sound, "locks")
+        found = findings(sound)
+    assert re.fullmatch(
+        r"could not be checked: canceling statement due to lock timeout \(55P03\);"
+        r" pid \d+ holds AccessExclusiveLock on jobq_private\.job for 00:00:\d\d",
+        found["jobs"]["finding"],
+    )
+    assert {"fsync", "snapshot", "role_settings", "workers", "partitions", "clock"} <= set(found)
+    assert not {"leases", "queues"} & set(found)
+
+
+def test_a_part_that_takes_too_long_is_cancelled_and_the_others_answer(
+    sound: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor_command, "PATIENCE", 500)
+    slow = """
+        create or replace view jobq_private.snapshot_holder as
+        select ''::text collate "C" as holder, 0 as age, now() as began_at,
+            pg_sleep(60) is null as is_young
+    """
+    with statement(sound, slow):
+        found = findings(sound)
+    assert found["vacuum"]["finding"] == "could not be checked in time"
+    assert found["vacuum"]["severity"] == "failure"
+    assert {"fsync", "failover", "trial", "workers", "schema"} <= set(found)
+
+
+def test_what_doctor_asks_is_all_that_health_says(sound: str) -> None:
+    with psycopg.connect(sound, autocommit=True) as connection:
+        rows = connection.execute(
+            "select subject from jobq.health(now(), %s)", [release_of(deploy.single_file())]
+        )
+        assert {row[0] for row in rows} == set(findings(sound)) - {"trial"}
+        with pytest.raises(psycopg.errors.InvalidParameterValue):
+            connection.execute("select jobq.health(part => 'nonsense')")
+
+
+def test_a_trial_leaves_nothing(sound: str) -> None:
+    findings(sound)
+    with psycopg.connect(sound) as connection:
+        count = "select (select count(*) from jobq.job), (select count(*) from jobq_private.queue)"
+        before = connection.execute(count).fetchone()
+        findings(sound)
+        assert connection.execute(count).fetchone() == before
+
+
+def test_what_claims_meet_is_told_with_the_queue(sound: str) -> None:
+    with statement(
+        sound,
+        "select jobq.enqueue('k', queue => 'mail', run_at => now() - interval '6 min');"
+        " select jobq.pause_queue('mail', 'lunch')",
+    ):
+        found = findings(sound)["waiting"]["finding"]
+    assert re.match(r"queue mail: a job has been due since .* \(paused: queue mail since", found)
+    assert found.endswith(": lunch)")
+
+
 def test_a_client_whose_clock_is_wrong_is_told(sound: str) -> None:
     query = (
         "select is_ok, finding, remedy from jobq.health(now() + interval '1 h' * %s)"
@@ -372,7 +661,7 @@ def test_a_standby_that_no_commit_waits_for_is_named(
 ) -> None:
     with standby(sound, tmp_path, server.programs):
         found = eventually_bad(sound, "failover")
-        assert found["finding"] == "1 follow, and no commit waits for them"
+        assert found["finding"] == "1 are connected, and no commit waits for them"
         assert "synchronous_standby_names" in found["remedy"]
         with psycopg.connect(sound, autocommit=True) as connection:
             connection.execute("set synchronous_commit = local")
@@ -386,19 +675,27 @@ def test_a_standby_that_no_commit_waits_for_is_named(
 
 
 def test_what_differs_from_the_release_is_named(sound: str) -> None:
-    with statement(sound, "drop function jobq.end_wait(); drop function jobq.ready()"):
+    with statement(sound, "drop function jobq.end_wait(); drop function jobq_internal.ready()"):
         found = findings(sound)["schema"]["finding"]
-    assert found == "2 functions are not those of this release: jobq.end_wait, jobq.ready"
+    assert "routine jobq.end_wait() is missing, routine jobq_internal.ready() is missing" in found
+
+
+def test_another_release_is_told(sound: str) -> None:
+    with psycopg.connect(sound) as connection:
+        query = "select is_ok, finding from jobq.health(null, 'other') where subject = 'release'"
+        assert connection.execute(query).fetchone() == (
+            False, "the deployed schema belongs to another release",
+        )  # fmt: skip
 
 
 def test_without_a_client_nothing_is_compared(sound: str) -> None:
     with psycopg.connect(sound) as connection:
         subjects = {row[0] for row in connection.execute("select subject from jobq.health()")}
-    assert not subjects & {"clock", "schema"}
-    assert {"clock", "schema"} <= set(findings(sound))
+    assert not subjects & {"clock", "release"}
+    assert {"clock", "release"} <= set(findings(sound))
 
 
 def test_a_database_without_jobq_is_named(empty_database: str) -> None:
     status, output = doctor(empty_database)
-    assert status == 1
+    assert status == 2
     assert "jobq deploy" in output

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from jobq import embedded
-from jobq.embedded import Server, ServerError
+import jobq_embedded as embedded
+from jobq_embedded import Server, ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,8 +18,8 @@ from click.testing import CliRunner
 from waiting import PATIENCE, until
 
 from jobq import AsyncClient, Client, Event
-from jobq.cli import main
 from jobq.errors import InvalidArgument
+from jobq_cli import main
 from servers import ROOT
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ async def _next(events: AsyncGenerator[Event, None]) -> Event:
 async def test_an_asynchronous_listener_is_woken(
     database: str, connect: Callable[[], Connection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jobq.events.LONGEST_SLEEP", 10 * PATIENCE)
+    monkeypatch.setattr("jobq.calls.events.LONGEST_SLEEP", 10 * PATIENCE)
     witness = connect()
     async with AsyncClient(database, listen_database=database) as client:
         events = client.listen_events(kinds=["b"])
@@ -253,7 +253,7 @@ def test_a_listener_that_loses_its_connection_looks_by_itself(
 
 
 def test_what_cannot_be_meant_is_refused(client: Client, connect: Callable[[], Connection]) -> None:
-    with pytest.raises(InvalidArgument, match="may not have"):
+    with pytest.raises(InvalidArgument, match="must be a cursor"):
         client.page_events("nonsense")
     with pytest.raises(InvalidArgument):
         client.listen_events("nonsense")
@@ -291,7 +291,7 @@ def test_the_command_prints_what_has_ended(client: Client, database: str) -> Non
     refused = run(*at, "--after", "x")
     assert (refused.exit_code, refused.stdout) == (1, "")
     assert "INVALID_ARGUMENT" in refused.stderr
-    command = [sys.executable, "-m", "jobq.cli", "events", *at, "--follow", "--since", "2000-01-01"]
+    command = [sys.executable, "-m", "jobq_cli", "events", *at, "--follow", "--since", "2000-01-01"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as following:
         assert following.stdout
         assert str(a) in following.stdout.readline()

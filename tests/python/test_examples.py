@@ -14,9 +14,9 @@ from waiting import until_async
 
 from jobq import AsyncClient, Client, Worker
 from jobq.errors import PayloadInvalid
-from jobq.examples import registry
-from jobq.examples.sinks import MailServer, WebhookReceiver
-from jobq.examples.text import SummarizeText, summarize_text
+from jobq_examples import registry
+from jobq_examples.sinks import MailServer, WebhookReceiver
+from jobq_examples.text import SummarizeText, summarize_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

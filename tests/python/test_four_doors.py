@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from http_api import SETTINGS, Api, opened
 
 from jobq import Client
-from jobq.cli import main
 from jobq.errors import JobqError
+from jobq_cli import main
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

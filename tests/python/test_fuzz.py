@@ -43,7 +43,7 @@ select p.proname, array(
     select format_type(t.oid, null) from unnest(p.proargtypes) with ordinality as t (oid, n)
 ), p.pronargs - p.pronargdefaults
 from pg_proc as p
-where p.pronamespace in ('jobq'::regnamespace, 'jobq_http'::regnamespace)
+where p.pronamespace::regnamespace::text in ('jobq', 'jobq_http', 'jobq_internal')
 order by p.proname
 """
 
@@ -94,6 +94,7 @@ HOSTILE: dict[str, list[str]] = {
     "jsonb": JSONB,
     "integer": NUMBERS,
     "smallint": NUMBERS[:4],
+    "numeric": [*NUMBERS, "NaN", "infinity", "1e40", "0.1"],
     "bigint": [*NUMBERS, "9223372036854775807", "-9223372036854775808"],
     "double precision": ["NaN", "infinity", "-infinity", "1e308", "-0", "-1", "1e-308"],
     "boolean": ["true", "false"],

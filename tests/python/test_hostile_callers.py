@@ -227,7 +227,7 @@ def test_a_key_that_is_held_holds_up_one_schedule(connect: Connect) -> None:
         keeper.execute("select from jobq.maintain()")
     assert names == [("free",)]
     failed = "select finding from jobq.health() where subject = 'schedules' and not is_ok"
-    assert "held was to fire" in value(keeper, failed)
+    assert "held should have fired" in value(keeper, failed)
     holder.execute("rollback")
     keeper.execute("update jobq_private.schedule set retry_at = now() where retry_at is not null")
     while value(keeper, failed) is not None:

@@ -16,16 +16,16 @@ from click.testing import CliRunner
 from http_api import SETTINGS, opened
 from psycopg.conninfo import make_conninfo
 
-from jobq.cli.keys import keys
-from jobq.http import auth, create_key
-from jobq.http.app import OPERATIONS
-from jobq.http.auth import ROLE_OF_SCOPE, SCOPES
-from jobq.http.database import Database
+from jobq_cli.keys import keys
+from jobq_http import auth, create_key
+from jobq_http.app import OPERATIONS
+from jobq_http.auth import ROLE_OF_SCOPE, SCOPES
+from jobq_http.database import Database
 
 if TYPE_CHECKING:
     from http_api import Api
 
-    from jobq.http.operation import Operation
+    from jobq_http.operation import Operation
 
 pytest_plugins = ["http_fixtures"]
 

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from http_api import SETTINGS
 
-from jobq.http import create_app
+from jobq_http import create_app
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

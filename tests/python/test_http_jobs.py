@@ -765,3 +765,19 @@ async def test_what_ends_is_told_once_after_a_cursor(api: Api) -> None:
 async def test_events_that_cannot_be_meant_are_refused(api: Api, query: str) -> None:
     response = await api.ask("GET", f"/jobs:events?{query}")
     assert (response.status_code, response.json()["error"]["code"]) == (400, "INVALID_REQUEST")
+
+
+async def test_a_tree_is_shown_cancelled_and_redriven(api: Api) -> None:
+    jobs = [{"name": "a", "kind": "a"}, {"name": "b", "kind": "b", "after": ["a"]}]
+    made = (await api.ask("POST", "/graphs", json={"jobs": jobs})).json()["items"]
+    ids = {item["name"]: item["job_id"] for item in made}
+    inputs = (await api.ask("GET", f"/jobs/{ids['b']}/inputs")).json()["items"]
+    assert [(each["job_id"], each["name"], each["state"]) for each in inputs] == [
+        (ids["a"], "a", "queued")
+    ]
+    cancelled = await api.ask("POST", f"/jobs/{ids['a']}/tree/cancel", json={"reason": "wrong"})
+    done = {each["job_id"]: each["outcome"] for each in cancelled.json()["items"]}
+    assert done == dict.fromkeys(ids.values(), "cancelled")
+    redriven = await api.ask("POST", f"/jobs/{ids['a']}/tree/redrive", json={"scope": "all"})
+    done = {each["job_id"]: each["outcome"] for each in redriven.json()["items"]}
+    assert done == dict.fromkeys(ids.values(), "redriven")

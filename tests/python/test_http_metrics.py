@@ -10,7 +10,7 @@ import pytest
 from http_api import SETTINGS, opened
 
 import jobq
-from jobq.http import metrics
+from jobq_http import metrics
 from servers import ROOT
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_guide_has_every_figure_of_the_database() -> None:
-    guide = (ROOT / "docs/http.md").read_text()
+    guide = (ROOT / "docs/monitoring.md").read_text()
     told = set(re.findall(r"`(?:jobq_)?(\w+)[`{]", guide))
     assert set(metrics.FIGURES) - told == set()
 

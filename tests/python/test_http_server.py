@@ -28,7 +28,7 @@ import psycopg
 import pytest
 from http_api import SETTINGS, served
 
-from jobq.http import create_key
+from jobq_http import create_key
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -82,7 +82,7 @@ def test_the_log_has_each_request_with_the_id_of_its_answer(database: str, form:
     with psycopg.connect(database) as connection:
         key = create_key(connection, "reporting", ["read"])
     server = subprocess.Popen(
-        [sys.executable, "-m", "jobq.cli", "http", "--port", "0", "--log-format", form],
+        [sys.executable, "-m", "jobq_cli", "http", "--port", "0", "--log-format", form],
         env={**os.environ, "DATABASE_URL": database},
         stderr=subprocess.PIPE,
         text=True,
@@ -166,7 +166,7 @@ async def test_a_body_without_a_length_is_limited_too(live: Api) -> None:
 
     response = await live.ask("POST", "/jobs", content=body())
     assert response.status_code == 413
-    assert response.json()["error"]["detail"] == f"at most {2**20} bytes"
+    assert response.json()["error"]["detail"] == f"at most {2**20 + 2**16} bytes"
 
 
 async def test_examples_of_the_specification_fit_their_schemas(live: Api) -> None:
@@ -316,7 +316,7 @@ async def test_the_specification_holds_against_schemathesis(brief: Api, tmp_path
 
 
 def test_the_page_needs_no_other_host() -> None:
-    pages = files("jobq.http") / "pages"
+    pages = files("jobq_http") / "pages"
     page = (pages / "index.html").read_text() + (pages / "start.js").read_text()
     assert not re.search(r"https?://|//[a-z]", page.replace("// Opens", ""))
     assert (pages / "swagger-ui.LICENSE.txt").is_file()

@@ -7,7 +7,7 @@ import sys
 
 SHOW = """
 import sys
-import jobq.cli, jobq.delivery, jobq.worker
+import jobq_cli, jobq_delivery, jobq.worker
 print(*sorted({name.partition(".")[0] for name in sys.modules}))
 """
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from http_api import opened
 
 from jobq import Client
-from jobq.cli import main
+from jobq_cli import main
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ FILL = """
 LIVE = FILL.format(table="job", columns="", values="'queued', null, 0", more="")
 ENDED = FILL.format(
     table="job_archive",
-    columns=", finished_at, lane",
+    columns=", finished_at, transition_slot",
     values="case when random() < 0.1 then 'dead' else 'cancelled' end, 'queued', 0",
     more=", now(), 0",
 )
@@ -78,7 +78,7 @@ def test_the_command_says_so(long_queue: str) -> None:
     arguments = ["jobs", "--kind", "rare", "--database", long_queue]
     first = CliRunner().invoke(main, arguments, catch_exceptions=False)
     assert "rare" not in first.stdout
-    assert "go on with --before" in first.stderr
+    assert "continue with --before" in first.stderr
     more = CliRunner().invoke(main, [*arguments, "--before", first.stderr.split()[-1]])
     assert "rare" in more.stdout
     assert more.stderr == ""

@@ -1,10 +1,12 @@
-"""Limits, rates, holds and orders under random calls from sessions with open transactions.
+"""Limits, rates, costs, budgets, holds and orders under random calls from many sessions.
 
 After each call an observer holds what is committed against the limits that hold: what runs grows
 in no scope past its limit, a rate that gives no token back within the run lets a burst start, and
-in an ordered key nothing overtakes. No claim waits or fails at READ COMMITTED. In the end nothing
-may wait that no limit keeps from starting. JOBQ_SEED=N has chance fall otherwise,
-JOBQ_MODEL_EXAMPLES=N makes more runs.
+in an ordered key nothing overtakes. A budget has spent what starts were charged and attempts have
+reported, never more than its amount but for what they reported above their cost. What a transaction
+starts that was open when a limit was changed counts once it commits, but may be above the limit. No
+claim waits or fails at READ COMMITTED. In the end nothing may wait that no limit keeps from
+starting. JOBQ_SEED=N has chance fall otherwise, JOBQ_MODEL_EXAMPLES=N makes more runs.
 """
 
 from __future__ import annotations
@@ -26,12 +28,39 @@ if TYPE_CHECKING:
 RUNS = int(os.environ.get("JOBQ_MODEL_EXAMPLES", "6"))
 STEPS = 80
 PATIENCE = 60.0
-QUEUES = ["default", "other", "rated", "ordered"]
+QUEUES = ["default", "other", "rated", "ordered", "paid", "paid keys", "costly"]
+# Whose jobs have random costs, are of one kind, and are neither moved nor deleted.
+PRICED = QUEUES[4:]
+UNPRICED = "queue not in ('paid', 'paid keys', 'costly') and kind <> 'dear'"
 LEVELS = ["read committed", "read committed", "repeatable read", "serializable"]
 STALE = ("40001", "40P01", "23505")
 BURST = 3
-# How many run in each scope in which something may be limited.
-RUNNING = """
+COST_BURST = 10
+# What the starts of a budget's jobs have been charged, and how much of it attempts have reported
+# above what they were charged before.
+CHARGED = """
+    select s.scope, s.concurrency_key, sum(c.charged) as charged, sum(o.overrun) as overrun
+    from jobq.job as j
+    cross join lateral (
+        select
+            case when j.kind = 'dear' then 'dear' else j.queue end as scope,
+            case when j.queue = 'paid keys' then j.concurrency_key end as concurrency_key
+    ) as s
+    cross join lateral (
+        select sum(coalesce(r.cost, j.cost)) as charged
+        from generate_series(1, j.attempt) as n (attempt)
+        left join reported as r on r.job_id = j.job_id and r.attempt = n.attempt
+    ) as c
+    cross join lateral (
+        select coalesce(sum(r.overrun), 0) as overrun
+        from reported as r where r.job_id = j.job_id
+    ) as o
+    where j.attempt > 0 and (j.kind = 'dear' or j.queue in ('paid', 'paid keys'))
+    group by s.scope, s.concurrency_key
+"""
+# How many run in each scope in which something may be limited. A key of a queue counts only jobs of
+# kinds without limits for each key, such as plain.
+RUNNING = f"""
     select 'queue ' || queue as scope, count(*) from jobq_private.job
     where state = 'running' group by scope
     union all
@@ -39,50 +68,53 @@ RUNNING = """
     where state = 'running' group by scope
     union all
     select queue || ' ' || concurrency_key as scope, count(*) from jobq_private.job
-    where state = 'running' and concurrency_key is not null group by scope
+    where state = 'running' and lane_id = jobq_private.lane_id(queue, concurrency_key)
+    group by scope
     union all
     select format('keys of %s %s', kind, concurrency_key) as scope, count(*)
     from jobq_private.job
     where state = 'running' and concurrency_key is not null group by scope
+    union all
+    select concat_ws(' ', 'budget of', c.scope, c.concurrency_key), c.charged - c.overrun
+    from ({CHARGED}) as c
 """
 # What is never true of what is committed: each query returns offenders.
 NEVER = {
     "more starts than a rate lets pass": f"""
-        select concurrency_key from jobq.job where queue = 'rated'
+        select concurrency_key from jobq.job where queue = 'rated' and kind = 'plain'
         group by concurrency_key having sum(attempt) > {BURST}""",
     "more starts of a key than its kind lets pass": f"""
         select concurrency_key from jobq.job where kind = 'slow' and concurrency_key is not null
         group by concurrency_key having sum(attempt) > {BURST}""",
+    "more cost than a rate lets pass": f"""
+        select concurrency_key from jobq.job where queue = 'costly'
+        group by concurrency_key
+        having sum(attempt * cost) - max(cost) filter (where attempt > 0) >= {COST_BURST}""",
+    "a budget that is not what was charged": f"""
+        select c.*, b.spent from ({CHARGED}) as c
+        full join jobq_internal.list_budgets() as b
+            on b.scope = c.scope and b.concurrency_key is not distinct from c.concurrency_key
+        where coalesce(b.spent, 0) <> coalesce(c.charged, 0)""",
     "overtaken in an ordered key": """
         select concurrency_key from jobq_private.job
-        where queue = 'ordered' and state in ('running', 'retrying')
+        where queue = 'ordered' and kind = 'plain' and state in ('running', 'retrying')
         group by concurrency_key having count(*) > 1""",
     "overtaken in a key of an ordered kind": """
         select concurrency_key from jobq_private.job
         where kind = 'line' and state in ('running', 'retrying') and concurrency_key is not null
         group by concurrency_key having count(*) > 1""",
 }
-# What may start and does not: but in its lane a job goes before it whose kind has spent its rate,
-# or that waits again in the order of its kind.
+# What may start and does not, but for what waits behind a job that does not fit into a budget.
 STRANDED = """
     select j.job_id from jobq_private.job as j
     where j.state in ('queued', 'retrying') and j.run_at <= clock_timestamp()
     and not exists (select from jobq_private.barriers(j, clock_timestamp()))
     and not exists (
-        select from jobq_private.job as a
-        where a.lane_id = j.lane_id and a.job_id <> j.job_id and (
-            a.kind = 'slow' and a.priority = j.priority
-            and (a.run_at, a.job_id) < (j.run_at, j.job_id)
-            and exists (
-                select from jobq_private.barriers(a, clock_timestamp()) as b
-                where b.reason = 'rate_limited'
-            )
-            or a.job_id in (
-                select g.head_job_id from jobq_private.gate as g
-                where g.gate_id = jobq_private.key_gate_id('line', j.concurrency_key)
-            )
-            and a.run_at > clock_timestamp()
-        )
+        select from jobq_private.job as o
+        cross join lateral jobq_private.barriers(o, clock_timestamp()) as b
+        where o.state in ('queued', 'retrying') and o.run_at <= clock_timestamp()
+        and b.reason = 'budget'
+        and (o.kind = j.kind and j.kind = 'dear' or o.queue = j.queue and j.queue like 'paid%')
     )
 """
 
@@ -101,19 +133,35 @@ class Story:
         self.observer = connect()
         self.sessions = [self.session() for _ in range(4)]
         self.levels = ["read committed"] * 4
-        self.limits: dict[str, int | None] = {}
+        self.limits: dict[str, int | None] = {
+            "budget of paid": 60, "budget of dear": 60, "each budget of paid keys": 30,
+        }  # fmt: skip
         self.ran: dict[str, int] = {}
+        # Sessions whose transactions began before a limit was changed, or whose snapshots are older
+        # than the commit of such a one: they may start jobs by what they have seen.
+        self.stale: set[int] = set()
         self.calls = [
             self.enqueue, self.enqueue, self.claim, self.claim, self.claim, self.claim_job,
             self.start_by_hand, self.complete, self.complete, self.fail, self.release, self.cancel,
             self.redrive, self.move, self.change, self.delete, self.hold, self.let_go,
+            self.spend, self.spend,
         ]  # fmt: skip
-        self.puts = [self.put_queue, self.put_queue, self.put_limit, self.put_kind]
+        self.puts = [
+            self.put_queue, self.put_queue, self.put_limit, self.put_kind, self.put_budget,
+        ]  # fmt: skip
         self.observer.execute(
             "select jobq.put_queue('rated', key_rate_limit => 1, key_rate_period => '1 h',"
             f" key_rate_burst => {BURST}), jobq.put_queue('ordered', ordered => true),"
             " jobq.put_kind('slow', key_rate_limit => 1, key_rate_period => '1 h',"
-            f" key_rate_burst => {BURST}), jobq.put_kind('line', ordered => true)"
+            f" key_rate_burst => {BURST}), jobq.put_kind('line', ordered => true),"
+            " jobq.put_queue('costly', key_rate_limit => 1, key_rate_period => '1 h',"
+            f" key_rate_burst => {COST_BURST}), jobq.put_kind('dear'),"
+            " jobq.put_budget('queue', 'paid', 60), jobq.put_budget('kind', 'dear', 60),"
+            " jobq.put_budget('queue', 'paid keys', 30, each_key => true)"
+        )
+        self.observer.execute(
+            "create table reported (job_id uuid, attempt integer, cost numeric, overrun numeric,"
+            " primary key (job_id, attempt))"
         )
 
     def session(self) -> Connection:
@@ -144,6 +192,7 @@ class Story:
                 session.close()  # a client is gone in the midst of its transaction
                 self.sessions[n] = self.session()
                 self.levels[n] = "read committed"
+                self.stale.discard(n)
             elif what < 0.45:
                 self.put(n)
             else:
@@ -152,6 +201,12 @@ class Story:
         for n in range(4):
             self.end(n, "commit")
         self.work_off()
+
+    def open(self) -> list[int]:
+        return [m for m, session in enumerate(self.sessions) if self.is_open(session)]
+
+    def running(self) -> dict[str, int]:
+        return dict(self.observer.execute(RUNNING).fetchall())
 
     @staticmethod
     def is_open(session: Connection) -> bool:
@@ -163,6 +218,10 @@ class Story:
         except psycopg.errors.SerializationFailure:
             assert self.levels[n] == "serializable"
         self.levels[n] = "read committed"
+        if n in self.stale:
+            self.stale.remove(n)
+            self.stale.update(m for m in self.open() if self.levels[m] != "read committed")
+            self.ran = self.running()
 
     def call(self, n: int, what: Callable[[Connection], None]) -> None:
         session = self.sessions[n]
@@ -206,12 +265,13 @@ class Story:
                 raise
             self.end(n, "rollback")
             return
-        if others:  # meanwhile nobody starts a job unseen
+        if others:  # meanwhile the old limit holds
             self.call(self.dice.choice(others), self.enqueue)
             self.call(self.dice.choice(others), self.claim)
-        session.execute("commit")
-        self.levels[n] = "read committed"
+            self.check()
+        self.end(n, "commit")
         self.limits.update(limits)
+        self.stale.update(self.open())
 
     # ---- limits
 
@@ -241,12 +301,21 @@ class Story:
         )
         return {f"kind {kind}": limit, f"each keys of {kind}": of_key}
 
+    def put_budget(self, session: Connection, limit: int | None) -> dict[str, int | None]:
+        amount = 40 * (limit or 2)
+        scope = self.dice.choice(["paid", "dear", "paid keys"])
+        session.execute(
+            "select jobq.put_budget(%s, %s, %s, each_key => %s)",
+            ["kind" if scope == "dear" else "queue", scope, amount, scope == "paid keys"],
+        )
+        return {f"{'each ' if scope == 'paid keys' else ''}budget of {scope}": amount}
+
     def limit_of(self, scope: str) -> int | None:
         every, _, _key = scope.rpartition(" ")
         return self.limits.get(scope) or self.limits.get(f"each {every}")
 
     def check(self) -> None:
-        now: dict[str, int] = dict(self.observer.execute(RUNNING).fetchall())
+        now = self.running()
         for scope, count in now.items():
             limit = self.limit_of(scope)
             assert limit is None or count <= max(limit, self.ran.get(scope, 0)), (
@@ -262,16 +331,25 @@ class Story:
         return self.dice.choice(["a", "b"])
 
     def kind(self) -> str:
-        return self.dice.choice(["k1", "k1", "k2", "slow", "line"])
+        return self.dice.choice(["plain", "plain", "k1", "k1", "k2", "slow", "line", "dear"])
 
     def enqueue(self, session: Connection) -> None:
         queue = self.dice.choice(QUEUES)
-        key = self.key() if queue in QUEUES[2:] or self.dice.random() < 0.7 else None
+        kind = "plain" if queue in PRICED else self.kind()
+        cost = None
+        if queue in PRICED or kind == "dear":
+            cost = self.dice.choice([0, 1, 2, 5, 20])
+        is_keyed = queue in {"rated", "ordered", "paid keys", "costly"} or self.dice.random() < 0.7
+        if kind == "dear":
+            queue, is_keyed = self.dice.choice(QUEUES[:2]), False
         session.execute(
-            "select jobq.enqueue(%s, queue => %s, priority => %s, concurrency_key => %s)"
-            " from generate_series(1, %s)",
-            [self.kind(), queue, self.dice.choice([0, 0, 5]), key, self.dice.randint(1, 3)],
-        )
+            "select jobq.enqueue(%s, queue => %s, priority => %s, concurrency_key => %s,"
+            " cost => %s) from generate_series(1, %s)",
+            [
+                kind, queue, self.dice.choice([0, 0, 5]), self.key() if is_keyed else None, cost,
+                self.dice.randint(1, 3),
+            ],
+        )  # fmt: skip
 
     def claim(self, session: Connection) -> None:
         queues = self.dice.sample(QUEUES, self.dice.randint(1, 4))
@@ -305,6 +383,29 @@ class Story:
     def release(self, session: Connection) -> None:
         self.settle(session, "release(job_id, attempt)")
 
+    def spend(self, session: Connection) -> None:
+        job_id = self.one(
+            "state = 'running' and queue <> 'costly' and (kind = 'dear' or queue like 'paid%')"
+        )
+        if job_id is not None:
+            session.execute(
+                """
+                with running as materialized (
+                    select job_id, attempt, cost, %s::numeric as reported from jobq.job
+                    where job_id = %s and state = 'running'
+                ),
+                done as materialized (
+                    select jobq.spend(job_id, attempt, reported) from running
+                )
+                insert into reported as r (job_id, attempt, cost, overrun)
+                select w.job_id, w.attempt, w.reported, greatest(0, w.reported - w.cost)
+                from running as w, (select count(*) from done) as d
+                on conflict (job_id, attempt) do update
+                set cost = excluded.cost, overrun = r.overrun + greatest(0, excluded.cost - r.cost)
+                """,
+                [self.dice.choice([0, 1, 4, 30]), job_id],
+            )
+
     def cancel(self, session: Connection) -> None:
         session.execute(
             "select jobq.cancel(job_id, 'x') from jobq.job where job_id = %s",
@@ -314,11 +415,16 @@ class Story:
     def redrive(self, session: Connection) -> None:
         session.execute(
             "select jobq.redrive(job_id) from jobq.job where job_id = %s",
-            [self.one("state in ('dead', 'cancelled') and queue <> 'rated' and kind <> 'slow'")],
+            [
+                self.one(
+                    "state in ('dead', 'cancelled') and queue not in ('rated', 'costly')"
+                    " and kind <> 'slow'"
+                )
+            ],
         )
 
     def move(self, session: Connection) -> None:
-        job_id = self.one("state in ('queued', 'retrying') and queue <> 'rated'")
+        job_id = self.one(f"state in ('queued', 'retrying') and queue <> 'rated' and {UNPRICED}")
         if job_id is not None:
             queue = self.dice.choice(QUEUES[:2])
             session.execute(
@@ -339,7 +445,7 @@ class Story:
             )
 
     def delete(self, session: Connection) -> None:
-        job_id = self.one("state in ('queued', 'retrying')")
+        job_id = self.one(f"state in ('queued', 'retrying') and {UNPRICED}")
         if job_id is not None:
             session.execute("select jobq.delete_many(array[%s::uuid])", [job_id])
 
@@ -363,9 +469,11 @@ class Story:
             or self.observer.execute(STRANDED).fetchall()
         ):
             assert time.monotonic() < until, "a job is stranded"
+            if time.monotonic() > until - PATIENCE + 5:
+                self.observer.execute("select jobq.maintain()")
             self.observer.execute(
                 "select jobq.complete_many(array_agg(job_id), array_agg(attempt))"
-                " from jobq_private.job where state = 'running'"
+                " from jobq_private.job where state = 'running' having count(*) > 0"
             )
             if self.observer.execute(STRANDED).fetchall():
                 [[due_in]] = self.observer.execute("select jobq.due_in(%s)", [QUEUES])

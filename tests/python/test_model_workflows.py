@@ -65,8 +65,8 @@ NEVER = {
         select w.job_id from jobq_private.waiter as w
         join jobq_private.job as j on j.job_id = w.job_id and j.state = 'queued'
         join jobq_private.event as e on e.event = w.event and e.job_id in (w.job_id, {NO_JOB})
-        where j.run_at > clock_timestamp() + interval '0.25 s'
-        and not exists (select from jobq_private.late_event as l where l.event = w.event)""",
+        where j.run_at > clock_timestamp()
+        and not exists (select from jobq_private.pending as l where l.event = w.event)""",
     "a payload that nobody has emitted": f"""
         select s.job_id from jobq_private.step as s
         where s.name like 'event:%' and s.value ->> 'outcome' = 'arrived'
@@ -100,7 +100,7 @@ IN_THE_END_NEVER = {
         select e.child from jobq_private.edge as e
         join jobq_private.job as j on j.job_id = e.child and j.state = 'blocked'
         cross join lateral jobq_private.ends_of(array[e.parent]) as p (ends)
-        where e.is_open and jobq_private.follows(p.ends[1], e.after_failure) is not null""",
+        where e.is_open and jobq_private.edge_outcome(p.ends[1], e.after_failure) is not null""",
     "a batch that goes on without members": """
         select b.batch_id from jobq_private.batch as b
         where b.sealed_at is not null and b.ended_at is null
@@ -109,8 +109,7 @@ IN_THE_END_NEVER = {
         select b.batch_id from jobq_private.batch as b
         join jobq_private.job as c on c.job_id in (b.on_success, b.on_end, b.on_first_death)
         where b.ended_at is not null and c.state = 'blocked'""",
-    "a look": "select look_id from jobq_private.look",
-    "an event that is late": "select late_event_id from jobq_private.late_event",
+    "a look": "select pending_id from jobq_private.pending",
 }
 
 
@@ -385,10 +384,10 @@ class Story:
     def settle(self) -> None:
         """Look at all that there is to look at, as maintain() does sooner or later."""
         for _ in range(50):
-            self.observer.execute("update jobq_private.look set look_at = '-infinity'")
+            self.observer.execute("update jobq_private.pending set due_at = '-infinity'")
             self.observer.execute("select jobq_private.resolve()")
             self.observer.execute("select jobq_private.prune_workflows(1000)")
-            if not self.ids(table="jobq_private.look", key="look_id"):
+            if not self.ids(table="jobq_private.pending", key="pending_id"):
                 break
         self.check(NEVER | IN_THE_END_NEVER)
 

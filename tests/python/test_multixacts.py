@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Connect = Callable[[], Connection]
 
 SESSIONS = 64
-LANES = 1024
+SLOTS = 1024
 CALLS = """
     select * from jobq.exchange(
         array[%(queue)s], %(queue)s, 9, (%(ids)s::uuid[])[1:1], '{1}',
@@ -42,7 +42,7 @@ CALLS = """
 def test_sessions_at_once_make_no_multixact(connect: Connect) -> None:
     watcher = connect()
     watcher.execute("select jobq.put_kind('k', retry_initial_delay => '1 h')")
-    sessions = in_lanes_of_their_own(connect)
+    sessions = in_slots_of_their_own(connect)
     held = [claimed(session) for session in sessions]
     before = multixacts(watcher)
     for session, ids in zip(sessions, held, strict=True):
@@ -71,19 +71,19 @@ def test_the_members_that_are_kept_are_told(connect: Connect) -> None:
     assert str(told) in shown
 
 
-def in_lanes_of_their_own(connect: Connect) -> list[Connection]:
+def in_slots_of_their_own(connect: Connect) -> list[Connection]:
     """Return connections whose pids differ in the bits that say which rows they refer to."""
-    return list(dict(lanes(connect)).values())
+    return list(dict(slots(connect)).values())
 
 
-def lanes(connect: Connect) -> Iterator[tuple[int, Connection]]:
-    """Connect until there are enough lanes, and give each connection with its lane."""
+def slots(connect: Connect) -> Iterator[tuple[int, Connection]]:
+    """Connect until there are enough slots, and give each connection with its slot."""
     found: set[int] = set()
     while len(found) < SESSIONS:
         connection = connect()
-        lane = connection.info.backend_pid % LANES
-        found.add(lane)
-        yield lane, connection
+        slot = connection.info.backend_pid % SLOTS
+        found.add(slot)
+        yield slot, connection
 
 
 def claimed(session: Connection) -> list[Any]:

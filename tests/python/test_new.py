@@ -16,9 +16,9 @@ import psycopg
 import pytest
 import yaml
 from click.testing import CliRunner
-from test_compose import SCHEMA
+from test_compose import SCHEMA, users_of
 
-from jobq.cli import main
+from jobq_cli import main
 from servers import ROOT
 
 JOBQ = Path(sys.executable).with_name("jobq")
@@ -61,6 +61,11 @@ def test_its_files_are_about_itself(new_project: Path) -> None:
     assert not [path for path in files if "myapp" in path.read_text()]
     compose = yaml.safe_load((new_project / "compose.yaml").read_text())
     jsonschema.Draft7Validator(json.loads(SCHEMA.read_text())).validate(compose)
+    assert users_of(compose["services"]) == {
+        "deploy": {"postgres"}, "worker": {"app"}, "http": {"app"},
+    }  # fmt: skip
+    mounted = compose["services"]["db"]["volumes"][1].split(":")
+    assert (new_project / mounted[0]).is_file()
     assert yaml.safe_load((new_project / ".github/workflows/test.yml").read_text())["jobs"]
 
 

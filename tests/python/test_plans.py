@@ -29,6 +29,10 @@ PATIENCE = 60.0
 MANY = 10_000
 SLACK = 200
 """Buffers for deeper indexes, and for pages of dead entries that nobody has vacuumed."""
+PASSES = {"due_in": 2}
+"""How often the dead entries are passed in a session that has not claimed: it has no hint, so it
+finds the priorities in use first, and then what is due. A worker claims before it asks.
+"""
 AUTO_EXPLAIN = {
     "log_min_duration": 0,
     "log_nested_statements": "on",
@@ -53,17 +57,15 @@ FETCHED = """
     from pg_stat_xact_user_tables
     where schemaname = 'jobq_private' and relname = 'job'
 """
-SLOW = """
-    select set_config('jobq.mark_' || (hashtext('default') & 1023), row(
-        'default', 0, '-infinity', '00000000-0000-0000-0000-000000000000', '0', 1, null,
-        false, false, true
-    )::jobq_private.claim_mark::text, false)
+SCANNED = """
+    select coalesce(sum(seq_tup_read), 0)::integer
+    from pg_stat_xact_user_tables
+    where schemaname = 'jobq_private' and relname = 'job'
 """
 CALLS = {
     "claim": "jobq.claim('{default}', 'w', 100)",
     "exchange": "jobq.exchange('{default}', 'w', 100, %(ids)s, %(attempts)s)",
     "complete_many": "jobq.complete_many(%(ids)s, %(attempts)s)",
-    "drop_jobs": "jobq_private.drop_jobs(%(ids)s, %(attempts)s, true)",
     "heartbeat": "jobq.heartbeat('w', %(ids)s, %(attempts)s)",
     "release_many": "jobq.release_many(%(ids)s, %(attempts)s)",
     "fail_many": """jobq.fail_many((
@@ -150,7 +152,7 @@ def test_a_hot_call_reads_what_it_is_about(connect: Connect, statistics: str) ->
     too_much = {
         name: f"{read} buffers, {scans} whole tables; on a small one {expected[name][0]} buffers"
         for name, (read, scans) in costs(connect()).items()
-        if scans or read > 1.5 * expected[name][0] + SLACK
+        if scans or read > 1.5 * expected[name][0] + SLACK * PASSES.get(name, 1)
     }
     assert not too_much
 
@@ -193,6 +195,34 @@ def test_a_batch_fetches_its_own_jobs_after_an_untimely_analyze(
         assert connection.execute(query, {"ids": ids, "attempts": attempts}).fetchone() == (1000,)
         [[after]] = connection.execute(FETCHED)
     assert after - before < 8 * len(ids)
+
+
+@pytest.mark.oldest_version
+def test_a_batch_with_keys_reads_no_other_jobs_by_plans_of_an_empty_queue(connect: Connect) -> None:
+    """The plans were made while the queue was drained, and are kept while it fills."""
+    connection = connect()
+    connection.execute("alter table jobq_private.job set (autovacuum_enabled = off)")
+    connection.execute("select jobq.put_queue('default', max_depth => 1000000)")
+    connection.execute("vacuum analyze jobq_private.job")
+
+    def enqueue(name: str, jobs: int) -> None:
+        keys: tuple[dict[str, str], ...] = (
+            {}, {"idempotency_key": name}, {"dedup_key": name},
+        )  # fmt: skip
+        new = [
+            {"kind": "k", **{option: f"{key}{n}" for option, key in keys[n % 3].items()}}
+            for n in range(jobs)
+        ]
+        connection.execute("select count(*) from jobq.enqueue_many(%s)", [Jsonb(new)])
+
+    for n in range(8):
+        enqueue(f"drained {n}", 3)
+    connection.execute(FILL, ["now", MANY])
+    with connection.transaction():
+        [[before]] = connection.execute(SCANNED)
+        enqueue("full", 90)
+        [[after]] = connection.execute(SCANNED)
+    assert after == before
 
 
 class Pinned:
@@ -249,71 +279,14 @@ def test_beside_a_pinned_snapshot_every_job_is_claimed(connect: Connect) -> None
     assert claimed == 3 * MANY + late
 
 
-class Contended:
-    """Sessions whose looks at the head of a queue have been slow, one of them amid a claim."""
-
-    def __init__(self, connect: Connect) -> None:
-        self.first, self.second = connect(), connect()
-        self.first.execute("alter table jobq_private.job set (autovacuum_enabled = off)")
-        self.first.execute(FILL, ["now", MANY // 5])
-        query = "select array_agg(job_id order by job_id) from jobq.job"
-        [[self.jobs]] = self.first.execute(query)
-
-    def claim(self, session: Connection, jobs: int) -> tuple[list[Any], int]:
-        """Claim as after a slow look; return the ids, and how many rows that has fetched."""
-        session.execute(SLOW)
-        [[before]] = session.execute(FETCHED)
-        rows = session.execute("select job_id from jobq.claim('{default}', 'w', %s)", [jobs])
-        ids = [row[0] for row in rows]
-        [[after]] = session.execute(FETCHED)
-        return ids, after - before
-
-    def next(self) -> tuple[list[Any], int]:
-        """Claim ten jobs by the second session, and take that back."""
-        with self.second.transaction(force_rollback=True):
-            return self.claim(self.second, 10)
-
-
-@pytest.mark.every_version
-def test_a_claim_begins_where_others_are_about_to_have_claimed(connect: Connect) -> None:
-    contended = Contended(connect)
-    for _ in range(100):
-        with contended.first.transaction(force_rollback=True):
-            taken, _ = contended.claim(contended.first, 300)
-            ids, fetched = contended.next()
-        if fetched <= 100:
-            break
-    else:
-        pytest.fail("no claim begins at the front")
-    deadline = time.monotonic() + PATIENCE
-    assert (taken, ids) == (contended.jobs[:300], contended.jobs[300:310])
-    while contended.next()[0] != contended.jobs[:10]:
-        assert time.monotonic() < deadline, "what was taken back is passed over"
-
-
-@pytest.mark.parametrize("until", ["-1 ms", "1 s"])
-def test_a_front_holds_for_a_tenth_of_a_second(connect: Connect, until: str) -> None:
-    """So what is more urgent, or was put back, waits no longer than that."""
-    contended = Contended(connect)
-    contended.first.execute("begin")
-    taken, _ = contended.claim(contended.first, 1000)
-    contended.second.execute(
-        "select jobq_private.share_front('default', ctid, clock_timestamp() + %s::interval)"
-        " from jobq_private.job where job_id = %s",
-        [until, taken[-1]],
-    )
-    ids, fetched = contended.next()
-    assert ids == contended.jobs[1000:1010] and fetched > 1000
-    contended.first.execute("rollback")
-
-
 @pytest.mark.every_version
 def test_no_plan_that_avoids_a_scan_is_compiled(connect: Connect) -> None:
     """What cannot be avoided is priced so high, before PostgreSQL 18, that JIT would set in."""
     found = connect().execute(
         """
         select oid::regprocedure::text from pg_proc
-        where pronamespace::regnamespace::text in ('jobq', 'jobq_http', 'jobq_private')
+        where pronamespace::regnamespace::text
+            in ('jobq', 'jobq_http', 'jobq_internal', 'jobq_private')
         and proconfig::text like '%enable_%' and proconfig::text not like '%jit=off%'
         """
     )
@@ -326,7 +299,6 @@ def test_no_plan_that_avoids_a_scan_is_compiled(connect: Connect) -> None:
         "jobq.enqueue",
         "jobq.claim",
         "jobq_private.archive_jobs",
-        "jobq_private.drop_jobs",
         "jobq_private.settle_failures",
     ],
 )
@@ -342,7 +314,7 @@ def test_a_hot_call_is_not_planned_anew(connect: Connect, name: str) -> None:
 
 LOOKS = """
     select p.oid::regproc::text from pg_proc as p
-    where p.pronamespace::regnamespace::text in ('jobq', 'jobq_http')
+    where p.pronamespace::regnamespace::text in ('jobq', 'jobq_http', 'jobq_internal')
     and p.provolatile = 's' and p.pronargs = p.pronargdefaults and p.proargmodes is null
     or p.oid::regproc::text in ('jobq.health', 'jobq.metrics', 'jobq.queue_stats')
     order by 1
@@ -383,8 +355,7 @@ ONE_BY_ONE = """
     select coalesce(max(calls), 0)
     from pg_stat_xact_user_functions
     where funcname in (
-        'archive_jobs', 'leave_archive', 'redrive_archived', 'wake', 'audit_change', 'leave_lane',
-        'call_full_lanes', 'hold_key'
+        'archive_jobs', 'wake', 'audit_change', 'hold_key'
     )
 """
 NOTED = "select count(*), count(distinct job_id), min(state) from jobq_private.attempt"
@@ -420,7 +391,10 @@ def test_many_jobs_change_in_steps_and_not_one_by_one(
         done = connection.execute(f"select count(*) from {IN_SETS[name]}", given).fetchone()
         assert done == (100,)
         [[calls]] = connection.execute(ONE_BY_ONE)
-    assert calls <= 2
+    # A job that stays live wakes a worker by its own trigger, as a raw update does, and once more
+    # for the place that it frees.
+    each = 1 + has_places if name in ("retry", "recover") else 0
+    assert calls <= 2 + 100 * each
     expected = {"cancel": (0, 0, None), "fail": (100, 100, "dead"), "redrive": (100, 100, "dead")}
     assert connection.execute(NOTED).fetchone() == expected.get(name, (100, 100, "retrying"))
 
@@ -584,14 +558,17 @@ def test_priorities_with_nothing_due_cost_a_claim_no_probe_each(connect: Connect
         [],
     )
     for call in ("jobq.claim('{default}', 'w')", "jobq.due_in('{default}')"):
+        # so that the session knows that they are many
+        connection.execute(f"select from {call}".encode())
         reads = [cost(connection, call, {}) for _ in range(2)][1]
-        assert reads[0] < 300, call
+        assert reads[0] < 400, f"{call}: a probe each would be 9,000"
     connection.execute("select jobq.enqueue('due')")
     assert connection.execute("select kind from jobq.claim('{default}', 'w')").fetchall() == [
         ("due",)
     ]
     assert connection.execute(
-        "select jobq.next_due('{default}') = min(run_at) from jobq.job where state = 'queued'"
+        "select jobq_internal.next_due('{default}') = min(run_at)"
+        " from jobq.job where state = 'queued'"
     ).fetchone() == (True,)
 
 
@@ -620,6 +597,9 @@ def saturate(connection: Connection, lanes: int) -> None:
     connection.execute("update jobq_private.job set lease = '1 h'")
     while connection.execute("select from jobq.claim('{default}', 'w', 100)").rowcount:
         pass
+    # a new limit has been counted by then
+    connection.execute("update jobq_private.limit_change set changed_at = '-infinity'")
+    connection.execute("select jobq.maintain()")
 
 
 @pytest.mark.oldest_version

@@ -17,8 +17,8 @@ from test_console import Browser
 from waiting import until, until_async
 
 from jobq import Client
-from jobq.embedded import Server
-from jobq.http import metrics
+from jobq_embedded import Server
+from jobq_http import metrics
 from servers import SETTINGS as FAST
 from servers import Cluster
 
@@ -49,15 +49,21 @@ def url(primary: Cluster) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def standby(primary: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A standby of the primary."""
-    folder = tmp_path_factory.mktemp("standby")
+    settings = FAST | {"hot_standby_feedback": "on"}
+    with standby_of(primary.server, tmp_path_factory.mktemp("standby"), settings) as server:
+        yield server
+
+
+@contextmanager
+def standby_of(primary: Server, folder: Path, settings: dict[str, str]) -> Iterator[Server]:
+    """Run a standby of a server in a folder."""
     subprocess.run(
-        [primary.server.programs / "pg_basebackup", "-D", folder / "cluster", "-R",
-         "-d", primary.server.url, "-X", "stream", "-c", "fast", "--no-sync"],
+        [primary.programs / "pg_basebackup", "-D", folder / "cluster", "-R",
+         "-d", primary.url, "-X", "stream", "-c", "fast", "--no-sync"],
         check=True,
     )  # fmt: skip
-    give_to_server(folder / "cluster", primary.server.data_dir / "cluster")
-    shutil.copy2(primary.server.data_dir / "password", folder / "password")
-    settings = FAST | {"hot_standby_feedback": "on"}
+    give_to_server(folder / "cluster", primary.data_dir / "cluster")
+    shutil.copy2(primary.data_dir / "password", folder / "password")
     with Server(folder, "18", settings=settings, durable=False) as server:
         yield server
 
@@ -214,3 +220,14 @@ def test_the_client_lists_from_it(url: str, standby: Server) -> None:
 def test_a_primary_lies_behind_nobody(url: str) -> None:
     with Client(url) as client:
         assert client.replica_lag() is None
+
+
+def test_health_says_that_it_asks_a_standby(standby: Server, url: str) -> None:
+    """And makes no trial there."""
+    with psycopg.connect(on_standby(standby, url)) as connection:
+        asked = "select is_ok, severity, remedy from jobq.health() where subject = 'standby'"
+        is_ok, severity, remedy = connection.execute(asked).fetchone() or ()
+        assert (is_ok, severity) == (False, "warning") and "target_session_attrs" in remedy
+        failed = "select finding from jobq.health() where finding like 'could not be checked%'"
+        assert connection.execute(failed).fetchall() == []
+        assert connection.execute("select jobq.health(part => 'trial')").fetchall() == []

@@ -64,7 +64,7 @@ def test_details_and_log_lines_have_no_passwords(connect: Callable[[], Connectio
     connection.execute("select jobq.log(%s, 1, 'INFO', 'password=hunter2 n=1')", [job_id])
     connection.execute("select jobq.fail(%s, 1, 'no', details => %s)", [job_id, Jsonb(details)])
     [(kept,)] = connection.execute(
-        "select error_details from jobq.list_attempts(%s)", [job_id]
+        "select error_details from jobq_internal.list_attempts(%s)", [job_id]
     ).fetchall()
     assert kept == {
         "url": "https://***@host",
@@ -75,7 +75,7 @@ def test_details_and_log_lines_have_no_passwords(connect: Callable[[], Connectio
         "tokens": 3,
         "plain": "said",
     }
-    lines = connection.execute("select message from jobq.list_logs(%s)", [job_id])
+    lines = connection.execute("select message from jobq_internal.list_logs(%s)", [job_id])
     assert lines.fetchall() == [("password=*** n=1",)]
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib.util
 import re
 import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 
 import jobq
+import reference
 from contract import Contracts, Header
 from servers import ROOT
 
@@ -92,7 +92,9 @@ def is_elsewhere(name: str) -> bool:
 def test_every_name_of_a_page_is_real(database: str, page: Path) -> None:
     with psycopg.connect(database) as connection:
         known = names_of(connection)
-    said = set(re.findall(r"(?<![\w./@:-])(jobq(?:_private|_http)?)\.(\w+)", page.read_text()))
+    said = set(
+        re.findall(r"(?<![\w./@:-])(jobq(?:_private|_http|_internal)?)\.(\w+)", page.read_text())
+    )
     unknown = {
         f"{schema}.{name}"
         for schema, name in said
@@ -101,31 +103,21 @@ def test_every_name_of_a_page_is_real(database: str, page: Path) -> None:
     assert unknown == set()
 
 
-def test_the_reference_speaks_of_no_private_function() -> None:
+def test_the_reference_speaks_of_no_private_function(database: str) -> None:
     public = {path.stem for path in ROOT.glob("sql/*/*.sql")}
     private = {path.stem for path in ROOT.glob("sql/*/private/*.sql")} - public
-    page = (ROOT / "docs/reference.md").read_text()
+    with psycopg.connect(database) as connection:
+        page = reference.render(connection)
     assert not private & set(re.findall(r"\b(\w+)\(\)", page))
 
 
 def test_the_reference_names_every_state(database: str) -> None:
-    meaning = re.search(
-        r"### jobq\.job\n.*?(\| `state` .*?)\n", (ROOT / "docs/reference.md").read_text(), re.DOTALL
-    )
-    assert meaning is not None
     with psycopg.connect(database) as connection:
+        page = reference.render(connection)
+        meaning = re.search(r"### jobq\.job\n.*?(\| `state` .*?)\n", page, re.DOTALL)
+        assert meaning is not None
         rows = connection.execute("select distinct to_state from jobq_private.transition")
         assert {state for (state,) in rows} == set(re.findall(r"`(\w+)`", meaning[1])) - {"state"}
-
-
-def test_reference_is_up_to_date(database: str) -> None:
-    run = subprocess.run(
-        [sys.executable, str(ROOT / "docs/reference.py"), database, "--check"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
 
 
 CONTRACTS = Contracts(ROOT)
@@ -134,7 +126,7 @@ KNOWN = re.compile(r"_known constant text\[\] := array\[(.*?)\]", re.DOTALL)
 
 def headers() -> dict[str, Header]:
     """The headers of the public functions, by name."""
-    public = {"jobq", "jobq_http"}
+    public = {"jobq", "jobq_http", "jobq_internal"}
     return {
         name: promise.header
         for name, promise in CONTRACTS.by_name.items()
@@ -217,7 +209,9 @@ def test_members_of_json_arguments_are_those_that_the_function_knows() -> None:
     for name, header in headers().items():
         for said in header.named.get("Members", {}).values():
             source, _, without = said.partition(", but not ")
-            known = KNOWN.search(CONTRACTS.by_name[name].code)
+            promise = CONTRACTS.by_name[name]
+            readers = [n for n in promise.calls if n.startswith("jobq_private.read_")]
+            known = KNOWN.search("".join(CONTRACTS.by_name[n].code for n in (name, *readers)))
             if known and f"jobq.{source}" in CONTRACTS.by_name:
                 members = set(re.findall(r"'(\w+)'", known[1]))
                 assert members == arguments_of(f"jobq.{source}") - {without}, name

@@ -14,7 +14,7 @@ import pytest
 from jobq import Client
 from jobq.errors import PayloadInvalid
 from jobq.registry import JobContext, Registry
-from jobq.schema import payload_schema
+from jobq.registry.schema import payload_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable

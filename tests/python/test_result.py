@@ -13,8 +13,8 @@ import pytest
 from waiting import PATIENCE, until, until_async
 
 from jobq import AsyncClient, Client
-from jobq.client import _pauses
-from jobq.endings import Endings
+from jobq.client.client import _pauses
+from jobq.client.endings import Endings
 from jobq.errors import JobCancelled, JobFailed, JobNotFound
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ LISTENERS = """
 @pytest.fixture
 def deaf(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let clients look by themselves so seldom that they find only what they are told."""
-    monkeypatch.setattr("jobq.client.LONGEST_PAUSE", 10 * PATIENCE)
+    monkeypatch.setattr("jobq.client.client.LONGEST_PAUSE", 10 * PATIENCE)
 
 
 @pytest.fixture
@@ -270,7 +270,7 @@ async def test_who_joins_a_wait_late_is_told_of_an_end_that_came_before(
 async def test_who_waits_long_is_told_though_others_come_and_go(
     database: str, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jobq.endings.MOST_STALE", 3)
+    monkeypatch.setattr("jobq.client.endings.MOST_STALE", 3)
     watcher = connect()
     async with AsyncClient(database, listen_database=database) as client:
         [long, *others] = [(await client.enqueue("a", {"n": n})).job_id for n in range(20)]
@@ -308,7 +308,7 @@ async def test_an_async_client_whose_listener_is_lost_looks_and_listens_again(
         watcher.execute(FAIL, [dead])
         with pytest.raises(JobFailed):
             await client.result(dead, timeout=PATIENCE)
-        monkeypatch.setattr("jobq.client.LONGEST_PAUSE", 10 * PATIENCE)
+        monkeypatch.setattr("jobq.client.client.LONGEST_PAUSE", 10 * PATIENCE)
         async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
             result = group.create_task(client.result(last))
             await until_known(watcher, last)

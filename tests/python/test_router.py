@@ -11,10 +11,10 @@ from click.testing import CliRunner
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from jobq import Client
-from jobq.cli import main
-from jobq.cluster import ShardedClient
 from jobq.errors import DatabaseUnavailable, InvalidArgument, JobNotFound, NotPermitted
-from jobq.shards import choose_shard, shard_of
+from jobq_cli import main
+from jobq_sharding.cluster import ShardedClient
+from jobq_sharding.shards import choose_shard, shard_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -64,7 +64,7 @@ def routed(clusters: Callable[[str], Cluster]) -> Iterator[Routed]:
         clusters("18").database() as two,
     ):
         router = Routed(url, [one, two])
-        assert router.init() == "the router knows the shards 0, 1\n"
+        assert router.init() == "the router has the shards 0, 1\n"
         yield router
 
 
@@ -74,7 +74,8 @@ SIGNATURES = """
             select a.grantee::regrole::text from aclexplode(p.proacl) as a
             where a.grantee::regrole::text ~ '^jobq_(producer|worker|operator|reader)$' order by 1
         )
-    from pg_proc as p where p.pronamespace = 'jobq'::regnamespace order by 1, 2
+    from pg_proc as p where p.pronamespace::regnamespace::text in ('jobq', 'jobq_internal')
+    order by 1, 2
 """
 
 
@@ -92,7 +93,8 @@ def test_no_function_is_forgotten_and_none_is_another(routed: Routed) -> None:
         "a function without a route, or the other way"
     )
     for (name,) in routed.run(
-        """select p.proname::text from pg_proc as p where p.pronamespace = 'jobq'::regnamespace
+        """select p.proname::text from pg_proc as p
+        where p.pronamespace::regnamespace::text in ('jobq', 'jobq_internal')
         and p.prosrc like '%%ONE_DATABASE%%'"""
     ):
         assert ways[name] == "refused"
@@ -131,8 +133,10 @@ def test_who_asks_may_do_what_the_roles_may(routed: Routed, web: str) -> None:
 
 def test_the_router_chooses_as_clients_do(routed: Routed) -> None:
     rows = routed.run(
-        """select k, jobq.shard_of(jobq.enqueue('work', concurrency_key => k)),
-            jobq.shard_of(jobq.enqueue('work', idempotency_key => k, dedup_key => 'x' || k))
+        """select k, jobq_internal.shard_of(jobq.enqueue('work', concurrency_key => k)),
+            jobq_internal.shard_of(
+                jobq.enqueue('work', idempotency_key => k, dedup_key => 'x' || k)
+            )
         from unnest(%s::text[]) as k""",
         KEYS,
     )
@@ -282,7 +286,7 @@ def test_a_shard_is_added_and_idempotency_holds(
         before = client.enqueue_many(batch)
         client.put_kind("work", priority=3)
         said = routed.command("add", third, "--wait", "0", "--login", routed.login)
-        assert "it is shard 2" in said and "kind work is missing on shard 2" in said
+        assert "added as shard 2" in said and "kind work is missing on shard 2" in said
         again = client.enqueue_many(batch)
         assert [(job.job_id, job.created) for job in again] == [
             (job.job_id, False) for job in before
@@ -295,12 +299,47 @@ def test_a_shard_is_added_and_idempotency_holds(
         with ShardedClient([*routed.shards, third]) as direct:
             assert direct.enqueue_many(batch)[5].job_id == before[5].job_id
         client.put_kind("work", priority=3)
-        assert routed.command("check", "--login", routed.login) == "the shards agree\n"
+        assert routed.command("check", "--login", routed.login) == "the shards are identical\n"
+
+
+def test_a_shard_that_no_worker_serves_is_not_added(
+    routed: Routed, clusters: Callable[[str], Cluster]
+) -> None:
+    serve = "select jobq.heartbeat('w', '{}', '{}', '{default,mail}')"
+    with clusters("18").database() as third:
+        with psycopg.connect(routed.shards[0]) as connection:
+            connection.execute(serve)
+        words = ("add", third, "--wait", "0", "--login", routed.login)
+        said = routed.command(*words)
+        assert "no live worker of the new shard serves" in said
+        assert "queues default, mail" in said
+        assert routed.run("select max(epoch) from jobq_private.shard_epoch") == [(1,)]
+        assert "added as shard 2" in routed.command(*words, "--without-workers")
+
+
+def test_a_shard_that_workers_serve_is_added_and_drained(
+    routed: Routed, clusters: Callable[[str], Cluster]
+) -> None:
+    with clusters("18").database() as third, Client(routed.url) as client:
+        for url in (routed.shards[0], third):
+            with psycopg.connect(url) as connection:
+                connection.execute("select jobq.heartbeat('w', '{}', '{}', '{default}')")
+        login = ("--wait", "0", "--login", routed.login)
+        assert "added as shard 2" in routed.command("add", third, *login)
+        batch = [{"kind": "work", "idempotency_key": key} for key in KEYS]
+        before = client.enqueue_many(batch)
+        assert 2 in {shard_of(job.job_id) for job in before}
+        assert "shard 2 receives no new keys" in routed.command("drain", "2", *login)
+        new = client.enqueue_many([{**job, "kind": "new"} for job in batch])
+        assert {shard_of(job.job_id) for job in new} == {0, 1}
+        again = client.enqueue_many(batch)
+        assert [job.job_id for job in again] == [job.job_id for job in before]
+        assert "cannot be drained" in routed.command("drain", "2", *login)
 
 
 LOTS = """
-    select jobq.shard_of(jobq.enqueue('work')) from generate_series(1, 24)
-    union select jobq.shard_of(e.job_id) from generate_series(1, 8)
+    select jobq_internal.shard_of(jobq.enqueue('work')) from generate_series(1, 24)
+    union select jobq_internal.shard_of(e.job_id) from generate_series(1, 8)
     cross join lateral jobq.enqueue_many(
         '[{"kind": "work"}, {"kind": "work", "dedup_key": null}]'
     ) as e
@@ -328,7 +367,7 @@ def test_keys_are_looked_for_where_they_were_while_they_live(routed: Routed) -> 
     routed.run("select jobq.put_epoch(2, '{1}')")
     assert routed.run(once, mine) == routed.run(many, batch) == [first]
     ((keyed,),) = routed.run(
-        "select jobq.shard_of(jobq.enqueue('work', concurrency_key => %s))", mine
+        "select jobq_internal.shard_of(jobq.enqueue('work', concurrency_key => %s))", mine
     )
     assert keyed == 1
     with psycopg.connect(routed.url, autocommit=True) as connection:
@@ -346,11 +385,11 @@ def test_keys_are_looked_for_where_they_were_while_they_live(routed: Routed) -> 
 def test_what_serves_pages_refuses_a_router(routed: Routed, command: str) -> None:
     done = CliRunner().invoke(main, [command, "--port", "0", "--database", routed.url])
     assert done.exit_code == 1
-    assert "ONE_DATABASE" in done.output and "jobq.list_shards()" in done.output
+    assert "ONE_DATABASE" in done.output and "jobq_internal.list_shards()" in done.output
 
 
 def test_check_says_where_shards_differ(routed: Routed) -> None:
-    assert routed.command("check", "--login", routed.login) == "the shards agree\n"
+    assert routed.command("check", "--login", routed.login) == "the shards are identical\n"
     with Client(routed.shards[1]) as one:
         one.put_queue("mail", max_depth=5)
         one.configure(max_attempts=7)
@@ -372,7 +411,7 @@ def test_check_says_when_the_router_forgets_keys_too_soon(routed: Routed) -> Non
     said = routed.command("check", "--login", routed.login)
     assert said == "setting key_retention is different on the router: run jobq cluster init\n"
     routed.init()
-    assert routed.command("check", "--login", routed.login) == "the shards agree\n"
+    assert routed.command("check", "--login", routed.login) == "the shards are identical\n"
 
 
 def test_a_router_of_another_encoding_is_refused(routed: Routed) -> None:
@@ -390,7 +429,7 @@ def test_a_router_of_another_encoding_is_refused(routed: Routed) -> None:
 def test_init_again_keeps_the_map_and_heals_the_functions(routed: Routed) -> None:
     ((job_id,),) = routed.run("select jobq.enqueue('work')")
     routed.run("drop function jobq.get_job")
-    assert routed.init() == "the router knows the shards 0, 1\n"
+    assert routed.init() == "the router has the shards 0, 1\n"
     assert routed.run("select state from jobq.get_job(%s)", job_id) == [("queued",)]
     assert routed.run("show jit") == [("off",)]
 
@@ -407,7 +446,7 @@ def test_the_router_keeps_keys_as_long_as_any_shard(
     ]
     with clusters("18").database() as three:
         routed.command("add", "--login", routed.login, "--wait", "0", three)
-        kept = "select max(keys_until - began_at) = '40 days' from jobq.list_epochs()"
+        kept = "select max(keys_until - began_at) = '40 days' from jobq_internal.list_epochs()"
         assert routed.run(kept) == [(True,)]
 
 

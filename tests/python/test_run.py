@@ -33,7 +33,7 @@ def environment(database: str | None) -> dict[str, str]:
 def start(folder: Path, env: Mapping[str, str], *arguments: str) -> subprocess.Popen[str]:
     """Start `jobq run`, with Ctrl-C as a terminal gives it, even if these tests ignore it."""
     return subprocess.Popen(
-        [sys.executable, "-m", "jobq.cli", "run", *arguments],
+        [sys.executable, "-m", "jobq_cli", "run", *arguments],
         cwd=folder,
         env=env,
         stdout=subprocess.PIPE,

@@ -17,8 +17,8 @@ import pytest
 from click.testing import CliRunner
 
 from jobq import Client
-from jobq.cli import main
 from jobq.errors import InvalidArgument
+from jobq_cli import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -325,7 +325,9 @@ def test_a_schedule_fires_right_on_a_day_when_the_clocks_change(
         " ends_at => (%(day)s::timestamp + '1 day') at time zone 'America/New_York')",
         {"cron": cron, "day": day},
     )
-    assert value(connection, "select next_run_at from jobq.get_schedule('s')") is None, "it is over"
+    assert value(connection, "select next_run_at from jobq_internal.get_schedule('s')") is None, (
+        "it is over"
+    )
     connection.execute(
         "update jobq_private.schedule set next_run_at ="
         " jobq.next_tick(cron, time_zone, starts_at - interval '1 us')"
@@ -340,7 +342,7 @@ def test_a_schedule_fires_right_on_a_day_when_the_clocks_change(
     assert [f"{t.total_seconds() // 3600:02.0f}:{t.seconds // 60 % 60:02}" for t in times] == fired
     for job_id, attempt, _ in claimed:
         assert value(connection, "select jobq.complete(%s, %s)", job_id, attempt)
-    status = value(connection, "select jobq.schedule_status('s')")
+    status = value(connection, "select jobq_internal.schedule_status('s')")
     assert status["stats"]["last_24h"]["succeeded"] == len(fired)
     assert status["health"] == "HEALTHY"
 

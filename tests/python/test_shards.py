@@ -11,9 +11,9 @@ import psycopg
 import pytest
 
 from jobq import Client
-from jobq.cluster import AsyncShardedClient, ShardedClient
 from jobq.errors import DatabaseUnavailable, InvalidArgument, JobNotFound
-from jobq.shards import choose_shard, shard_of
+from jobq_sharding.cluster import AsyncShardedClient, ShardedClient
+from jobq_sharding.shards import choose_shard, shard_of
 from servers import ROOT
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def test_python_and_sql_choose_the_same_shard(connect: Callable[[], Connection])
 def test_the_id_tells_the_shard(connect: Callable[[], Connection]) -> None:
     connection = connect()
     connection.execute("select jobq.put_shard(200, 'postgresql://here/app', true)")
-    rows = connection.execute("select id, jobq.shard_of(id) from jobq.enqueue('k') as id")
+    rows = connection.execute("select id, jobq_internal.shard_of(id) from jobq.enqueue('k') as id")
     for job_id, shard in rows.fetchall():
         assert shard_of(job_id) == shard == 200  # type: ignore[arg-type]
         assert choose_shard([1], "k", after=[job_id]) == 200  # type: ignore[list-item]
@@ -71,7 +71,7 @@ def widen(urls: list[str], shard_ids: str = "{0,1}") -> None:
     for url in urls:
         with psycopg.connect(url, autocommit=True) as connection:
             (epoch,) = connection.execute(
-                "select max(epoch) + 1 from jobq.list_epochs()"
+                "select max(epoch) + 1 from jobq_internal.list_epochs()"
             ).fetchone() or (1,)
             connection.execute("select jobq.put_epoch(%s, %s)", (epoch, shard_ids))
 

@@ -7,7 +7,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -16,10 +15,11 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-import snapshot
+import render
 from catalog import catalog, seeds
-from jobq import deploy
-from servers import ROOT, Cluster, copy_project, take_snapshot
+from jobq_operations import deploy
+from jobq_operations.schema import release_of
+from servers import ROOT, Cluster, copy_project
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,12 +58,38 @@ def schemas(url: str) -> object:
     return scalar(url, query)
 
 
-def test_snapshot_is_up_to_date() -> None:
-    script = ROOT / "sql" / "snapshot.py"
-    done = subprocess.run(
-        [sys.executable, script, "--check"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, f"run make snapshot:\n{done.stdout}{done.stderr}"
+def test_the_plan_and_the_lists_of_columns_are_up_to_date() -> None:
+    assert render.check(ROOT) == []
+
+
+def test_the_core_is_chosen_by_floor() -> None:
+    core = render.single_file(ROOT, 1)
+    changes = re.findall(r"^-- Deploy jobq:(\w+) to pg$", core, re.MULTILINE)
+    assert {name.removesuffix("_tables") for name in changes} == {
+        "schemas", *render.FLOORS[1].split()
+    }  # fmt: skip
+
+
+def test_a_topic_without_python_is_not_deployed_as_nothing(
+    empty_database: str, project: Path, tmp_path: Path
+) -> None:
+    copy = copy_project(tmp_path, project)
+    (copy / "sql" / "render.py").unlink()
+    with pytest.raises(subprocess.CalledProcessError):
+        sqitch(copy, "deploy", target=empty_database)
+    assert scalar(empty_database, "select to_regclass('jobq.job') is null") is True
+
+
+def test_rendered_scripts_and_those_of_the_checkout_do_the_same(
+    cluster: Cluster, deployed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    render.export(cluster.project, tmp_path / "exported")
+    monkeypatch.setattr(deploy, "project_dir", lambda: tmp_path / "exported")
+    with cluster.database(template="template0") as url:
+        deploy._upgrade(url, print)
+        assert catalog(url) == catalog(deployed)
+        deploy.revert(url)
+        assert schemas(url) == 0
 
 
 def test_a_deployed_database_is_verified(deployed: str) -> None:
@@ -71,7 +97,7 @@ def test_a_deployed_database_is_verified(deployed: str) -> None:
 
 
 def test_deploying_twice_changes_nothing(deployed: str) -> None:
-    assert "Nothing to deploy" in deploy.deploy(deployed)
+    assert "is up to date" in deploy.deploy(deployed)
 
 
 def test_an_empty_database_is_not_adopted(empty_database: str) -> None:
@@ -98,7 +124,7 @@ def test_a_change_that_a_killed_deployment_left_unrecorded_is_recorded(
     """Killed between a change's commit and Sqitch's note of it, held there by a lock."""
     copy = copy_project(tmp_path, project)
     plan = (copy / "sqitch.plan").read_text()
-    (copy / "sqitch.plan").write_text(plan[: plan.index("work_tables ")])
+    (copy / "sqitch.plan").write_text(plan[: plan.index("delivery_tables ")])
     monkeypatch.setattr(deploy, "project_dir", lambda: copy)
     sqitch(copy, "deploy", "--to", "job_tables", target=empty_database)
     with (
@@ -117,8 +143,8 @@ def test_a_change_that_a_killed_deployment_left_unrecorded_is_recorded(
         finally:
             os.killpg(killed.pid, signal.SIGKILL)
             killed.wait()
-    assert scalar(empty_database, "select to_regtype('jobq_private.cron') is not null")
-    assert "+ cron_types" not in deploy.deploy(empty_database)
+    assert scalar(empty_database, "select to_regclass('jobq_private.worker') is not null")
+    assert "+ work_tables" not in deploy._upgrade(empty_database, print)
     assert "Verify successful" in deploy.verify(empty_database)
 
 
@@ -152,15 +178,14 @@ def suppress_that_it_exists() -> Iterator[None]:
 
 
 def test_every_change_can_be_repeated_or_says_that_it_is_there(
-    cluster: Cluster, database: str
+    cluster: Cluster, database: str, tmp_path: Path
 ) -> None:
     """What a killed deployment left behind is found by these words alone."""
     before = catalog(database)
-    plan = snapshot.Plan.read((cluster.project / "sqitch.plan").read_text())
-    for path in plan.scripts():
-        script = cluster.project / "deploy" / f"{path}.sql"
+    render.export(cluster.project, tmp_path / "exported")
+    for name in render.scripts(render.read_plan(cluster.project)):
         with suppress_that_it_exists():
-            cluster.psql(database, script)
+            cluster.psql(database, tmp_path / "exported" / "deploy" / f"{name}.sql")
     assert catalog(database) == before
 
 
@@ -172,11 +197,11 @@ def test_the_single_file_builds_the_same_catalog(deployed: str, database: str) -
 @pytest.mark.every_version
 def test_loading_the_sources_again_changes_nothing(cluster: Cluster, database: str) -> None:
     before = catalog(database)
-    plan = snapshot.Plan.read((cluster.project / "sqitch.plan").read_text())
-    topics = snapshot.read_topics(cluster.project)
-    ordered = [topics[name].text for name in plan.scripts() if name in topics]
+    plan = render.scripts(render.read_plan(cluster.project))
+    topics = [name for name in plan if name in render.topics(cluster.project)]
+    ordered = [render.join(render.read_topic(cluster.project, name)).text for name in topics]
     cluster.psql(database, "set role jobq_owner;\n" + "\n".join(ordered))
-    assert len(ordered) == len(topics)
+    assert len(ordered) > 5
     assert catalog(database) == before
 
 
@@ -184,27 +209,196 @@ def test_an_empty_database_gets_the_single_file_and_sqitchs_record(
     empty_database: str,
 ) -> None:
     assert "installed" in deploy.deploy(empty_database)
-    assert "Nothing to deploy" in deploy.deploy(empty_database)
+    assert "is up to date" in deploy.deploy(empty_database)
     assert "Verify successful" in deploy.verify(empty_database)
 
 
-def test_without_sqitch_an_empty_database_is_installed_and_no_other_upgraded(
+def test_without_sqitch_an_empty_database_is_installed_and_no_table_changed(
     empty_database: str, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda _name: None)
     deploy.deploy(empty_database)
     assert catalog(empty_database) == catalog(database)
-    with pytest.raises(deploy.DeployError, match="sqitch, which upgrades it, is not") as raised:
+    assert "is up to date" in deploy.deploy(empty_database)
+    with psycopg.connect(empty_database) as connection:
+        connection.execute("alter table jobq_private.job add column colour text")
+    with pytest.raises(deploy.DeployError, match=r"column jobq_private\.job\.colour") as raised:
         deploy.deploy(empty_database)
     assert "install sqitch" in raised.value.remedy
 
 
 def test_what_the_single_file_made_is_adopted_by_the_next_deploy(database: str) -> None:
     """Sqitch verifies each change as it records it, as the test of an empty database shows."""
+    deploy.deploy(database)
+    assert "Verify successful" in deploy.verify(database)
     lines: list[str] = []
     deploy.deploy(database, lines.append)
-    assert lines[0] == "taking over what jobq.sql installed"
-    assert "Nothing to deploy" in deploy.deploy(database)
+    assert lines == [
+        "Nothing to deploy (up-to-date)", "comparing the schema with this release",
+        "the schema is up to date",
+    ]  # fmt: skip
+
+
+def test_code_of_another_commit_is_brought_up_to_date(
+    cluster: Cluster, empty_database: str, database: str, project: Path, tmp_path: Path
+) -> None:
+    """Other words, other parameters, a column more, objects that are gone, and an error's hint."""
+    stale = copy_project(tmp_path, project)
+    code = stale / "sql" / "job" / "private"
+    (code / "old_helper.sql").write_text(OLD_HELPER)
+    (code / "old_view.sql").write_text(
+        "create or replace view jobq_private.old_view as select jobq_private.old_helper();"
+    )
+    edit(
+        stale / "sql" / "workflow" / "private" / "id_floor.sql",
+        r"id_floor\((\w+) timestamptz\)",
+        r"id_floor(\1 timestamptz, x int)",
+    )
+    edit(stale / "sql" / "job" / "cancel.sql", r"(?s)comment on .*", "")
+    edit(stale / "sql" / "admin" / "replica_lag.sql", r"grant .*", "")
+    view = stale / "sql" / "error" / "error.sql"
+    edit(view, r"(?m)^select ", "select 1 as more, ")
+    edit(stale / "deploy" / "error_tables.sql", "job not found", "job is not there")
+    cluster.psql(empty_database, render.single_file(stale))
+    assert catalog(empty_database) != catalog(database)
+
+    said = deploy.deploy(empty_database)
+    assert "routine jobq_private.old_helper() is not of this release" in said
+    assert catalog(empty_database) == catalog(database)
+    assert seeds(empty_database) == seeds(database)
+    assert "is up to date" in deploy.deploy(empty_database)
+    assert "Verify successful" in deploy.verify(empty_database)
+
+
+def edit(path: Path, pattern: str, replacement: str) -> None:
+    """Replace what a pattern finds in a file, which must be something."""
+    text, count = re.subn(pattern, replacement, path.read_text())
+    assert count, f"{path} has no {pattern}"
+    path.write_text(text)
+
+
+def test_tables_of_another_commit_are_refused_and_named(
+    cluster: Cluster, empty_database: str, project: Path, tmp_path: Path
+) -> None:
+    stale = copy_project(tmp_path, project)
+    edit(stale / "deploy" / "admin_tables.sql", "took interval not null", "took bigint not null")
+    edit(stale / "sql" / "job" / "cancel.sql", r"(?s)comment on .*", "")
+    cluster.psql(empty_database, render.single_file(stale))
+    before = catalog(empty_database)
+    with pytest.raises(deploy.DeployError, match=r"not those of this release: column "
+                       r"jobq_private\.waiting_count\.took is another"):  # fmt: skip
+        deploy.deploy(empty_database)
+    assert catalog(empty_database) == before
+
+
+def test_a_record_that_sqitch_does_not_understand_is_made_anew(
+    empty_database: str, database: str, project: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """A commit between releases had other changes; its tables are the same."""
+    stale = copy_project(tmp_path, project)
+    edit(stale / "sqitch.plan", "(?m)^http 2026-11-22T01", "http 2026-11-22T02")
+    with monkeypatch.context() as patch:
+        patch.setattr(deploy, "project_dir", lambda: stale)
+        deploy.deploy(empty_database)
+    deploy.deploy(empty_database)
+    assert "Nothing to deploy" in deploy._upgrade(empty_database, print)
+    assert catalog(empty_database) == catalog(database)
+
+
+@pytest.mark.every_version
+def test_what_was_damaged_is_made_anew(database: str) -> None:
+    """And `jobq doctor` names it before."""
+    before = catalog(database)
+    release = release_of(deploy.single_file())
+    asked = "select is_ok, finding from jobq.health(null, %s) where subject = 'schema'"
+    with psycopg.connect(database, autocommit=True) as connection:
+        assert connection.execute(asked, [release]).fetchone() == (
+            True, "the schema is unchanged since its deployment",
+        )  # fmt: skip
+        for damage, name in DAMAGES.items():
+            connection.execute(damage)
+            found = connection.execute(asked, [release]).fetchone()
+            assert found is not None and not found[0] and name in found[1], damage
+            assert name in deploy._mend(database, print, None)
+            assert connection.execute(asked, [release]).fetchone() == (
+                True, "the schema is unchanged since its deployment",
+            ), damage  # fmt: skip
+    assert catalog(database) == before
+
+
+def test_a_deployment_waits_for_others_briefly_and_names_them(database: str) -> None:
+    """It waits a second at a time, so nobody waits behind it for longer."""
+    deploy.deploy(database)
+    with psycopg.connect(database) as holder:
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute("drop trigger job_birth on jobq_private.job")
+        pid = holder.info.backend_pid
+        holder.execute("select from jobq_private.job; lock table jobq_private.job in share mode")
+
+        def heard(line: str) -> None:
+            lines.append(line)
+            if line.startswith("waiting"):
+                holder.rollback()
+
+        lines: list[str] = []
+        said = deploy.deploy(database, heard)
+    assert said == "brought to this release: trigger job_birth on jobq_private.job is missing"
+    waits = [line for line in lines if line.startswith("waiting")]
+    assert waits
+    assert f"waiting for pid {pid} (, idle in transaction, for " in waits[0]
+
+
+def test_an_upgrade_of_tables_waits_for_others_briefly(
+    empty_database: str, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = copy_project(tmp_path, project)
+    monkeypatch.setattr(deploy, "project_dir", lambda: copy)
+    render.release(copy, "v1")
+    deploy.deploy(empty_database)
+    for verb, text in (
+        ("deploy", "begin; set local role jobq_owner; alter table jobq_private.throttle"
+                   " add column colour text; commit;"),
+        ("revert", "alter table jobq_private.throttle drop column colour;"),
+        ("verify", "select colour from jobq_private.throttle where false;"),
+    ):  # fmt: skip
+        (copy / verb / "throttle_colour.sql").write_text(f"-- jobq:throttle_colour\n{text}\n")
+    with (copy / "sqitch.plan").open("a") as plan:
+        plan.write(f"throttle_colour 2026-11-24T01:00:00Z {render.PLANNER} # A colour\n")
+    with psycopg.connect(empty_database) as holder:
+        pid = holder.info.backend_pid
+        holder.execute("select from jobq_private.throttle")
+
+        def heard(line: str) -> None:
+            lines.append(line)
+            if line.startswith("waiting"):
+                holder.rollback()
+
+        lines: list[str] = []
+        deploy.deploy(empty_database, heard)
+    assert any(f"waiting for pid {pid}" in line for line in lines)
+    assert lines[-1] == "the schema is up to date"
+    assert scalar(empty_database, "select count(colour) from jobq_private.throttle") == 0
+
+
+DAMAGES = {
+    "drop view jobq.worker cascade": "view jobq.worker",
+    "drop trigger job_birth on jobq_private.job": "trigger job_birth on jobq_private.job",
+    "alter table jobq_private.job drop constraint job_transition_fkey":
+        "constraint job_transition_fkey on jobq_private.job",
+    "create index other on jobq_private.queue (queue)":
+        "index jobq_private.other",
+    "update pg_index set indisvalid = false"
+    " where indexrelid = 'jobq_private.job_lease_idx'::regclass":
+        "index jobq_private.job_lease_idx",
+    "drop index jobq_private.job_blocked_idx": "index jobq_private.job_blocked_idx",
+    "drop policy job_delete on jobq_private.job": "policy job_delete on jobq_private.job",
+    "revoke execute on function jobq.claim from jobq_worker": "grant execute on routine jobq.claim",
+    "grant execute on function jobq.cancel to public": "grant execute on routine jobq.cancel",
+    "alter function jobq.redrive owner to current_user": "owner of routine jobq.redrive",
+    "alter table jobq_private.throttle owner to current_user":
+        "owner of table jobq_private.throttle",
+}  # fmt: skip
 
 
 def test_a_database_of_another_encoding_is_refused(cluster: Cluster) -> None:
@@ -244,21 +438,17 @@ def test_a_released_topic_is_reworked(
     monkeypatch.setattr(deploy, "project_dir", lambda: copy)
     helper = copy / "sql" / "job" / "private" / "old_helper.sql"
     helper.write_text(OLD_HELPER)
-    take_snapshot(copy)
-    sqitch(copy, "tag", "v1", "--note", "first")
-    cluster.psql(empty_database, copy / "jobq.sql")
+    render.release(copy, "v1")
+    cluster.psql(empty_database, render.single_file(copy))
     deploy.adopt(empty_database)
     before = catalog(empty_database)
 
-    new_id = copy / "sql" / "job" / "private" / "new_id.sql"
-    new_id.write_text(new_id.read_text().replace("A new UUID", "A newer UUID"))
-    with pytest.raises(snapshot.SnapshotError, match="sqitch rework job"):
-        snapshot.render(copy)
-
-    sqitch(copy, "rework", "job", "--note", "better words")
+    cancel = copy / "sql" / "job" / "cancel.sql"
+    cancel.write_text(cancel.read_text() + "comment on function jobq.cancel is 'Stops it.';\n")
+    assert "sqitch.plan is stale: run make update" in render.check(copy)
     helper.unlink()
     helper.with_name("new_helper.sql").write_text(OLD_HELPER.replace("old_helper", "new_helper"))
-    floor = copy / "sql" / "job" / "private" / "id_floor.sql"
+    floor = copy / "sql" / "workflow" / "private" / "id_floor.sql"
     floor.write_text(
         re.sub(
             r"id_floor\((\w+) timestamptz\)",
@@ -266,13 +456,14 @@ def test_a_released_topic_is_reworked(
             floor.read_text(),
         )
     )
-    take_snapshot(copy)
+    assert "sqitch.plan" in render.update(copy)
+    assert render.check(copy) == []
     deploy.deploy(empty_database)
     assert functions(empty_database, "id_floor") == ["timestamp with time zone, integer"]
     assert functions(empty_database, "new_helper") == [""]
     assert functions(empty_database, "old_helper") == []
-    comment = "select obj_description('jobq_private.new_id'::regproc)"
-    assert scalar(empty_database, comment) == "A newer UUID of version 7."
+    comment = "select obj_description('jobq.cancel'::regproc)"
+    assert scalar(empty_database, comment) == "Stops it."
 
     sqitch(copy, "revert", "-y", "--to", "@v1", target=empty_database)
     assert catalog(empty_database) == before
@@ -289,14 +480,28 @@ def functions(url: str, name: str) -> list[str]:
     return [", ".join(a.split(" ", 1)[1] for a in row[0].split(", ") if a) for row in rows]
 
 
-def test_the_single_file_of_a_reworked_project_has_both_versions(
-    project: Path, tmp_path: Path
-) -> None:
+def test_an_upgrade_and_a_new_database_have_the_same_catalog(
+    cluster: Cluster, empty_database: str, project: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Over two releases, of which the second changes nothing."""
     copy = copy_project(tmp_path, project)
-    sqitch(copy, "tag", "v1", "--note", "first")
-    sqitch(copy, "rework", "job", "--note", "better words")
-    single_file = take_snapshot(copy)["jobq.sql"]
-    assert single_file.count("-- Deploy jobq:job to pg") == 2
+    monkeypatch.setattr(deploy, "project_dir", lambda: copy)
+    render.release(copy, "v1")
+    deploy.deploy(empty_database)
+    view = copy / "sql" / "job" / "job.sql"
+    view.write_text(view.read_text() + "comment on view jobq.job is 'Jobs.';\n")
+    for tag in ("v2", "v3"):
+        render.update(copy)
+        render.release(copy, tag)
+    view.write_text(view.read_text() + "comment on view jobq.job is 'All jobs.';\n")
+    render.update(copy)
+    deploy.deploy(empty_database)
+    with cluster.database(template="template0") as new:
+        cluster.psql(new, render.single_file(copy))
+        assert catalog(new) == catalog(empty_database)
+    stored = {path.name for path in (copy / "deploy").glob("job@*.sql")}
+    assert stored == {"job@v1.sql", "job@v2.sql"}
 
 
 def test_a_new_column_is_copied_by_what_copies_jobs(project: Path, tmp_path: Path) -> None:
@@ -307,13 +512,13 @@ def test_a_new_column_is_copied_by_what_copies_jobs(project: Path, tmp_path: Pat
         "    progress jsonb,\n", "    progress jsonb,\n    colour text,\n"
     )
     tables.write_text(f"{text}\nalter table jobq_private.job add column shape text;\n")
-    taken = take_snapshot(copy)
+    taken = render.updated(copy)
     for name, alias in (
         ("archive_jobs", "g"),
-        ("archive_redrive", "new"),
         ("redrive_jobs", "a"),
     ):
         source = taken[f"sql/job/private/{name}.sql"]
+        assert source is not None
         for column in ("colour", "shape"):
             assert len(re.findall(rf" {column},?\s", source)) == 1
             assert len(re.findall(rf"\b{alias}\.{column},?\s", source)) == 1
@@ -323,17 +528,17 @@ def test_a_list_of_columns_names_what_is_there(project: Path, tmp_path: Path) ->
     copy = copy_project(tmp_path, project)
     tables = copy / "deploy" / "job_tables.sql"
     tables.write_text(tables.read_text().replace("    place smallint,\n", ""))
-    with pytest.raises(snapshot.SnapshotError, match="job has no column place"):
-        snapshot.render(copy)
+    with pytest.raises(render.RenderError, match="job has no column place"):
+        render.updated(copy)
 
 
 def test_topics_that_need_each_other_are_refused(project: Path, tmp_path: Path) -> None:
     copy = copy_project(tmp_path, project)
-    for name, origin in (("work/a", "error"), ("audit/b", "a"), ("work/c", "b")):
+    for name, origin in (("work/a", "error"), ("admin/b", "a"), ("work/c", "b")):
         view = f"create or replace view jobq.{name[-1]} as select * from jobq.{origin};\n"
         (copy / "sql" / f"{name}.sql").write_text(view)
-    with pytest.raises(snapshot.SnapshotError, match="need each other: audit work audit"):
-        snapshot.render(copy)
+    with pytest.raises(render.RenderError, match="need each other: work admin work"):
+        render.updated(copy)
 
 
 def test_revert_leaves_nothing_and_deploy_starts_over(deployed: str) -> None:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from test_read_database import standby_of
 
 from jobq import Client
-from jobq.embedded import Server
 from jobq.errors import DatabaseUnavailable
-from jobq.worker.link import Link
+from jobq.worker.connections import Link
+from jobq_embedded import Server
 from servers import ROOT, SETTINGS, Cluster
 
 if TYPE_CHECKING:
@@ -164,3 +165,46 @@ def until(connection: Connection, query: str, given: Any = None) -> None:
     while connection.execute(query.encode(), given).fetchone() != (True,):
         assert time.monotonic() < deadline, query
         time.sleep(0.05)
+
+
+def test_a_new_schema_survives_the_promotion_of_a_standby(
+    tmp_path_factory: pytest.TempPathFactory, project: Path
+) -> None:
+    """The standby has replayed all of it, and has made no restartpoint since."""
+    settings = SETTINGS | {"checkpoint_timeout": "1h"}
+    folders = [tmp_path_factory.mktemp(name) for name in ("primary", "standby")]
+    with (
+        Server(folders[0], "18", settings=settings, durable=False) as primary,
+        standby_of(primary, folders[1], settings) as standby,
+    ):
+        fresh = Cluster(primary, project)
+        fresh.create("fresh", "template0")
+        fresh.psql(primary.url_of("fresh"), project / "jobq.sql")
+        with psycopg.connect(primary.url_of("fresh"), autocommit=True) as connection:
+            connection.execute("select jobq.put_queue('limited', key_max_running => 1)")
+            for queue in ("default", "limited"):
+                connection.execute("select jobq.enqueue('k', queue => %s)", [queue])
+                assert work(connection, queue) == 1, "claims have left their hints"
+                connection.execute("select jobq.enqueue('k', queue => %s)", [queue])
+            [[written]] = connection.execute("select pg_current_wal_lsn()::text").fetchall()
+        deadline = time.monotonic() + PATIENCE
+        with psycopg.connect(standby.url, autocommit=True) as connection:
+            replayed = "select pg_last_wal_replay_lsn() >= %s::pg_lsn"
+            while connection.execute(replayed, [written]).fetchone() != (True,):
+                assert time.monotonic() < deadline, "the standby does not follow"
+                time.sleep(0.01)
+            assert connection.execute("select pg_promote()").fetchone() == (True,)
+        with psycopg.connect(standby.url_of("fresh"), autocommit=True) as connection:
+            for queue in ("default", "limited"):
+                assert work(connection, queue) == 1, "what was enqueued before is there"
+                connection.execute(
+                    "select jobq.enqueue('k', queue => %s, concurrency_key => 'a')", [queue]
+                )
+                assert work(connection, queue) == 1
+            connection.execute("select jobq.maintain()")
+
+
+def work(connection: Connection, queue: str) -> int:
+    """Claim the jobs of a queue and complete them; return how many there were."""
+    query = "select jobq.complete(c.job_id, c.attempt) from jobq.claim(%s, 'w', 9) as c"
+    return len(connection.execute(query, [[queue]]).fetchall())

@@ -60,6 +60,7 @@ create function public.their_call(jsonb) returns jsonb language sql as 'select $
 select jobq.put_kind('theirs.call', 'theirs', run => 'public.their_call');
 select jobq.put_queue('theirs', max_depth => 1000);
 select jobq.put_limit('theirs', 'some-key', 3);
+select jobq.put_budget('queue', 'theirs', 1000000);
 select jobq.hold_key('theirs', 'some-key', now() + interval '1 day', '{CANARY}');
 select jobq.put_payload_spec('theirs-spec', '{{"title": "{CANARY}", "not": {{"type": "array"}}}}');
 select jobq.put_queue('theirs-spare');
@@ -133,7 +134,7 @@ select p.proname, array(
     select format_type(t.oid, null) from unnest(p.proargtypes) with ordinality as t (oid, n)
 ), p.pronargs - p.pronargdefaults
 from pg_proc as p
-where p.pronamespace in ('jobq'::regnamespace, 'jobq_http'::regnamespace)
+where p.pronamespace::regnamespace::text in ('jobq', 'jobq_http', 'jobq_internal')
 order by p.proname
 """
 
@@ -143,7 +144,10 @@ AIMED: dict[str, list[str]] = {
     "batch_id": ["BATCH"],
     "graph": ['{"jobs": [{"name": "a", "kind": "theirs.mail"}]}'],
     "graph_of": ["JOB"],
-    "scope": ["all"],
+    "scope": ["all", "theirs"],
+    "scope_type": ["queue"],
+    "amount": ["1"],
+    "cost": ["7"],
     "on_success": ['{"kind": "theirs.mail"}'],
     "attempt": ["1"],
     "attempts": ["{1}"],
@@ -237,7 +241,7 @@ HARMLESS = {
     "end_wait", "enforce_queue_grants", "grant_queue", "health", "list_declarations",
     "list_epochs",
     "list_queue_grants", "list_router_statements", "list_shards", "list_undeclared_kinds",
-    "next_tick", "preview_cron",
+    "maintain_in", "next_tick", "preview_cron",
     "put_epoch", "put_shard",
     "ready", "replica_lag", "revoke_queue", "shard_of", "show_login", "show_pulse", "show_totals",
     "tick_in",
@@ -568,11 +572,11 @@ def test_what_is_due_happens_under_a_log_in_of_the_queue(
         assert found is not None
         assert theirs.execute("select jobq.redrive_many('theirs')").rowcount == 1
         [(secrets,)] = theirs.execute(
-            "select secrets from jobq.get_delivery('theirs-endpoint')"
+            "select secrets from jobq_internal.get_delivery('theirs-endpoint')"
         ).fetchall()
         assert secrets.keys() == {"theirs-secret"}
         # Jobs of a version that refers to what the endpoint has left are as they were.
-        pinned = "select schema is not null, config_version from jobq.get_delivery({})"
+        pinned = "select schema is not null, config_version from jobq_internal.get_delivery({})"
         isolated.execute(
             "select jobq.put_endpoint('theirs-endpoint', 'HTTP', %s, queue => 'theirs')",
             ['{"url": "https://theirs.example"}'],

@@ -12,7 +12,7 @@ import pytest
 
 from jobq import Cancelled, Client, JobContext, Permanent, Registry, Retry, Snooze, Unable
 from jobq.errors import JobNotFound, NotPermitted
-from jobq.testing import advance, assert_enqueued, fresh_database, run_due, run_due_async
+from jobq_testing import advance, assert_enqueued, fresh_database, run_due, run_due_async
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

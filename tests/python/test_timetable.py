@@ -173,7 +173,7 @@ def test_a_schedule_needs_a_handler_and_a_name_of_its_own() -> None:
     with pytest.raises(ValueError, match="already"):
         registry.schedule("nightly", "@hourly")(report)
     with pytest.raises(TypeError):
-        registry.schedule("other", "@daily", tme_zone="UTC")(report)
+        registry.schedule("other", "@daily", tme_zone="UTC")(report)  # type: ignore[call-arg]
 
 
 # The command line

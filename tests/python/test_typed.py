@@ -5,13 +5,15 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 import typed_handlers
-from typed_handlers import Welcome
+from typed_handlers import Receipt, Welcome
 
-from jobq import AsyncClient, Client, Registry, Worker, jobs
-from jobq.typed import EnqueueOptions, HandlerOptions
+from jobq import AsyncClient, Client, Registry, Worker
+from jobq.calls import jobs
+from jobq.calls.kinds import put_kind
 from servers import ROOT
 
 
@@ -36,6 +38,21 @@ async def test_a_handler_enqueues_its_own_jobs(database: str) -> None:
         results = [await client.result(job.job_id, timeout=60) for job in enqueued]
     assert results == [2, "swept", "watch", 4, 5, {"greeted": 1}, 6, 7]
     assert (again.job_id, again.created) == (enqueued[0].job_id, False)
+
+
+async def test_a_result_has_the_type_that_its_handler_returns(database: str) -> None:
+    async with AsyncClient(database) as client, Worker(database, typed_handlers.registry):
+        sold = await typed_handlers.sold.enqueue(client, Welcome(1))
+        told = await typed_handlers.told.enqueue(client, Welcome(2))
+        receipt = await client.result(sold.job_id, 60, of=typed_handlers.sold)
+        assert receipt == Receipt(1)
+        assert await client.result(sold.job_id, of=Receipt) == Receipt(1)
+        assert await client.result(sold.job_id) == {"user_id": 1, "greeted": True}
+        assert await client.result(told.job_id, 60, of=typed_handlers.told) == 2
+        with pytest.raises(ValueError, match="Expected `object`"):
+            await client.result(told.job_id, of=Receipt)
+        with Client(database) as waiting:
+            assert waiting.result(sold.job_id, of=typed_handlers.sold) == Receipt(1)
 
 
 async def test_a_handler_stays_callable() -> None:
@@ -74,22 +91,22 @@ def test_what_has_an_enqueue_of_its_own_keeps_it() -> None:
     Registry().handler("bound")(shop.__call__)
 
 
-@pytest.mark.parametrize(
-    ("function", "known", "apart"),
-    [
-        (jobs.enqueue, EnqueueOptions, {"kind", "payload"}),
-        (Registry.handler, HandlerOptions, {"self", "kind", "batch"}),
-    ],
-)
-def test_type_checkers_know_every_option(function: object, known: type, apart: set[str]) -> None:
-    assert callable(function)
-    of_function = {
-        name: parameter.annotation
-        for name, parameter in inspect.signature(function).parameters.items()
-        if name not in apart
-    }
-    of_checkers = {name: given.__forward_arg__ for name, given in known.__annotations__.items()}
-    assert {name: str(given) for name, given in of_function.items()} == of_checkers
+def test_an_option_that_is_not_there_is_refused() -> None:
+    wrong: dict[str, Any] = {"max_atempts": 3}
+    for declare in (Registry().handler, put_kind, jobs.enqueue):
+        with pytest.raises(TypeError, match="max_atempts"):
+            declare("k", **wrong)
+
+
+def test_a_path_of_one_name_is_no_list_of_letters(database: str) -> None:
+    registry = Registry()
+    registry.handler("crm", concurrency_key="customer", key_max_running=1)(lambda payload: payload)
+    with Client(database) as client:
+        registry.declare(client)
+        client.put_kind("other", concurrency_key="customer", lease=60)
+        declared = {kind.kind: kind for kind in client.list_kinds()}
+    assert [declared[name].concurrency_key for name in ("crm", "other")] == [["customer"]] * 2
+    assert str(declared["other"].lease) == "0:01:00"
 
 
 def test_a_wrong_payload_is_a_type_error() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections import Counter
 from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
@@ -20,10 +21,10 @@ from worker_process import working
 
 from jobq import AsyncClient, Client
 from jobq.registry import JobContext, Registry
-from jobq.worker import Worker
-from jobq.worker.exchange import Claimed, Exchange
-from jobq.worker.link import Link
-from jobq.worker.rests import Rests
+from jobq.worker import Worker, tuning
+from jobq.worker.connections import Link
+from jobq.worker.controller import Controller
+from jobq.worker.queries import HEARTBEAT, MAINTAIN, NEXT_DUE, Completer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -200,28 +201,80 @@ async def a_worker_waits(database: str) -> bool:
         return bool(row and row[0])
 
 
-async def test_an_idle_worker_is_quiet(
-    database: str, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of all its sessions together, about one call a second; each is a transaction."""
-    calls: list[str] = []
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every statement of a worker since, of all its sessions."""
+    made: list[str] = []
     call = Link.call
 
-    async def counted(link: Link, statement: Any, parameters: Any = ()) -> list[Any]:
-        calls.append(str(statement))
-        return await call(link, statement, parameters)
+    async def counted(
+        link: Link, statement: Any, parameters: Any = (), **options: Any
+    ) -> list[Any]:
+        made.append(str(statement))
+        return await call(link, statement, parameters, **options)
 
     monkeypatch.setattr(Link, "call", counted)
-    async with await AsyncConnection.connect(database, autocommit=True) as connection:
-        for _ in range(10):  # the partitions of a new database are made a day at a time
-            await connection.execute("select jobq.maintain()")
-    async with Worker(database, noops()):
+    return made
+
+
+async def has_settled_down(calls: list[str], seconds: float) -> bool:
+    """Return whether nothing was called for so long."""
+    before = len(calls)
+    await asyncio.sleep(seconds)
+    return len(calls) == before
+
+
+async def test_an_idle_worker_sends_two_statements_with_each_sign_of_life(
+    database: str, client: AsyncClient, calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sign of life is sent every 3 s here, and every 45 s otherwise."""
+    every = 3.0
+    monkeypatch.setattr(tuning, "SIGN_OF_LIFE", every)
+    async with Worker(database, noops(), poll=0.1):
         await client.result((await client.enqueue("noop")).job_id)
         await until_async(lambda: a_worker_waits(database))
-        assert any("exchange" in statement for statement in calls)
+        await until_async(partial(has_settled_down, calls, 2.0), "for the worker to be idle")
         calls.clear()
-        await asyncio.sleep(8)  # the length of the measurement, not a wait for something
-        assert 1 <= len(calls) <= 13, calls
+        began_at = time.monotonic()
+        await until_async(lambda: asyncio.sleep(0, calls.count(HEARTBEAT) >= 3), "for three signs")
+        assert time.monotonic() - began_at > 2 * every, "they are no more frequent"
+        sent = Counter(calls)
+    assert sent.keys() <= {HEARTBEAT, NEXT_DUE, MAINTAIN}, sent
+    assert sent[MAINTAIN] <= 1, "once after the job"
+    assert sent[NEXT_DUE] <= sent[HEARTBEAT] + sent[MAINTAIN] + 1, sent
+
+
+async def test_a_sleepy_worker_sends_nothing_while_it_is_idle(
+    database: str, client: AsyncClient, calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tuning, "SIGN_OF_LIFE", 1.0)
+    async with Worker(database, noops(), poll=0.1, sleepy=True):
+        await client.result((await client.enqueue("noop")).job_id)
+        await until_async(lambda: a_worker_waits(database))
+        await until_async(partial(has_settled_down, calls, 5.0), "for the worker to be idle")
+        later = (
+            await client.enqueue("noop", run_at=datetime.now(UTC) + timedelta(seconds=8))
+        ).job_id
+        await until_async(partial(has_settled_down, calls, 2.0), "for it to know when that is due")
+        calls.clear()
+        await asyncio.sleep(3)  # the length of the measurement, not a wait for something
+        assert calls == []
+        assert await client.result(later, timeout=30) is None, "it sleeps until a job is due"
+        job_id = (await client.enqueue("noop")).job_id
+        assert await client.result(job_id, timeout=30) is None, "or until it is woken"
+
+
+async def test_a_sleepy_worker_learns_of_new_schedules(database: str, client: AsyncClient) -> None:
+    registry, has_run = noops(), asyncio.Event()
+
+    @registry.handler("report")
+    async def report() -> None:
+        has_run.set()
+
+    async with Worker(database, registry, sleepy=True):
+        await until_async(lambda: a_worker_waits(database))
+        await client.create_schedule("often", "report", every=timedelta(seconds=2))
+        await asyncio.wait_for(has_run.wait(), 60)
 
 
 def gated() -> tuple[Registry, asyncio.Semaphore]:
@@ -243,7 +296,7 @@ async def test_what_comes_due_is_found_while_other_jobs_end(
     database: str, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As where ends come all the time: it never rests for long enough to ask what is due.
-    monkeypatch.setattr(Rests, "seconds", 3600.0)
+    monkeypatch.setattr(Controller, "idle_delay", 3600.0)
     registry, gate = gated()
     async with Worker(database, registry, poll=3600, concurrency=200):
         for _ in range(100):
@@ -420,15 +473,13 @@ async def test_heavy_payloads_are_claimed_a_few_at_a_time(
     for _ in range(8):
         await client.enqueue_many([heavy] * 100)
     asked: list[int] = []
-    settle_and_claim = Exchange.settle_and_claim
+    settle_and_claim = Completer.settle_and_claim
 
-    async def noted(
-        self: Exchange, settled: Any, queues: Any, max_jobs: int, max_limited: int
-    ) -> Claimed:
+    async def noted(self: Completer, settled: Any, max_jobs: int, max_limited: int) -> Any:
         asked.append(max_jobs)
-        return await settle_and_claim(self, settled, queues, max_jobs, max_limited)
+        return await settle_and_claim(self, settled, max_jobs, max_limited)
 
-    monkeypatch.setattr(Exchange, "settle_and_claim", noted)
+    monkeypatch.setattr(Completer, "settle_and_claim", noted)
     async with Worker(database, noops(), concurrency=100):
         await until_async(partial(all_finished, client), "for the jobs to end", 60)
     assert max(asked) <= 128

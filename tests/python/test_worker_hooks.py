@@ -10,9 +10,9 @@ import pytest
 from waiting import until_async
 
 from jobq import AsyncClient, Worker
-from jobq.delivery import Deliverer, Guard
 from jobq.registry import JobContext, Permanent, Registry, Retry, Unable
 from jobq.worker import loop_factory
+from jobq_delivery import Deliverer, Guard
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

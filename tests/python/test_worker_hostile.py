@@ -21,7 +21,7 @@ from worker_process import working
 from jobq import AsyncClient, Client
 from jobq.database import Pool
 from jobq.registry import JobContext, Permanent, Registry, Snooze, Unable
-from jobq.worker import EXIT_FAILED, EXIT_RECYCLE, Worker, dispatcher, links, notes, places
+from jobq.worker import EXIT_FAILED, EXIT_RECYCLE, Worker, pools, tuning
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -187,16 +187,6 @@ def hang_in_process() -> None:
     subprocess.run(["sleep", "1000"], check=False)
 
 
-def fork() -> None:
-    os.fork()
-
-
-async def fork_in_coroutine() -> int:
-    pid = os.fork()
-    await asyncio.sleep(0.1)
-    return pid
-
-
 def quick() -> str:
     return "fine"
 
@@ -294,7 +284,7 @@ async def test_the_late_end_of_an_attempt_is_not_that_of_the_next(
 async def test_a_worker_that_has_lost_its_slots_ends_to_be_started_afresh(
     database: str, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dispatcher, "STUCK", 0.5)
+    monkeypatch.setattr(tuning, "STUCK_SECONDS", 0.5)
     registry = Registry()
     registry.handler("hang", timeout=0.2, max_attempts=1)(hang)
 
@@ -313,33 +303,14 @@ async def test_a_worker_that_has_lost_its_slots_ends_to_be_started_afresh(
             return worker.health()["stuck"] == 2
 
         await until_async(is_told)
-        assert worker._dispatcher is not None
-        await worker._dispatcher._protocol.heartbeat([])
+        assert worker._parts is not None
+        await worker._parts.queries.heartbeat([])
         [told] = await client.list_workers()
         assert told.stuck == 2
         assert b"worker_slots_stuck 2.0" in (worker.metrics_text() or b"")
         assert worker._task is not None
         assert await asyncio.wait_for(asyncio.shield(worker._task), 30) == EXIT_RECYCLE
     assert (await client.get(patient.job_id)).result == "fine", "what runs may finish"
-
-
-@pytest.mark.parametrize("process", [False, True])
-async def test_a_fork_is_no_second_worker(
-    database: str, client: AsyncClient, process: bool
-) -> None:
-    job = await outcome_of(database, client, fork, process=process)
-    assert (job.state, job.attempt) == ("succeeded", 1)
-
-
-async def test_a_coroutine_that_forks_is_one_too(database: str, client: AsyncClient) -> None:
-    job = await outcome_of(database, client, fork_in_coroutine)
-    assert job.state == "succeeded"
-    copy: int = job.result
-
-    async def is_gone() -> bool:
-        return os.waitpid(copy, os.WNOHANG) != (0, 0)  # noqa: ASYNC222
-
-    await until_async(is_gone, "for the copy to end")
 
 
 def test_a_coroutine_that_holds_up_the_loop_is_interrupted(database: str, tmp_path: Path) -> None:
@@ -373,29 +344,8 @@ def test_what_a_handler_does_to_its_process_ends_neither_worker_nor_log(
         assert worker.wait() == 0, worker.log
 
 
-async def sets_a_task_factory() -> None:
-    asyncio.get_running_loop().set_task_factory(lambda *_, **__: 1 / 0)  # type: ignore[arg-type]
-
-
-async def test_a_handler_sets_no_task_factory(database: str, client: AsyncClient) -> None:
-    job = await outcome_of(database, client, sets_a_task_factory)
-    assert job.last_error is not None and "may not set the task factory" in job.last_error
-
-
-async def test_who_runs_a_worker_may_set_a_task_factory_that_stays(database: str) -> None:
-    def task_of(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asyncio.Task[Any]:
-        return asyncio.Task(work, loop=loop, **options)
-
-    loop: Any = asyncio.get_running_loop()
-    async with Worker(database, Registry(), grace=1):
-        loop.set_task_factory(task_of)
-    assert loop.get_task_factory() is task_of
-    loop.set_task_factory(None)
-
-
-@pytest.mark.parametrize("kind", ["cancel_every_task", "break_the_loop"])
-def test_a_worker_whose_loop_is_spoiled_ends_with_its_jobs_settled(
-    database: str, tmp_path: Path, kind: str
+def test_a_worker_whose_tasks_are_cancelled_ends_with_its_jobs_settled(
+    database: str, tmp_path: Path
 ) -> None:
     with (
         Client(database) as client,
@@ -403,7 +353,7 @@ def test_a_worker_whose_loop_is_spoiled_ends_with_its_jobs_settled(
     ):
         patient = client.enqueue("wait_for_long", max_attempts=2).job_id
         until(lambda: client.get(patient).state == "running", "for its start")
-        spoiler = client.enqueue(kind).job_id
+        spoiler = client.enqueue("cancel_every_task").job_id
         assert worker.wait() == EXIT_FAILED, worker.log
         assert client.get(spoiler).state == "succeeded"
         assert client.get(patient).state in {"queued", "retrying"}, "it is given back"
@@ -473,7 +423,7 @@ async def test_an_idle_worker_holds_two_connections_and_a_busy_one_four(
     connect: Callable[[], Connection],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(links, "REST", 0.5)
+    monkeypatch.setattr(tuning, "SPARE_SECONDS", 0.5)
     connection = connect()
     query = (
         "select count(*) from pg_stat_activity where datname = current_database()"
@@ -505,7 +455,7 @@ async def test_handlers_connections_that_none_needs_are_closed(
     connect: Callable[[], Connection],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(places, "IDLE", 0.3)
+    monkeypatch.setattr(tuning, "CALL_SECONDS", 0.3)
     connection = connect()
     those = (
         "select count(*) from pg_stat_activity where application_name = 'jobq handler'"
@@ -537,16 +487,16 @@ async def test_the_first_transactional_handlers_in_threads_share_their_connectio
     database: str, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     both = threading.Barrier(2)
-    pools: list[Pool] = []
+    made: list[Pool] = []
 
     class Slow(Pool):
         def __init__(self, *args: Any, **options: Any) -> None:
             with contextlib.suppress(threading.BrokenBarrierError):
                 both.wait(0.5)
             super().__init__(*args, **options)
-            pools.append(self)
+            made.append(self)
 
-    monkeypatch.setattr(places, "Pool", Slow)
+    monkeypatch.setattr(pools, "Pool", Slow)
     registry = Registry()
 
     @registry.handler("refused", transactional=True)
@@ -557,7 +507,7 @@ async def test_the_first_transactional_handlers_in_threads_share_their_connectio
     async with Worker(database, registry):
         for job in jobs:
             assert (await done(client, job.job_id)).last_error_code == "REFUSED"
-    assert len(pools) == 1
+    assert len(made) == 1
 
 
 # ---- talking
@@ -566,14 +516,14 @@ async def test_the_first_transactional_handlers_in_threads_share_their_connectio
 async def test_a_chatty_handler_holds_up_nobody_and_has_a_quota(
     database: str, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(notes, "MOST_LINES", 3000)
+    monkeypatch.setattr(tuning, "MOST_LINES", 3000)
     registry = Registry()
     stop = threading.Event()
 
     @registry.handler("chatty", max_attempts=1)
     def chatty(context: JobContext) -> None:
         said = 0
-        while said <= notes.MOST_LINES or not stop.is_set():
+        while said <= tuning.MOST_LINES or not stop.is_set():
             context.log("INFO", "x" * 100)
             said += 1
             time.sleep(0.00005)

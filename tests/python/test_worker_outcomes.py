@@ -20,8 +20,9 @@ from worker_handlers import Gate
 from jobq import AsyncClient
 from jobq.errors import InvalidArgument, NotDeployed
 from jobq.registry import Cancelled, JobContext, Permanent, Registry, Retry, Snooze
-from jobq.worker import Worker, dispatcher
-from jobq.worker.protocol import Protocol
+from jobq.worker import Worker, tuning
+from jobq.worker.queries import Queries
+from jobq_cli.logs import JsonFormatter, PrettyFormatter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -140,7 +141,7 @@ async def test_a_result_may_be_a_dataclass(database: str, client: AsyncClient) -
         (object(), "RESULT_INVALID"),
         ({"a": [float("nan")]}, "RESULT_INVALID"),
         ("nul \0", "RESULT_INVALID"),
-        ("x" * 1048576, "RESULT_INVALID"),
+        ("x" * 1048576, "RESULT_REFUSED"),
         # Within the limit as it is written, beyond it as jsonb shows it.
         ([1] * 520000, "RESULT_REFUSED"),
     ],
@@ -177,12 +178,12 @@ async def test_a_result_is_not_to_blame_when_the_worker_is_refused(
     away = exchange.replace("exchange", "exchanged", 1)
     registry = Registry()
     refused = 0
-    settle = Protocol.exchange
+    settle = Queries.exchange
 
-    async def counted(protocol: Protocol, *arguments: Any) -> Any:
+    async def counted(queries: Queries, *arguments: Any) -> Any:
         nonlocal refused
         try:
-            return await settle(protocol, *arguments)
+            return await settle(queries, *arguments)
         except NotDeployed:
             refused += 1
             if refused == 2:
@@ -195,7 +196,7 @@ async def test_a_result_is_not_to_blame_when_the_worker_is_refused(
             connect().execute(f"alter function {exchange} rename to exchanged")
         return "fine"
 
-    monkeypatch.setattr(Protocol, "exchange", counted)
+    monkeypatch.setattr(Queries, "exchange", counted)
     enqueued = await client.enqueue("good")
     async with Worker(database, registry):
         job = await done(client, enqueued.job_id)
@@ -390,7 +391,7 @@ async def test_snooze_does_not_count(database: str, client: AsyncClient) -> None
 async def test_a_job_of_an_unknown_kind_waits_for_a_worker_that_knows_it(
     database: str, client: AsyncClient, keys: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jobq.worker.heart.SIGN_OF_LIFE", 600)
+    monkeypatch.setattr(tuning, "SIGN_OF_LIFE", 600)
     newer = Registry()
 
     @newer.handler("new")
@@ -653,7 +654,7 @@ async def test_a_waiting_job_in_the_workers_hands_is_not_started(
 ) -> None:
     """A job that was claimed ahead and then cancelled never runs."""
     # So that it is not given back before a slow machine comes to cancelling it.
-    monkeypatch.setattr(dispatcher, "PATIENCE", 3600.0)
+    monkeypatch.setattr(tuning, "PREFETCH_PATIENCE", 3600.0)
     await client.configure(lease="1 h")
     gate, started = Gate.within(tmp_path), []
     registry = Registry()
@@ -892,3 +893,87 @@ async def test_an_open_transaction_holds_up_its_job_alone(
         ended = [await done(client, job.job_id) for job in held]
     assert [job.state for job in ended] == ["succeeded", "cancelled"]
     assert [job.attempts for job in ended] == [1, 1]
+
+
+# ---- what is kept of a failure
+
+
+def fails_twice_over() -> None:
+    try:
+        dict[str, int]()["missing"]
+    except KeyError as error:
+        raise ValueError("no order; password=hunter2") from error
+
+
+async def fails_in_coroutine() -> None:
+    fails_twice_over()
+
+
+@pytest.mark.parametrize("mode", ["coroutine", "thread", "process"])
+async def test_a_failure_keeps_its_traceback_with_its_chain(
+    database: str, client: AsyncClient, caplog: pytest.LogCaptureFixture, mode: str
+) -> None:
+    registry = Registry()
+    function = fails_in_coroutine if mode == "coroutine" else fails_twice_over
+    registry.handler("bad", max_attempts=1, process=mode == "process")(function)
+    async with Worker(database, registry):
+        job_id = (await client.enqueue("bad")).job_id
+        await done(client, job_id)
+    [attempt] = await client.attempts(job_id)
+    assert attempt.error_details is not None
+    kept = attempt.error_details["traceback"]
+    [record] = [r for r in caplog.records if r.getMessage() == "job dead"]
+    for text in (kept, JsonFormatter().format(record), PrettyFormatter().format(record)):
+        assert "in fails_twice_over" in text
+        assert "KeyError: 'missing'" in text and "direct cause" in text
+        assert "hunter2" not in text
+    assert "jobq/worker" not in kept, "it begins where the handler does"
+    assert len(kept) <= 4096
+
+
+async def test_a_result_may_be_as_large_as_the_database_allows(
+    database: str, client: AsyncClient, connect: Callable[[], Connection[Any]]
+) -> None:
+    """No part of the worker has a limit of its own."""
+    registry = Registry()
+    registry.handler("large", max_attempts=1)(lambda: "x" * 1_500_000)
+
+    @registry.handler("large_in_transaction", transactional=True, max_attempts=1)
+    async def large_in_transaction(connection: AsyncConnection[Any]) -> str:
+        return "x" * 1_500_000
+
+    @registry.handler("large_step", max_attempts=1)
+    async def large_step(context: JobContext) -> int:
+        return len(await context.step("make", lambda: "x" * 1_500_000))
+
+    async with Worker(database, registry):
+        for kind in ("large", "large_in_transaction", "large_step"):
+            ended = await done(client, (await client.enqueue(kind)).job_id)
+            codes = {"RESULT_REFUSED", "STEP_INVALID"}
+            assert ended.state == "dead" and ended.last_error_code in codes
+        await client.configure(max_payload_bytes=10 * 1024 * 1024)
+        for kind in ("large", "large_in_transaction", "large_step"):
+            ended = await done(client, (await client.enqueue(kind)).job_id)
+            assert ended.state == "succeeded", (kind, ended.last_error)
+
+
+async def test_a_worker_that_polls_learns_soon_that_a_job_is_to_be_cancelled(
+    database: str, client: AsyncClient, tmp_path: Path
+) -> None:
+    """Its lease is of an hour, so that heartbeats alone would take 20 minutes."""
+    gate = Gate.within(tmp_path)
+    registry = Registry()
+
+    @registry.handler("polite", lease=3600)
+    async def polite(context: JobContext) -> None:
+        gate.arrive()
+        while not gate.is_open:
+            context.check_cancelled()
+            await asyncio.sleep(0.005)
+
+    async with Worker(database, registry, listen=False):
+        job_id = (await client.enqueue("polite")).job_id
+        await until_async(lambda: asyncio.to_thread(lambda: gate.has_started))
+        await client.cancel(job_id)
+        assert (await done(client, job_id)).state == "cancelled"
+        gate.let_through()

@@ -14,9 +14,9 @@ from test_worker_connections import proxied
 from waiting import until_async
 
 from jobq import AsyncClient, Registry
-from jobq.cli import main
-from jobq.worker import ShardedWorker, dispatcher, link
-from jobq.worker.slots import Slots
+from jobq.worker import tuning
+from jobq_cli import main
+from jobq_sharding.worker import ShardedWorker, SharedSlots
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -92,8 +92,8 @@ async def running(ran: list[int], count: int) -> bool:
 
 
 async def wants(worker: ShardedWorker, number: int) -> bool:
-    found = worker._workers[number]._dispatcher
-    return found is not None and found.wants
+    found = worker._workers[number]._parts
+    return found is not None and found.producer.wants
 
 
 async def is_ended(one: AsyncClient, two: AsyncClient) -> bool:
@@ -131,12 +131,12 @@ async def test_one_that_stops_answering_costs_the_other_nothing(urls: list[str])
                 await one.result(job.job_id, 60)
 
 
-@pytest.mark.parametrize("prompt", [dispatcher.PROMPT, 600.0], ids=["slow", "under way"])
+@pytest.mark.parametrize("prompt", [tuning.SLOW_ANSWER, 600.0], ids=["slow", "under way"])
 async def test_slots_are_kept_for_an_exchange_under_way_until_it_is_slow(
     urls: list[str], monkeypatch: pytest.MonkeyPatch, prompt: float
 ) -> None:
-    monkeypatch.setattr(link, "DEADLINE", 600.0)  # no connection is given up meanwhile
-    monkeypatch.setattr(dispatcher, "PROMPT", prompt)
+    monkeypatch.setattr(tuning, "CALL_SECONDS", 600.0)  # no connection is given up meanwhile
+    monkeypatch.setattr(tuning, "SLOW_ANSWER", prompt)
     ran: list[int] = []
     gate = asyncio.Event()
     registries = {urls[0]: handlers([], 0), urls[1]: handlers(ran, 1, gate)}
@@ -150,10 +150,10 @@ async def test_slots_are_kept_for_an_exchange_under_way_until_it_is_slow(
             await two.enqueue_many([{"kind": "work"}] * 4)
             slots = 1 if prompt == 600 else 2
             await until_async(lambda: running(ran, slots))
-            theirs, mine = (each._dispatcher for each in worker._workers)
+            theirs, mine = (each._parts for each in worker._workers)
             assert theirs is not None and mine is not None
-            theirs._is_hungry = False  # it may have been told to look once more
-            assert mine._slots.limit(mine) == slots
+            theirs.producer._is_hungry = False  # it may have been told to look once more
+            assert mine.producer.slots.limit(mine.producer) == slots
             gate.set()
 
 
@@ -170,8 +170,8 @@ async def held(url: str) -> AsyncIterator[None]:
 
 async def asks(worker: ShardedWorker, number: int) -> bool:
     """Whether an exchange is under way."""
-    found = worker._workers[number]._dispatcher
-    return found is not None and found._asked > 0
+    found = worker._workers[number]._parts
+    return found is not None and found.producer._asked > 0
 
 
 def test_the_command_takes_a_database_again_and_again(urls: list[str]) -> None:
@@ -215,7 +215,7 @@ class Someone:
 def test_how_many_slots_one_may_have(
     total: int, others: list[Someone], member: Someone, limit: int
 ) -> None:
-    slots = Slots(total)
+    slots = SharedSlots(total)
     for each in [member, *others]:
         slots.join(each)
     assert slots.limit(member) == limit

@@ -220,3 +220,23 @@ def test_a_thread_that_runs_on_after_its_timeout_does_not_hold_up_the_end(
         until(lambda: client.get(job_id).state == "retrying", "for the timeout")
         worker.signal(signal.SIGTERM)
         assert worker.wait() == 0
+
+
+def test_hangup_stops_a_worker_as_term_does(database: str, client: Client, tmp_path: Path) -> None:
+    gate = Gate.within(tmp_path)
+    with working(database, tmp_path) as worker:
+        job_id = enqueue(client, "wait", gate)
+        started(gate)
+        worker.signal(signal.SIGHUP)
+        until(lambda: "stopping: waiting" in worker.log)
+        gate.let_through()
+        assert worker.wait() == 0
+    assert client.get(job_id).result == 1
+
+
+def test_a_password_on_the_command_line_is_warned_of(database: str, tmp_path: Path) -> None:
+    with working(database, tmp_path, "--database", database, "--until-empty") as told:
+        assert told.wait() == 0
+    with working(database, tmp_path, "--until-empty") as silent:
+        assert silent.wait() == 0
+    assert ("DATABASE_URL" in told.log, "DATABASE_URL" in silent.log) == (True, False)

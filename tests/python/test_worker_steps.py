@@ -17,15 +17,15 @@ from waiting import until_async
 
 from jobq import AsyncClient, Client, EventTimeout, JobContext, Registry, Retry
 from jobq.errors import InvalidArgument, PayloadTooLarge, StepInvalid
-from jobq.testing import run_due
 from jobq.worker import Worker
+from jobq_testing import run_due
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from uuid import UUID
 
     from jobq import Job
-    from jobq.typed import HandlerOptions
+    from jobq.registry.typed import HandlerOptions
 
 SOON = timedelta(milliseconds=1)
 

@@ -22,9 +22,8 @@ from starlette.applications import Starlette
 from waiting import until_async
 
 from jobq import AsyncClient, JobContext, Registry, Retry, Worker
-from jobq.worker import configure_logging
-from jobq.worker import worker as worker_module
-from jobq.worker.logs import JsonFormatter, PrettyFormatter
+from jobq.worker import tuning
+from jobq_cli.logs import JsonFormatter, PrettyFormatter, configure_logging
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -165,7 +164,7 @@ def test_a_worker_that_has_no_database_is_not_ready() -> None:
 async def test_a_worker_full_of_long_jobs_is_alive_and_ready_from_its_start(
     database: str, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_module, "SILENT", 6.0)
+    monkeypatch.setattr(tuning, "SIGN_OF_LIFE", 3.0)
     registry = Registry()
 
     @registry.handler("long")

@@ -72,18 +72,97 @@ def test_an_emit_that_rolls_back_has_not_happened(connect: Callable[[], Connecti
     assert value(waiting, "select run_at <= clock_timestamp() from jobq.job")
 
 
-def test_a_wait_beside_an_emit_under_way_looks_again_soon(
+def waiting_job(connection: Connection, kind: str = "work") -> Any:
+    """Enqueue and claim a job that is about to wait."""
+    job_id = value(connection, "select jobq.enqueue(%s)", kind)
+    connection.execute("select jobq.claim_job(%s, 'w')", [job_id])
+    return job_id
+
+
+def resolved(connection: Connection) -> None:
+    """Do what maintain() comes to, until nothing is left."""
+    while value(connection, "select count(*) from jobq_private.pending"):
+        connection.execute("select jobq_private.resolve()")
+
+
+WAIT = "select outcome from jobq.wait_for(%s, 1, %s, '1 h')"
+IS_DUE = "select run_at <= clock_timestamp() from jobq.job where job_id = %s"
+
+
+def test_a_wait_beside_an_emit_under_way_is_over_when_that_commits(
     connect: Callable[[], Connection],
 ) -> None:
     waiting, emitting = connect(), connect()
-    job_id = value(waiting, "select jobq.enqueue('work')")
-    waiting.execute("select jobq.claim_job(%s, 'w')", [job_id])
+    job_id = waiting_job(waiting)
     emitting.execute("begin")
     emitting.execute("select jobq.emit('paid', '1')")
-    wait = "select outcome from jobq.wait_for(%s, 1, 'paid', '1 h')"
-    assert value(waiting, wait, job_id) == "waiting"
-    assert value(waiting, "select run_at < now() + interval '1 s' from jobq.job")
+    assert value(waiting, WAIT, job_id, "paid") == "waiting"
+    waiting.execute("select jobq_private.resolve()")
+    assert not value(waiting, IS_DUE, job_id), "it does not run in between"
     emitting.execute("commit")
+    resolved(waiting)
+    assert value(waiting, IS_DUE, job_id)
+
+
+def test_who_waits_for_the_same_event_takes_no_other_waiter_for_an_emitter(
+    connect: Callable[[], Connection],
+) -> None:
+    first, second = connect(), connect()
+    jobs = [waiting_job(second), waiting_job(second)]
+    first.execute("begin")
+    assert value(first, WAIT, jobs[0], "paid") == "waiting"
+    assert value(second, WAIT, jobs[1], "paid") == "waiting"
+    first.execute("commit")
+    soon = "select count(*) from jobq.job where run_at < now() + interval '50 min'"
+    assert value(second, soon) == 0, "each runs again when the event comes, not before"
+    assert value(second, "select count(*) from jobq_private.pending") == 0
+
+
+def test_an_emit_waits_for_nobody_who_waits_for_it(connect: Callable[[], Connection]) -> None:
+    waiting, emitting = connect(), connect()
+    job_id = waiting_job(waiting)
+    emitting.execute("set lock_timeout = '2s'")
+    waiting.execute("begin")
+    assert value(waiting, WAIT, job_id, "paid") == "waiting"
+    assert value(emitting, "select jobq.emit('paid', '1')")
+    emitting.execute("select jobq_private.resolve()")
+    waiting.execute("commit")
+    resolved(waiting)
+    assert value(waiting, IS_DUE, job_id)
+
+
+def test_an_emit_waits_for_nobody_who_holds_a_waiting_job(
+    connect: Callable[[], Connection],
+) -> None:
+    holding, emitting = connect(), connect()
+    jobs = [waiting_job(emitting), waiting_job(emitting)]
+    for job_id in jobs:
+        assert value(emitting, WAIT, job_id, "paid") == "waiting"
+    emitting.execute("set lock_timeout = '2s'")
+    holding.execute("begin")
+    holding.execute("select from jobq_private.job where job_id = %s for update", [jobs[0]])
+    assert value(emitting, "select jobq.emit('paid', '1')")
+    assert value(emitting, IS_DUE, jobs[1])
+    holding.execute("rollback")
+    resolved(emitting)
+    assert value(emitting, IS_DUE, jobs[0])
+
+
+def test_two_who_wait_for_what_the_other_emits_hold_up_neither(
+    connect: Callable[[], Connection],
+) -> None:
+    one, two = connect(), connect()
+    jobs = [waiting_job(one), waiting_job(two)]
+    for connection, job_id, event in ((one, jobs[0], "a"), (two, jobs[1], "b")):
+        connection.execute("set lock_timeout = '2s'")
+        connection.execute("begin")
+        assert value(connection, WAIT, job_id, event) == "waiting"
+    assert value(one, "select jobq.emit('b', '1')")
+    assert value(two, "select jobq.emit('a', '1')")
+    one.execute("commit")
+    two.execute("commit")
+    resolved(one)
+    assert [value(one, IS_DUE, job_id) for job_id in jobs] == [True, True]
 
 
 def test_a_wait_that_another_session_has_ended_since_fails_to_serialize(

@@ -39,6 +39,17 @@ async def paid(payload: Welcome, connection: AsyncConnection[Any], context: JobC
     return payload.user_id
 
 
+@dataclass(frozen=True)
+class Receipt:
+    user_id: int
+    greeted: bool = True
+
+
+@registry.handler("sold")
+async def sold(payload: Welcome) -> Receipt:
+    return Receipt(payload.user_id)
+
+
 @registry.handler("anything")
 def anything(payload: Any) -> Any:
     return payload
@@ -95,6 +106,13 @@ def right(client: Client, context: JobContext) -> None:
     assert_type(index.enqueue(client, Welcome(1)), Enqueued)
     assert_type(told(Welcome(1), context=context), int)
     assert_type(Counter(), Counter)
+    assert_type(client.result("id", of=welcome), dict[str, int])
+    assert_type(client.result("id", 5, of=told), int)
+    assert_type(client.result("id", of=sold), Receipt)
+    assert_type(client.result("id", of=sweep), str)
+    assert_type(client.result("id", of=Receipt), Receipt)
+    assert_type(client.result("id", of=dict[str, int]), dict[str, int])
+    assert_type(client.result("id"), Any)
 
 
 async def awaited(client: AsyncClient, context: JobContext) -> None:
@@ -102,6 +120,9 @@ async def awaited(client: AsyncClient, context: JobContext) -> None:
     assert_type(await welcome.enqueue_many(client, [Welcome(1)]), list[Enqueued])
     assert_type(await welcome(Welcome(1)), dict[str, int])
     assert_type(await index([Welcome(1)], []), list[int])
+    assert_type(await client.result("id", of=sold), Receipt)
+    assert_type(await client.result("id", of=told), int)
+    assert_type(await client.result("id", of=Receipt), Receipt)
     assert_type(await sweep(), str)
     assert_type(await watch(context), str)
 
@@ -113,7 +134,8 @@ def wrong(client: Client, slow: AsyncClient, context: JobContext) -> None:
     welcome.enqueue(client, Welcome(1), idempotncy_key="a")  # type: ignore[call-arg]
     welcome.enqueue(client, Welcome(1), priority="a")  # type: ignore[arg-type]
     welcome.enqueue(7, Welcome(1))  # type: ignore[arg-type]
-    told.enqueue(client, "1")  # type: ignore[arg-type]
+    text: str = client.result("id", of=Receipt)  # type: ignore[assignment]
+    told.enqueue(client, text)  # type: ignore[arg-type]
     told.enqueue_many(client, [1])  # type: ignore[list-item]
     paid.enqueue(client, "1")  # type: ignore[arg-type]
     usual.enqueue(client, "1")  # type: ignore[arg-type]

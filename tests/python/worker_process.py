@@ -53,7 +53,7 @@ def working(
         target: the registry.
     """
     log_file = folder / f"worker-{len(list(folder.glob('worker-*')))}.log"
-    command = [sys.executable, "-m", "jobq.cli", "worker", target, "--metrics-port", "0"]
+    command = [sys.executable, "-m", "jobq_cli", "worker", target, "--metrics-port", "0"]
     with log_file.open("wb") as log:
         process = subprocess.Popen(
             [*command, "--log-format", "json", *options],

@@ -493,7 +493,7 @@ module Jobq
         seconds = jitter(3)
         begin
           has_more = @own.exec("select has_more from jobq.maintain()").column_values(0).include?("t")
-          slot = @own.exec("select extract(epoch from jobq.tick_in())").getvalue(0, 0)
+          slot = @own.exec("select extract(epoch from jobq.maintain_in())").getvalue(0, 0)
           seconds = has_more ? 0 : [seconds, slot && [slot.to_f, 0.1].max].compact.min
         rescue PG::Error => error
           complain(error)

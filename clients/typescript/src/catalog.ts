@@ -5,61 +5,61 @@ export type Json = null | boolean | number | string | Json[] | { [name: string]:
 export type Interval = string | object;
 
 export interface Functions {
-  /** Marks the listening session as asleep on these queues; true when no enqueue is in flight that could have missed it. */
+  /** Marks the listening session as waiting on these queues; returns true if no enqueue in progress could be missed. */
   begin_wait: { given: { queues: string[] }; row: { begin_wait: boolean } };
-  /** Cancels a waiting job, asks the worker of a running one, and says which. */
+  /** Cancels a waiting job, or requests cancellation of a running one, and returns which. */
   cancel: { given: { job_id: string; reason?: string | null }; row: { cancel: string } };
-  /** Leases up to max_jobs runnable jobs to a worker: by queue as given, then priority, run_at and id. */
+  /** Leases up to max_jobs runnable jobs to a worker: by queue as given, then priority, due time and id. */
   claim: { given: { queues: string[]; worker: string; max_jobs?: number | null; max_limited?: number | null; except_kinds?: string[] | null }; row: { job_id: string | null; attempt: number | null; kind: string | null; payload: Json | null; metadata: Json | null; queue: string | null; max_attempts: number | null; timeout: Interval | null; lease_expires_at: Date | null; run_at: Date | null; created_at: Date | null; idempotency_key: string | null; lease: Interval | null; delivery_version: number | null; is_awaited: boolean | null } };
-  /** Finishes an attempt as succeeded: true once, false when repeated, an error when the lease is lost. */
+  /** Ends an attempt as succeeded: returns true the first time, false when repeated; raises an error if the lease is lost. */
   complete: { given: { job_id: string; attempt: number; result?: Json | null }; row: { complete: boolean } };
-  /** Finishes many attempts as succeeded and tells for each whether it still held its job. */
+  /** Ends many attempts as succeeded, and returns for each whether it still had its lease. */
   complete_many: { given: { job_ids: string[]; attempts: number[]; results?: Json | null }; row: { job_id: string | null; attempt: number | null; outcome: string | null } };
-  /** Ends an attempt as cancelled, where that was asked for. */
+  /** Ends an attempt as cancelled, if cancellation was requested. */
   confirm_cancel: { given: { job_id: string; attempt: number }; row: { confirm_cancel: null } };
-  /** Returns how long it is until the next job of these queues becomes runnable, or null when none waits. */
+  /** Returns the time until the next job of these queues is runnable, or null if none waits. */
   due_in: { given: { queues: string[]; except_kinds?: string[] | null }; row: { due_in: Interval } };
-  /** Says that an event has happened, for all jobs that wait for it or will; true for the first that says so. */
+  /** Emits an event for all jobs that wait for it now or later; returns true for the first emit. */
   emit: { given: { event: string; payload?: Json | null }; row: { emit: boolean } };
-  /** Marks the listening session as awake or waiting for no job, so that nobody need notify it. */
+  /** Ends the waiting of the session, so that it is no longer notified. */
   end_wait: { given: {  }; row: { end_wait: null } };
-  /** Adds a job in the caller's transaction and returns its id, or the id of the job that already holds its key. */
-  enqueue: { given: { kind: string; payload?: Json | null; queue?: string | null; run_at?: Date | null; priority?: number | null; max_attempts?: number | null; timeout?: Interval | null; idempotency_key?: string | null; dedup_key?: string | null; dedup?: string | null; metadata?: Json | null; concurrency_key?: string | null; expires_at?: Date | null; after?: string[] | null; after_failure?: string | null; batch_id?: string | null }; row: { enqueue: string } };
-  /** Adds many jobs, all or none, and tells for each one its id and whether it was created. */
+  /** Adds a job in the caller's transaction and returns its id, or the id of the existing job with the same key. */
+  enqueue: { given: { kind: string; payload?: Json | null; queue?: string | null; run_at?: Date | null; priority?: number | null; max_attempts?: number | null; timeout?: Interval | null; idempotency_key?: string | null; dedup_key?: string | null; dedup?: string | null; metadata?: Json | null; concurrency_key?: string | null; expires_at?: Date | null; after?: string[] | null; after_failure?: string | null; batch_id?: string | null; cost?: string | null }; row: { enqueue: string } };
+  /** Adds many jobs, all or none, and returns for each its id and whether it was created. */
   enqueue_many: { given: { jobs: Json }; row: { ordinal: number | null; job_id: string | null; created: boolean | null } };
-  /** Finishes a batch and claims the next, in one call and one commit. */
+  /** Ends a batch of attempts and claims the next jobs, in one call and one commit. */
   exchange: { given: { queues: string[]; worker: string; max_jobs: number; job_ids?: string[] | null; attempts?: number[] | null; results?: Json | null; failures?: Json | null; max_limited?: number | null; except_kinds?: string[] | null }; row: { outcome: string | null; job_id: string | null; attempt: number | null; kind: string | null; payload: Json | null; metadata: Json | null; queue: string | null; max_attempts: number | null; timeout: Interval | null; lease_expires_at: Date | null; run_at: Date | null; created_at: Date | null; idempotency_key: string | null; lease: Interval | null; delivery_version: number | null; is_awaited: boolean | null } };
   /** Ends an attempt as failed and returns the new state: retrying, dead or cancelled. */
   fail: { given: { job_id: string; attempt: number; error: string; error_code?: string | null; retryable?: boolean | null; retry_in?: Interval | null; details?: Json | null }; row: { fail: string } };
-  /** Ends many attempts as failed and tells the new state of each, null where the lease was lost. */
+  /** Ends many attempts as failed, and returns the new state of each, null if the lease was lost. */
   fail_many: { given: { failures: Json }; row: { job_id: string | null; attempt: number | null; state: string | null } };
   /** Returns one job, live or archived. */
-  get_job: { given: { job_id: string }; row: { job_id: string | null; kind: string | null; queue: string | null; state: string | null; previous_state: string | null; payload: Json | null; result: Json | null; run_at: Date | null; priority: number | null; attempt: number | null; attempts: number | null; max_attempts: number | null; timeout: Interval | null; lease: Interval | null; worker: string | null; claimed_at: Date | null; heartbeat_at: Date | null; lease_expires_at: Date | null; cancel_requested_at: Date | null; cancel_reason: string | null; idempotency_key: string | null; dedup_key: string | null; concurrency_key: string | null; last_error_code: string | null; last_error: string | null; metadata: Json | null; progress: Json | null; schedule_id: string | null; slot_at: Date | null; region: string | null; created_at: Date | null; finished_at: Date | null; delivery_version: number | null; expires_at: Date | null; batch_id: string | null; updated_at: Date | null } };
-  /** Extends the leases of a worker's jobs and tells which are lost and which are to be cancelled. */
+  get_job: { given: { job_id: string }; row: { job_id: string | null; kind: string | null; queue: string | null; state: string | null; previous_state: string | null; payload: Json | null; result: Json | null; run_at: Date | null; priority: number | null; attempt: number | null; attempts: number | null; max_attempts: number | null; timeout: Interval | null; lease: Interval | null; worker: string | null; claimed_at: Date | null; heartbeat_at: Date | null; lease_expires_at: Date | null; cancel_requested_at: Date | null; cancel_reason: string | null; idempotency_key: string | null; dedup_key: string | null; concurrency_key: string | null; last_error_code: string | null; last_error: string | null; metadata: Json | null; progress: Json | null; schedule_id: string | null; slot_at: Date | null; region: string | null; created_at: Date | null; finished_at: Date | null; delivery_version: number | null; expires_at: Date | null; batch_id: string | null; cost: string | null; updated_at: Date | null } };
+  /** Extends the leases of a worker's jobs, and returns which are lost and which are to be cancelled. */
   heartbeat: { given: { worker: string; job_ids: string[]; attempts: number[]; queues?: string[] | null; except_kinds?: string[] | null; release?: string | null; stuck?: number | null }; row: { job_id: string | null; attempt: number | null; outcome: string | null } };
-  /** Returns what the steps of a job have come to, in their order. */
+  /** Returns the results of the steps of a job, in order. */
   list_steps: { given: { job_id: string }; row: { name: string | null; value: Json | null; attempt: number | null; saved_at: Date | null } };
   /** Adds a line to a job's log. */
   log: { given: { job_id: string; attempt: number; level: string; message: string }; row: { log: null } };
-  /** Recovers expired leases, ends jobs that expired, releases what waits for jobs that have ended, fires schedules that are due, prunes jobs, keys, workers, steps and events, keeps the history of charts, makes and drops partitions, and tells enqueue() of settings that no trigger saw; safe for any number of callers. */
+  /** Recovers expired leases, ends expired jobs, repairs rows that bypassed the triggers, releases jobs whose parents have ended, fires due schedules, deletes old jobs, keys, workers, steps and events, keeps the history for charts, and creates and drops partitions. Safe for any number of callers. */
   maintain: { given: {  }; row: { task: string | null; affected: string | null; has_more: boolean | null } };
-  /** Gives a leased job back unfinished, its attempt not counted, and returns the new state. */
+  /** Returns the time until maintain() has urgent work, or null if there is none. */
+  maintain_in: { given: {  }; row: { maintain_in: Interval } };
+  /** Returns a leased job to its queue without counting the attempt, and returns the new state. */
   release: { given: { job_id: string; attempt: number; run_at?: Date | null }; row: { release: string } };
-  /** Gives leased jobs back unfinished, their attempts not counted. */
+  /** Returns leased jobs to their queues without counting the attempts. */
   release_many: { given: { job_ids: string[]; attempts: number[]; run_at?: Date | null }; row: { job_id: string | null; attempt: number | null; state: string | null } };
-  /** Takes a worker that stops off the list of workers. */
+  /** Removes a stopping worker from the list of workers. */
   retire_worker: { given: { worker: string }; row: { retire_worker: null } };
-  /** Records what a step of a job has come to, and returns what is recorded: the first value stays. */
+  /** Saves the result of a step of a job, and returns the saved result: the first one is kept. */
   save_step: { given: { job_id: string; attempt: number; name: string; value: Json }; row: { save_step: Json } };
-  /** Stores how far the running attempt is. */
+  /** Stores the progress of the running attempt. */
   set_progress: { given: { job_id: string; attempt: number; progress: Json }; row: { set_progress: null } };
-  /** Tells one job something that it waits for or will; true for the first of this name. */
+  /** Sends a signal to a job that waits for it now or later; returns true for the first one of this name. */
   signal: { given: { job_id: string; name: string; payload?: Json | null }; row: { signal: boolean } };
-  /** Returns how long it is until a slot of any schedule is due, or null when none is to come. */
-  tick_in: { given: {  }; row: { tick_in: Interval } };
-  /** Has the listening session notified on jobq_ended when this job ends; true when it has ended already. */
+  /** Asks for a notification on jobq_ended when this job ends; returns true if it has already ended. The session must listen. */
   wait: { given: { job_id: string }; row: { wait: boolean } };
-  /** Waits for an event or a signal: what has come, or that the job has been given back until it comes. */
+  /** Waits for an event or a signal: returns what has arrived, or that the job was returned to its queue until it arrives. */
   wait_for: { given: { job_id: string; attempt: number; event: string; timeout?: Interval | null }; row: { outcome: string | null; payload: Json | null } };
 }
 
@@ -76,7 +76,7 @@ export const argumentTypes: {
   due_in: { queues: "text[]", except_kinds: "text[]" },
   emit: { event: "text", payload: "jsonb" },
   end_wait: {  },
-  enqueue: { kind: "text", payload: "jsonb", queue: "text", run_at: "timestamp with time zone", priority: "integer", max_attempts: "integer", timeout: "interval", idempotency_key: "text", dedup_key: "text", dedup: "text", metadata: "jsonb", concurrency_key: "text", expires_at: "timestamp with time zone", after: "uuid[]", after_failure: "text", batch_id: "uuid" },
+  enqueue: { kind: "text", payload: "jsonb", queue: "text", run_at: "timestamp with time zone", priority: "integer", max_attempts: "integer", timeout: "interval", idempotency_key: "text", dedup_key: "text", dedup: "text", metadata: "jsonb", concurrency_key: "text", expires_at: "timestamp with time zone", after: "uuid[]", after_failure: "text", batch_id: "uuid", cost: "numeric" },
   enqueue_many: { jobs: "jsonb" },
   exchange: { queues: "text[]", worker: "text", max_jobs: "integer", job_ids: "uuid[]", attempts: "integer[]", results: "jsonb", failures: "jsonb", max_limited: "integer", except_kinds: "text[]" },
   fail: { job_id: "uuid", attempt: "integer", error: "text", error_code: "text", retryable: "boolean", retry_in: "interval", details: "jsonb" },
@@ -86,13 +86,13 @@ export const argumentTypes: {
   list_steps: { job_id: "uuid" },
   log: { job_id: "uuid", attempt: "integer", level: "text", message: "text" },
   maintain: {  },
+  maintain_in: {  },
   release: { job_id: "uuid", attempt: "integer", run_at: "timestamp with time zone" },
   release_many: { job_ids: "uuid[]", attempts: "integer[]", run_at: "timestamp with time zone" },
   retire_worker: { worker: "text" },
   save_step: { job_id: "uuid", attempt: "integer", name: "text", value: "jsonb" },
   set_progress: { job_id: "uuid", attempt: "integer", progress: "jsonb" },
   signal: { job_id: "uuid", name: "text", payload: "jsonb" },
-  tick_in: {  },
   wait: { job_id: "uuid" },
   wait_for: { job_id: "uuid", attempt: "integer", event: "text", timeout: "interval" },
 };

@@ -460,8 +460,8 @@ export class Worker {
       let seconds = jitter(3);
       try {
         const rows = await call(this.pool, "maintain", {});
-        const [slot] = await call(this.pool, "tick_in", {}, "extract(epoch from tick_in)::float8 as tick_in");
-        seconds = Math.min(seconds, Math.max((slot?.tick_in as unknown as number | null) ?? Infinity, 0.1));
+        const [slot] = await call(this.pool, "maintain_in", {}, "extract(epoch from maintain_in)::float8 as maintain_in");
+        seconds = Math.min(seconds, Math.max((slot?.maintain_in as unknown as number | null) ?? Infinity, 0.1));
         if (rows.some((row) => row.has_more)) seconds = 0;
       } catch (error) {
         if (!this.isOver) this.onError(error);

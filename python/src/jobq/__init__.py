@@ -1,9 +1,10 @@
 """jobq: a job queue and scheduler that lives in PostgreSQL."""
 
+from jobq.calls.events import Event, EventPage
+from jobq.calls.graph import Graph
+from jobq.calls.schedules import Schedule, Slot
 from jobq.client import AsyncClient, Client
 from jobq.errors import EventTimeout, JobqError
-from jobq.events import Event, EventPage
-from jobq.graph import Graph
 from jobq.models import (
     Attempt,
     Batch,
@@ -30,7 +31,7 @@ from jobq.registry import (
     Snooze,
     Unable,
 )
-from jobq.schedules import Schedule, Slot
+from jobq.version import __version__
 from jobq.worker import Worker
 
 __all__ = [
@@ -66,6 +67,5 @@ __all__ = [
     "Unable",
     "Worked",
     "Worker",
+    "__version__",
 ]
-
-__version__ = "0.1.0"

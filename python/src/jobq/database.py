@@ -12,7 +12,7 @@ import psycopg
 from psycopg import AsyncConnection, Connection, errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.json import set_json_loads
-from psycopg_pool import AsyncConnectionPool, ConnectionPool
+from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from jobq.errors import DatabaseUnavailable
 
@@ -144,7 +144,14 @@ class Pool(ConnectionPool[Connection[Any]]):
         """Return a connection that is open as far as is known here."""
         deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
         while True:
-            connection = super().getconn(deadline - time.monotonic())
+            try:
+                connection = super().getconn(deadline - time.monotonic())
+            except PoolTimeout as error:
+                try:
+                    psycopg.connect(str(self.conninfo)).close()
+                except psycopg.Error as reason:  # which the pool only logs
+                    raise reason from error
+                raise
             try:
                 if _has_something_to_say(connection):
                     self.check_connection(connection)
@@ -166,7 +173,14 @@ class AsyncPool(AsyncConnectionPool[AsyncConnection[Any]]):
         """Return a connection that is open as far as is known here."""
         deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
         while True:
-            connection = await super().getconn(deadline - time.monotonic())
+            try:
+                connection = await super().getconn(deadline - time.monotonic())
+            except PoolTimeout as error:
+                try:
+                    await (await AsyncConnection.connect(str(self.conninfo))).close()
+                except psycopg.Error as reason:
+                    raise reason from error
+                raise
             try:
                 if _has_something_to_say(connection):
                     await self.check_connection(connection)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 
-from jobq.error_table import ERROR_TABLE
+from jobq.project import read_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -44,6 +44,9 @@ __all__ = [
     "of_database",
     "translate",
 ]
+
+# What the database raises, by the symbolic code that it names in the error's constraint.
+ERROR_TABLE: Final = read_errors()
 
 
 class JobqError(Exception):
@@ -98,13 +101,13 @@ class JobNotFound(JobqError):
 
 
 class IllegalState(JobqError):
-    """JQ002, 23503: the job cannot change in this way from its present state."""
+    """JQ002, 23503: the job's current state does not allow this change."""
 
     code = "ILLEGAL_STATE"
 
 
 class LeaseLost(JobqError):
-    """JQ003: this attempt no longer holds the job."""
+    """JQ003: this attempt has lost its lease."""
 
     code = "LEASE_LOST"
 
@@ -299,12 +302,13 @@ def of_database(error: psycopg.Error, given: Iterable[object] = ()) -> JobqError
         is_transport = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
         kind = _of_transport(error) if is_transport else InvalidArgument
     is_own = said.constraint_name in ERROR_TABLE
+    hint = said.message_hint or _hint_of_pooler(error)
     return (kind or JobqError)(
         said.message_primary or _first_line(error),
         code=said.constraint_name if is_own else None,
         sqlstate=state,
         detail=said.message_detail or "",
-        hint=said.message_hint or _HINTS.get(state) or _HINTS.get(kind or JobqError, ""),
+        hint=hint or _HINTS.get(state) or _HINTS.get(kind or JobqError, ""),
     )
 
 
@@ -331,6 +335,16 @@ def _is_huge(value: object) -> bool:
     if isinstance(value, list | tuple):
         return any(_is_huge(element) for element in value)
     return isinstance(value, int) and not -(2**31) <= value < 2**31
+
+
+def _hint_of_pooler(error: psycopg.Error) -> str:
+    """Return what to do about a pooler that refuses the settings of a session."""
+    if "unsupported startup parameter" not in str(error):
+        return ""
+    return (
+        "a pooler such as PgBouncer is in front of the database: pass is_pooled=True (--pooled),"
+        " and listen_database (--listen-database) to be woken"
+    )
 
 
 def _of_transport(error: psycopg.Error) -> type[JobqError]:

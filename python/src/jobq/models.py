@@ -6,6 +6,8 @@ database.
 
 from __future__ import annotations
 
+import inspect
+import re
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypeVar, get_args
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypeV
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime, timedelta
+    from decimal import Decimal
     from uuid import UUID
 
     from psycopg import AsyncCursor, Cursor
@@ -46,6 +49,7 @@ __all__ = [
     "Step",
     "Worked",
     "record",
+    "words_of",
 ]
 
 T = TypeVar("T")
@@ -181,6 +185,7 @@ class Job:
     delivery_version: int | None
     expires_at: datetime | None
     batch_id: UUID | None
+    cost: Decimal
     updated_at: datetime
 
     @property
@@ -217,11 +222,40 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
+class Budget:
+    """How much jobs may cost in each period of the calendar, and what is spent of it.
+
+    Attributes:
+        scope_type: ``queue`` or ``kind``.
+        scope: its name.
+        concurrency_key: of this key alone.
+        each_key: whether it is the budget of each key.
+        period: ``day``, ``week`` or ``month``.
+        spent: what is charged in this period, with what running jobs have reserved; None in the
+            row of a budget of each key, whose keys have rows of their own.
+        reserved: of it what running jobs have reserved.
+        next_period_at: when the next period begins.
+    """
+
+    scope_type: str
+    scope: str
+    concurrency_key: str | None
+    each_key: bool
+    amount: Decimal
+    period: str
+    time_zone: str
+    spent: Decimal | None
+    reserved: Decimal | None
+    next_period_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class DeclaredKind:
     """What is declared of a kind; None where its queue or the default speaks.
 
     Attributes:
         concurrency_key: the path in the payload at which each job's concurrency key stands.
+        cost: the path in the payload at which each job's cost stands.
         ordered: whether its jobs of each key run one at a time, in their order.
         on_dead: ``continue``, or ``hold``: a dead job of an ordered kind holds its key.
         keep_succeeded: how long its jobs are kept that succeeded; 0 leaves no trace.
@@ -265,6 +299,7 @@ class DeclaredKind:
     payload_schema: dict[str, Json] | None
     version: int | None
     updated_at: datetime
+    cost: list[str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,7 +438,7 @@ class Input:
     kind: str | None
     state: State | Literal["gone", "hidden"]
     result: Json
-    after_failure: str
+    after_failure: AfterFailure
 
 
 @dataclass(frozen=True, slots=True)
@@ -495,6 +530,19 @@ class QueueGrant:
     grantee: str
     queue: str
     privilege: Privilege
+
+
+ATTRIBUTE: Final = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
+
+
+def words_of(*kinds: type) -> dict[str, str]:
+    """Return the descriptions of attributes from the docstrings of classes."""
+    found = {}
+    for kind in kinds:
+        for name, text in ATTRIBUTE.findall(inspect.getdoc(kind) or ""):
+            plain = " ".join(text.replace("`", "").split())
+            found[name] = f"{plain[0].upper()}{plain[1:]}"
+    return found
 
 
 class _RecordMaker(Generic[T]):

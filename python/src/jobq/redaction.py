@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+import traceback
+from pathlib import Path
 from typing import Final
 
-__all__ = ["MAX_ERROR", "error_text", "redacted"]
+__all__ = ["MAX_ERROR", "MAX_TRACEBACK", "error_text", "redacted", "traceback_text"]
 
 MAX_ERROR: Final = 512
+# Characters. The end of a traceback is kept: it says what was raised, and where.
+MAX_TRACEBACK: Final = 4096
+_WORKER: Final = str(Path(__file__).parent / "worker")
 _LOOKED_AT: Final = 16 * MAX_ERROR
 
 _VALUE: Final = r"(?:\"[^\"]*\"|'[^']*'|\[[^\]]*\]|[^\s,;&)}\]]+)"
@@ -68,6 +73,25 @@ def error_text(error: object) -> str:
     text = text[:_LOOKED_AT].replace("\0", "\ufffd")
     text = text.encode("utf-8", "replace").decode()
     return redacted(text)[:MAX_ERROR]
+
+
+def traceback_text(error: BaseException) -> str:
+    """Return the traceback of an error and of what caused it, redacted, at most 4,096 characters.
+
+    The frames of the worker that lead to the handler are left out.
+    """
+    try:
+        told = traceback.TracebackException.from_exception(error, compact=True)
+        while told.stack and told.stack[0].filename.startswith(_WORKER):
+            del told.stack[0]
+        text = "".join(told.format()).rstrip()
+    except BaseException:  # it cannot be shown: its text, its cause or its notes fail
+        return ""
+    text = text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+    if len(text) > 4 * MAX_TRACEBACK:
+        text = text[-4 * MAX_TRACEBACK :]
+    text = redacted(text)
+    return text if len(text) <= MAX_TRACEBACK else "…" + text[1 - MAX_TRACEBACK :]
 
 
 def _words(said: object) -> str:

@@ -7,7 +7,7 @@ a span of it.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -25,9 +25,17 @@ if TYPE_CHECKING:
 
     from opentelemetry.trace import Span
 
-    from jobq.worker.held import Held
-
 __all__ = ["attempt_span", "is_on", "note_failure", "with_trace"]
+
+
+class Attempted(Protocol):
+    """An attempt at a job, as far as its span tells of it."""
+
+    queue: str
+    job_id: str
+    kind: str
+    attempt: int
+    metadata: str
 
 
 def with_trace(metadata: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -47,7 +55,7 @@ def is_on() -> bool:
 
 
 @contextmanager
-def attempt_span(held: Held, worker: str) -> Iterator[Span]:
+def attempt_span(held: Attempted, worker: str) -> Iterator[Span]:
     """Run an attempt in a span, a child of the enqueuer's."""
     carrier = _carrier_of(held)
     attributes: dict[str, str | int] = {
@@ -68,7 +76,7 @@ def attempt_span(held: Held, worker: str) -> Iterator[Span]:
         yield span
 
 
-def _carrier_of(held: Held) -> dict[str, str]:
+def _carrier_of(held: Attempted) -> dict[str, str]:
     """Return the trace that a job's metadata names; what cannot be read names none."""
     try:
         metadata = msgspec.json.decode(held.metadata)

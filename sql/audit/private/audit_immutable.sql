@@ -4,21 +4,14 @@
 create or replace function jobq_private.guard_audit()
 returns trigger
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    perform jobq_private.raise_error('IMMUTABLE', 'audit rows are only ever added');
+    perform jobq_private.raise_error('IMMUTABLE', 'audit rows cannot be changed');
     return null;
 end
 $$;
-
-revoke all on function jobq_private.guard_audit from public;
-
-comment on function jobq_private.guard_audit is
-'Refuses every change of the audit but an addition.';
 
 create or replace trigger audit_immutable
 before update or delete or truncate on jobq_private.audit

@@ -6,10 +6,6 @@ create or replace function jobq_private.audit_settings(
 )
 returns void
 language sql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
     insert into jobq_private.audit (action, subject, reason)
     select audit_settings.action, audit_settings.subject, left(c.changes, 512)
@@ -24,8 +20,3 @@ as $$
     ) as c
     where audit_settings.before is null or c.changes is not null
 $$;
-
-revoke all on function jobq_private.audit_settings from public;
-
-comment on function jobq_private.audit_settings is
-'Notes the settings that a declaration changes.';

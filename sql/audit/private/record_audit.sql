@@ -7,16 +7,7 @@ create or replace function jobq_private.record_audit(
 )
 returns void
 language sql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
     insert into jobq_private.audit (action, subject, reason)
     values (record_audit.action, record_audit.subject, record_audit.reason)
 $$;
-
-revoke all on function jobq_private.record_audit from public;
-
-comment on function jobq_private.record_audit is
-'Notes what somebody does to a job, a queue, a key or a secret.';

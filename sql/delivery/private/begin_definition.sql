@@ -5,10 +5,6 @@
 create or replace function jobq_private.begin_definition(type text, name text, mode text)
 returns void
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _exists boolean;
@@ -36,8 +32,3 @@ begin
     end if;
 end
 $$;
-
-revoke all on function jobq_private.begin_definition from public;
-
-comment on function jobq_private.begin_definition is
-'Opens a change of a definition: checks its name and what the caller expects.';

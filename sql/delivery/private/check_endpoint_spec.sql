@@ -1,13 +1,12 @@
 -- Purpose: refuse the spec of an endpoint with fields that are unknown, missing or wrong.
--- Invariant: what a delivery reads is checked here, but for what templates bring.
+-- Invariant: every field that a delivery reads is there and of its type; addresses and settings are
+-- checked where they are dialled.
 -- Raises: 22023.
 create or replace function jobq_private.check_endpoint_spec(type text, spec jsonb)
 returns void
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _fields constant jsonb := '{
@@ -17,7 +16,7 @@ declare
             "sign_with": "text"
         },
         "KAFKA": {
-            "bootstrap_servers": "servers", "topic": "topic", "key_template": "text",
+            "bootstrap_servers": "text", "topic": "topic", "key_template": "text",
             "value_template": "any", "headers": "texts", "acks": "acks",
             "timeout_ms": "milliseconds", "options": "kafka options"
         },
@@ -64,8 +63,3 @@ begin
     end if;
 end
 $$;
-
-revoke all on function jobq_private.check_endpoint_spec from public;
-
-comment on function jobq_private.check_endpoint_spec is
-'Refuses the spec of an endpoint with fields that are unknown, missing or wrong.';

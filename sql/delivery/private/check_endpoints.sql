@@ -5,8 +5,6 @@ returns void
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _unknown constant text := (
@@ -25,8 +23,3 @@ begin
     end if;
 end
 $$;
-
-revoke all on function jobq_private.check_endpoints from public;
-
-comment on function jobq_private.check_endpoints is
-'Refuses names that are no endpoints.';

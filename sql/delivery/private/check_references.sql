@@ -9,8 +9,6 @@ returns void
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _to_target constant text :=
@@ -23,12 +21,12 @@ begin
     select format('endpoint %s: %s in %s %s', check_references.endpoint, r.written,
         r.field, case
             when r.namespace is null
-                then 'is not input, config, secret or job and a path, within {{ and }}'
-            when r.namespace = 'name' then 'is the name of a member: references stand in values'
+                then 'is not {{input.path}}, {{config.path}}, {{secret.name}} or {{job.name}}'
+            when r.namespace = 'name' then 'is the name of a member: references are allowed only in values'
             when r.namespace = 'config' then 'is not in the config'
-            when r.namespace in ('input', 'job') then 'cannot be used there'
+            when r.namespace in ('input', 'job') then 'cannot be used here'
             when r.is_optional then 'cannot have a default'
-            when r.field !~ _to_target then 'cannot be used there'
+            when r.field !~ _to_target then 'cannot be used here'
             else 'is not a secret'
         end)
     into _problem
@@ -53,8 +51,3 @@ begin
     end if;
 end
 $$;
-
-revoke all on function jobq_private.check_references from public;
-
-comment on function jobq_private.check_references is
-'Refuses an endpoint whose templates refer to what is not there.';

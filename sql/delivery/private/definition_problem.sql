@@ -7,8 +7,6 @@ returns text
 language plpgsql
 immutable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     return (jobq_private.value_problem(
@@ -16,8 +14,3 @@ begin
     ))[2];
 end
 $$;
-
-revoke all on function jobq_private.definition_problem from public;
-
-comment on function jobq_private.definition_problem is
-'Says why a config, a schema or an endpoint''s spec cannot be kept, or null.';

@@ -8,8 +8,6 @@ create or replace function jobq_private.endpoint_rate(
 language plpgsql
 immutable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _even double precision;
@@ -24,8 +22,3 @@ begin
     end if;
 end
 $$;
-
-revoke all on function jobq_private.endpoint_rate from public;
-
-comment on function jobq_private.endpoint_rate is
-'The rate by which an endpoint gets at most so many deliveries in any second.';

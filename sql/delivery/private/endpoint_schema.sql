@@ -7,8 +7,6 @@ returns jsonb
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _schema jsonb;
@@ -40,8 +38,3 @@ begin
     return _schema;
 end
 $$;
-
-revoke all on function jobq_private.endpoint_schema from public;
-
-comment on function jobq_private.endpoint_schema is
-'Checks what an endpoint refers to, and gives its payload schema.';

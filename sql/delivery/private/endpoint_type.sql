@@ -7,8 +7,6 @@ returns text
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     if endpoint_type.delivery_version is null then
@@ -22,8 +20,3 @@ begin
     );
 end
 $$;
-
-revoke all on function jobq_private.endpoint_type from public;
-
-comment on function jobq_private.endpoint_type is
-'How a job is delivered, or null when a handler does it.';

@@ -7,15 +7,13 @@ returns text
 language plpgsql
 immutable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _problem text;
 begin
     if schema ->> '$schema' !~ '^https?://json-schema[.]org/draft/2020-12/schema#?$' then
         return '$.$schema: must be https://json-schema.org/draft/2020-12/schema, or left out:'
-            || ' write the schema as that draft has it';
+            || ' use that draft';
     end if;
     with recursive part (value, path, is_map, depth) as (
         select json_schema_problem.schema, '$', false, 1
@@ -41,7 +39,7 @@ begin
     select format('%s.%s: %s', p.path, k.key, case
         when p.depth > 64 then 'nested too deeply'
         when not m.is_met then 'must be ' || m.meaning
-        when k.key ~ '[rR]ef$' then 'there is no such place'
+        when k.key ~ '[rR]ef$' then 'the schema has no such place'
         else n.problem
     end)
     into _problem
@@ -73,8 +71,3 @@ begin
     return _problem;
 end
 $$;
-
-revoke all on function jobq_private.json_schema_problem from public;
-
-comment on function jobq_private.json_schema_problem is
-'Says why a JSON Schema cannot be used to check the input of endpoints, or null.';

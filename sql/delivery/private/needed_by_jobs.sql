@@ -9,8 +9,6 @@ returns text
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _jobs text;
@@ -41,8 +39,3 @@ begin
     return _jobs;
 end
 $$;
-
-revoke all on function jobq_private.needed_by_jobs from public;
-
-comment on function jobq_private.needed_by_jobs is
-'Says which jobs wait to be delivered by a version that refers to a secret or a config.';

@@ -10,10 +10,6 @@ create or replace function jobq_private.park_delivery(
 )
 returns boolean
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     if not exists (
@@ -40,8 +36,3 @@ begin
     return true;
 end
 $$;
-
-revoke all on function jobq_private.park_delivery from public;
-
-comment on function jobq_private.park_delivery is
-'Says whether a claim must leave a job alone whose endpoint is paused, and puts it aside.';

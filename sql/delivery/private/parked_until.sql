@@ -5,13 +5,6 @@ returns timestamptz
 language sql
 immutable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
     select timestamptz '9999-12-30 00:00:00 UTC'
 $$;
-
-revoke all on function jobq_private.parked_until from public;
-
-comment on function jobq_private.parked_until is
-'When jobs are due that wait for a paused endpoint.';

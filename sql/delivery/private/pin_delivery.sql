@@ -6,10 +6,6 @@
 create or replace function jobq_private.pin_delivery(endpoint text)
 returns void
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _version integer;
@@ -49,6 +45,15 @@ begin
         'delivery', pin_delivery.endpoint, _document
     )
     where k.kind = pin_delivery.endpoint and _document is not null;
+    insert into jobq_private.kind_retry (
+        kind, version, strategy, initial_delay, max_delay, jitter
+    )
+    select
+        k.kind, k.delivery_version, k.retry_strategy, k.retry_initial_delay, k.retry_max_delay,
+        k.retry_jitter
+    from jobq_private.kind as k
+    where k.kind = pin_delivery.endpoint and k.delivery_version is not null
+    on conflict on constraint kind_retry_pkey do nothing;
 
     update jobq_private.kind as k
     set
@@ -69,8 +74,3 @@ begin
     on conflict do nothing;
 end
 $$;
-
-revoke all on function jobq_private.pin_delivery from public;
-
-comment on function jobq_private.pin_delivery is
-'Counts the version of an endpoint, and gives the jobs that an endpoint gets from now on what they are delivered by.';

@@ -5,10 +5,6 @@
 create or replace function jobq_private.record_version(type text, name text, document jsonb)
 returns integer
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _last jobq_private.definition_version;
@@ -30,8 +26,3 @@ begin
     return coalesce(_last.version, 0) + 1;
 end
 $$;
-
-revoke all on function jobq_private.record_version from public;
-
-comment on function jobq_private.record_version is
-'Keeps a version of a definition, and gives its number.';

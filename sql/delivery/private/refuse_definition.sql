@@ -6,8 +6,6 @@ returns void
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _codes constant text[] := array['PAYLOAD_SPEC_NOT_FOUND', 'CONFIG_NOT_FOUND',
@@ -26,8 +24,3 @@ begin
     ));
 end
 $$;
-
-revoke all on function jobq_private.refuse_definition from public;
-
-comment on function jobq_private.refuse_definition is
-'Raises that a payload spec, config, secret or endpoint is not there.';

@@ -5,7 +5,6 @@ returns jsonb
 language sql
 immutable
 parallel safe
-security invoker
 set search_path = pg_catalog, pg_temp
 as $$
     select jsonb_build_object(
@@ -16,8 +15,3 @@ as $$
         'jitter', (kind).retry_jitter
     )
 $$;
-
-revoke all on function jobq_private.retry_document from public;
-
-comment on function jobq_private.retry_document is
-'Returns the retries of an endpoint as its document has them.';

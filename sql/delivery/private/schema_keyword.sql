@@ -8,14 +8,12 @@ returns record
 language plpgsql
 immutable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     select c.meaning, value @? c.path into meaning, is_met
     from (
         values
-        ('$ref $dynamicRef', 'a place in the schema, or in the draft''s own',
+        ('$ref $dynamicRef', 'a location in the schema, or in the draft''s own',
             jsonpath 'strict $ ? (@ like_regex "^#" || @ starts with "https://json-schema.org/draft/2020-12/")'),
         ('$id', 'an address without a fragment', 'strict $ ? (@ like_regex "^[^#]*#?$")'),
         ('$anchor $dynamicAnchor', 'a plain name',
@@ -59,8 +57,3 @@ begin
     end if;
 end
 $$;
-
-revoke all on function jobq_private.schema_keyword from public;
-
-comment on function jobq_private.schema_keyword is
-'Returns what a keyword of JSON Schema must be, and whether a value is that.';

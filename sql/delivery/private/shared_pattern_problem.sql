@@ -6,8 +6,6 @@ returns text
 language plpgsql
 immutable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 set standard_conforming_strings = on
 as $$
 declare
@@ -21,13 +19,13 @@ declare
     );
 begin
     if regexp_replace(_bare, '\\[\\]', 'x', 'g') ~ '\\[1-9k]' then
-        return 'back references are not matched in linear time';
+        return 'back references cannot be matched in linear time';
     elsif _plain ~ '\(\?<?[=!]' then
-        return 'lookarounds are not matched in linear time';
+        return 'lookarounds cannot be matched in linear time';
     elsif _plain ~ '\(\?(?!:|P?<\w+>|[imsU-]+[:)])' or _plain ~ '^\*|[*+?}]\+' then
-        return 'RE2 does not know this group or repetition';
+        return 'RE2 does not support this group or repetition';
     elsif regexp_replace(_bare, '\\[\\]', 'x', 'g') ~ '\\[^\W_aAbBCdDEfnpPQrsStvwWxz0]' then
-        return 'RE2 does not know this escape';
+        return 'RE2 does not support this escape';
     elsif _plain ~ '\{(\d{5,}|[2-9]\d{3}|1\d{2}[1-9]|1\d[1-9]\d|1[1-9]\d{2})[,}]' then
         return 'RE2 repeats at most 1000 times';
     elsif _bare !~ '\\[pPCQExz0]|\(\?P?<|\{[\d,]*\d{3}' then
@@ -39,8 +37,3 @@ exception
         return sqlerrm;
 end
 $$;
-
-revoke all on function jobq_private.shared_pattern_problem from public;
-
-comment on function jobq_private.shared_pattern_problem is
-'Says why clients and deliveries cannot use a pattern, or null.';

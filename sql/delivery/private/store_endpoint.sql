@@ -8,10 +8,6 @@ create or replace function jobq_private.store_endpoint(
 )
 returns void
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     insert into jobq_private.endpoint (
@@ -38,8 +34,3 @@ begin
     where r.namespace = 'secret';
 end
 $$;
-
-revoke all on function jobq_private.store_endpoint from public;
-
-comment on function jobq_private.store_endpoint is
-'Stores an endpoint that was checked, with its secrets.';

@@ -9,10 +9,6 @@ create or replace function jobq_private.store_endpoint_kind(
 )
 returns void
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _violated text;
@@ -47,8 +43,3 @@ exception
         perform jobq_private.refuse_setting('jobq_private.kind', _violated);
 end
 $$;
-
-revoke all on function jobq_private.store_endpoint_kind from public;
-
-comment on function jobq_private.store_endpoint_kind is
-'Stores the kind of an endpoint: its queue and its retries.';

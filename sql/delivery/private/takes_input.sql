@@ -5,8 +5,6 @@ returns boolean
 language plpgsql
 immutable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 set standard_conforming_strings = on
 as $$
 declare
@@ -22,8 +20,3 @@ begin
     return regexp_replace(_before, '\{\{.*?\}\}', 'x', 'g') ~* '^https?://[^/?#]+[/?#]';
 end
 $$;
-
-revoke all on function jobq_private.takes_input from public;
-
-comment on function jobq_private.takes_input is
-'Says whether a field of an endpoint''s spec may hold what an enqueuer chose.';

@@ -11,8 +11,6 @@ returns table (
 language plpgsql
 immutable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 set standard_conforming_strings = on
 as $$
 begin
@@ -54,8 +52,3 @@ begin
     where template_references.spec ? 'sign_with';
 end
 $$;
-
-revoke all on function jobq_private.template_references from public;
-
-comment on function jobq_private.template_references is
-'Returns what the templates of an endpoint''s spec refer to.';

@@ -5,8 +5,6 @@ returns jobq_private.definition_version
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _version jobq_private.definition_version;
@@ -21,8 +19,3 @@ begin
     return _version;
 end
 $$;
-
-revoke all on function jobq_private.version_at from public;
-
-comment on function jobq_private.version_at is
-'Returns the version of a definition that held at a moment.';

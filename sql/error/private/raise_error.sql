@@ -6,8 +6,6 @@ returns void
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _error jobq_private.error;
@@ -24,8 +22,3 @@ begin
         constraint = _error.code;
 end
 $$;
-
-revoke all on function jobq_private.raise_error from public;
-
-comment on function jobq_private.raise_error is
-'Raises the error with this symbolic code, with the values in DETAIL.';

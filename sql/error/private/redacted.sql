@@ -7,8 +7,6 @@ returns text
 language sql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 set standard_conforming_strings = on
 as $$
     select left(
@@ -20,8 +18,3 @@ as $$
     from jobq_private.setting as g
     cross join lateral jobq_private.redacted_text(left(redacted.error, 8192)) as n (text)
 $$;
-
-revoke all on function jobq_private.redacted from public;
-
-comment on function jobq_private.redacted is
-'Returns an error as it is stored: without passwords, tokens and the like.';

@@ -6,8 +6,6 @@ returns jsonb
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     return case jsonb_typeof(value)
@@ -29,8 +27,3 @@ begin
     end;
 end
 $$;
-
-revoke all on function jobq_private.redacted_json from public;
-
-comment on function jobq_private.redacted_json is
-'Returns JSON without passwords, tokens and the like.';

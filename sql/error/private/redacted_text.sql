@@ -8,8 +8,6 @@ returns text
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 set standard_conforming_strings = on
 as $$
 declare
@@ -39,8 +37,3 @@ begin
         || '(?:"[^"]*"|''[^'']*''|\S+)', '\1***', 'gi');
 end
 $$;
-
-revoke all on function jobq_private.redacted_text from public;
-
-comment on function jobq_private.redacted_text is
-'Returns a text without passwords, tokens and the like.';

@@ -8,7 +8,6 @@ returns boolean
 language plpgsql
 stable
 parallel safe
-security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -57,8 +56,3 @@ begin
     return true;
 end
 $$;
-
-revoke all on function jobq_private.check_author from public;
-
-comment on function jobq_private.check_author is
-'Whether who has declared a schedule may add its jobs.';

@@ -7,8 +7,6 @@ returns regrole
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _grantee constant regrole := (
@@ -32,8 +30,3 @@ begin
     return _grantee;
 end
 $$;
-
-revoke all on function jobq_private.check_queue_grant from public;
-
-comment on function jobq_private.check_queue_grant is
-'Refuses a grant by queue that cannot be meant, and returns the role.';

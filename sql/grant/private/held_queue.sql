@@ -18,7 +18,5 @@ from (
     where pg_has_role(session_user, 'jobq_owner', 'usage')
 ) as g;
 
-revoke all on table jobq_private.held_queue from public;
-
 comment on view jobq_private.held_queue is
 'The queues that whoever has logged in may see, add to and work.';

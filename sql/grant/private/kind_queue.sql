@@ -4,8 +4,6 @@
 create or replace function jobq_private.copy_kind_queue()
 returns trigger
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -19,11 +17,6 @@ begin
     return null;
 end
 $$;
-
-revoke all on function jobq_private.copy_kind_queue from public;
-
-comment on function jobq_private.copy_kind_queue is
-'Keeps, beside a kind that names its queue, to whom it belongs.';
 
 create or replace trigger kind_queue
 after insert or update or delete on jobq_private.kind

@@ -5,7 +5,6 @@ returns boolean
 language plpgsql
 stable
 parallel safe
-security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 begin
@@ -15,8 +14,3 @@ begin
     return false;
 end
 $$;
-
-revoke all on function jobq_private.refuse_job from public;
-
-comment on function jobq_private.refuse_job is
-'Refuses a new job that its log-in may not add.';

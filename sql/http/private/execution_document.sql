@@ -6,8 +6,6 @@ returns json
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     return json_build_object(
@@ -26,12 +24,8 @@ begin
         'started_at', job.claimed_at,
         'completed_at', job.finished_at,
         'duration_ms', jobq_private.milliseconds(job.finished_at - job.claimed_at),
-        'created_at', job.created_at
+        'created_at', job.created_at,
+        'region', job.region
     );
 end
 $$;
-
-revoke all on function jobq_private.execution_document from public;
-
-comment on function jobq_private.execution_document is
-'A job''s execution as the HTTP API shows it.';

@@ -10,8 +10,6 @@ returns json
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _endpoint_type text;
@@ -42,6 +40,7 @@ begin
         'dedup_key', job.dedup_key,
         'concurrency_key', job.concurrency_key,
         'expires_at', job.expires_at,
+        'cost', job.cost,
         'priority', job.priority,
         'attempt', job.attempt,
         'attempts', job.attempts,
@@ -67,8 +66,3 @@ begin
     );
 end
 $$;
-
-revoke all on function jobq_private.job_document from public;
-
-comment on function jobq_private.job_document is
-'A job as the HTTP API shows it.';

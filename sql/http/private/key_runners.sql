@@ -7,8 +7,6 @@ returns json
 language sql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
     select coalesce(json_agg(json_build_object(
         'concurrency_key', r.concurrency_key, 'job_id', r.job_id, 'kind', r.kind,
@@ -23,8 +21,3 @@ as $$
         limit key_runners.max_rows
     ) as r
 $$;
-
-revoke all on function jobq_private.key_runners from public;
-
-comment on function jobq_private.key_runners is
-'The jobs that take places of keys in a queue.';

@@ -18,8 +18,6 @@ create or replace function jobq_private.look_failed(
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
@@ -64,8 +62,3 @@ begin
     ) as l;
 end
 $$;
-
-revoke all on function jobq_private.look_failed from public;
-
-comment on function jobq_private.look_failed is
-'Returns which dead or cancelled jobs fit a filter.';

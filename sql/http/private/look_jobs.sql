@@ -4,6 +4,10 @@
 -- Argument kind: only this kind; null means all.
 -- Argument queue: only this queue; null means all.
 -- Argument metadata: only those whose metadata contain this object; null means all.
+-- Argument payload: only those whose payload contains this object; null means all.
+-- Argument search: only those whose id begins or ends so, whose idempotency key, dedup key or
+-- concurrency key this is, or whose last error contains it; null means all.
+-- Argument batch_id: only members of this batch; null means all.
 -- Argument error_code: only with this code; null means all.
 -- Argument worker: only those that this worker runs, or ran last; null means all.
 -- Argument since: none made before this one.
@@ -13,14 +17,12 @@
 -- at; last_id, of the last that was looked at, where there are more.
 create or replace function jobq_private.look_jobs(
     states text[], kind text, queue text, metadata jsonb, error_code text, worker text,
-    since uuid, until uuid, most integer,
+    payload jsonb, search text, batch_id uuid, since uuid, until uuid, most integer,
     out job_ids uuid[], out is_cut boolean, out last_id uuid
 )
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
@@ -30,6 +32,9 @@ as $$
 declare
     _is_any_end constant boolean := 'succeeded' = any (look_jobs.states);
     _is_live constant boolean := not look_jobs.states <@ '{succeeded,dead,cancelled}'::text[];
+    -- An id's text has hexadecimal digits and dashes only: anything else is no part of one.
+    _id constant text := substring(lower(look_jobs.search) from '^[0-9a-f-]{4,36}$') || '%';
+    _id_end constant text := '%' || substring(lower(look_jobs.search) from '^[0-9a-f-]{4,36}$');
     _is_leased constant boolean := look_jobs.states = '{running}';
 begin
     select
@@ -49,11 +54,20 @@ begin
             )
             and (
                 look_jobs.worker is null or u.worker is not distinct from look_jobs.worker
-            ) as fits
+            )
+            and (look_jobs.batch_id is null or u.batch_id is not distinct from look_jobs.batch_id)
+            and (
+                look_jobs.search is null
+                or u.job_id::text like _id or u.job_id::text like _id_end
+                or look_jobs.search in (u.idempotency_key, u.dedup_key, u.concurrency_key)
+                or position(lower(look_jobs.search) in lower(u.last_error)) > 0
+            ) is true
+            and (look_jobs.payload is null or u.payload @> look_jobs.payload) as fits
         from (
             (
                 select j.job_id, j.state, j.kind, j.queue, j.metadata,
-                    j.last_error_code, j.worker
+                    j.last_error_code, j.worker, j.batch_id, j.last_error, j.payload,
+                    j.idempotency_key, j.dedup_key, j.concurrency_key
                 from jobq_private.job as j
                 where _is_live and not _is_leased
                 and j.job_id < look_jobs.until and j.job_id >= look_jobs.since
@@ -63,7 +77,8 @@ begin
             union all
             (
                 select j.job_id, j.state, j.kind, j.queue, j.metadata,
-                    j.last_error_code, j.worker
+                    j.last_error_code, j.worker, j.batch_id, j.last_error, j.payload,
+                    j.idempotency_key, j.dedup_key, j.concurrency_key
                 from (
                     select r.*
                     from jobq_private.job as r
@@ -77,7 +92,8 @@ begin
             union all
             (
                 select a.job_id, a.state, a.kind, a.queue, a.metadata,
-                    a.last_error_code, a.worker
+                    a.last_error_code, a.worker, a.batch_id, a.last_error, a.payload,
+                    a.idempotency_key, a.dedup_key, a.concurrency_key
                 from jobq_private.job_archive as a
                 where _is_any_end
                 and a.job_id < look_jobs.until and a.job_id >= look_jobs.since
@@ -87,7 +103,8 @@ begin
             union all
             (
                 select a.job_id, a.state, a.kind, a.queue, a.metadata,
-                    a.last_error_code, a.worker
+                    a.last_error_code, a.worker, a.batch_id, a.last_error, a.payload,
+                    a.idempotency_key, a.dedup_key, a.concurrency_key
                 from jobq_private.job_archive as a
                 where not _is_any_end and 'dead' = any (look_jobs.states) and a.state = 'dead'
                 and a.job_id < look_jobs.until and a.job_id >= look_jobs.since
@@ -97,7 +114,8 @@ begin
             union all
             (
                 select a.job_id, a.state, a.kind, a.queue, a.metadata,
-                    a.last_error_code, a.worker
+                    a.last_error_code, a.worker, a.batch_id, a.last_error, a.payload,
+                    a.idempotency_key, a.dedup_key, a.concurrency_key
                 from jobq_private.job_archive as a
                 where not _is_any_end and 'cancelled' = any (look_jobs.states)
                 and a.state = 'cancelled'
@@ -111,8 +129,3 @@ begin
     ) as l;
 end
 $$;
-
-revoke all on function jobq_private.look_jobs from public;
-
-comment on function jobq_private.look_jobs is
-'Returns which jobs fit a filter.';

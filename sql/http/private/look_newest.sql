@@ -12,8 +12,6 @@ create or replace function jobq_private.look_newest(
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
@@ -46,8 +44,3 @@ begin
     end if;
 end
 $$;
-
-revoke all on function jobq_private.look_newest from public;
-
-comment on function jobq_private.look_newest is
-'Returns which jobs are the newest.';

@@ -6,8 +6,6 @@ returns text
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     if vocabulary not in ('kind', 'endpoint') then
@@ -17,8 +15,3 @@ begin
     return case vocabulary when 'kind' then 'payload' else 'input' end;
 end
 $$;
-
-revoke all on function jobq_private.payload_name from public;
-
-comment on function jobq_private.payload_name is
-'What a payload is called in a vocabulary: payload or input.';

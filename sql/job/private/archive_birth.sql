@@ -1,34 +1,39 @@
--- Purpose: refuse a row of the archive whose job has not ended.
--- Invariant: queued stands in the archive only while a redrive takes the job out. The
--- WHEN clause keeps the function away from every job that succeeds: a row without a lane can be
--- no other, as an index sees to. It is short, since PostgreSQL reads its text again for every
--- statement. After the insert: a trigger before it would have the bounds of the partition checked.
--- Raises: JQ002.
-create or replace function jobq_private.refuse_unfinished()
+-- Purpose: record the attempt that ended with a job unless it succeeded, and refuse archive
+-- rows of jobs that have not ended.
+-- Invariant: a success needs no attempt row. Fires after the insert, because a trigger before
+-- it would make PostgreSQL check the partition bounds again. Raises: JQ002.
+create or replace function jobq_private.follow_archived()
 returns trigger
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _is_dead constant boolean := new.state = 'dead';
 begin
-    if new.state in ('succeeded', 'dead', 'cancelled') then
-        return null;
+    if new.state not in ('succeeded', 'dead', 'cancelled') then
+        perform jobq_private.raise_error('ILLEGAL_STATE', format(
+            'job_id %s: a job cannot be archived as %s', new.job_id, new.state
+        ));
+    elsif new.previous_state = 'running' then
+        insert into jobq_private.attempt (
+            job_id, attempt, state, started_at, finished_at, worker, error_code, error,
+            error_details, endpoint, region
+        )
+        values (
+            new.job_id, new.attempt, new.state, new.claimed_at, new.finished_at, new.worker,
+            case when _is_dead then new.last_error_code end,
+            case when _is_dead then new.last_error end,
+            case when _is_dead then new.last_error_details end,
+            case when new.delivery_version is not null then new.kind end,
+            new.region
+        );
     end if;
-    perform jobq_private.raise_error('ILLEGAL_STATE', format(
-        'job_id %s: no job is archived as %s', new.job_id, new.state
-    ));
     return null;
 end
 $$;
 
-revoke all on function jobq_private.refuse_unfinished from public;
-
-comment on function jobq_private.refuse_unfinished is
-'Refuses a row of the archive whose job has not ended.';
-
 create or replace trigger archive_birth
 after insert on jobq_private.job_archive
-for each row when (new.lane is not null)
-execute function jobq_private.refuse_unfinished();
+for each row when (new.state <> 'succeeded')
+execute function jobq_private.follow_archived();

@@ -1,12 +1,10 @@
--- Purpose: a finished job is history: nothing of it changes, but dead and cancelled jobs
--- may go back to queued, and one that others need is kept longer.
--- Invariant: a change of state stamps previous_state and its lane, and the foreign key
--- decides; the rest of the row stays as it is. Raises: JQ002.
+-- Purpose: refuse changes of finished jobs. Only dead and cancelled jobs can return to queued,
+-- and a job that others need is kept longer.
+-- Invariant: the foreign key decides about changes of state; other columns do not change.
+-- Raises: JQ002.
 create or replace function jobq_private.guard_archive()
 returns trigger
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -25,16 +23,18 @@ begin
     if new.state = old.state then
         return new;
     end if;
+    if new.state in ('queued', 'blocked') and old.state in ('dead', 'cancelled') then
+        -- The job leaves the archive, or stays as it is: no row is updated.
+        perform jobq_private.redrive_jobs(
+            array[old.job_id], array[old.finished_at], target => new.state
+        );
+        return null;
+    end if;
     new.previous_state := old.state;
-    new.lane := (pg_backend_pid() & 1023)::smallint;
+    new.transition_slot := (pg_backend_pid() & 1023)::smallint;
     return new;
 end
 $$;
-
-revoke all on function jobq_private.guard_archive from public;
-
-comment on function jobq_private.guard_archive is
-'Refuses a change of a finished job, but for its redrive.';
 
 create or replace trigger archive_immutable
 before update on jobq_private.job_archive

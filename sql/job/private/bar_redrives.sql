@@ -1,16 +1,12 @@
--- Purpose: hold the idempotency keys of finished jobs that are to go back; return those jobs whose
--- key stands for another one, which stay.
--- Invariant: keys are taken in the order of kind and key, as by every batch; those that are free by
--- one statement. Of jobs with one key, the first has it. Raises: nothing.
+-- Purpose: take the idempotency keys of finished jobs that are to be redriven; return the jobs
+-- whose key belongs to another job.
+-- Invariant: keys are locked in the order of kind and key, like in every batch; free keys by
+-- one statement. Of several jobs with the same key, the first gets it. Raises: nothing.
 create or replace function jobq_private.bar_redrives(
     job_ids uuid[], finished_ats timestamptz[]
 )
 returns uuid[]
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
@@ -73,8 +69,3 @@ begin
     return _barred;
 end
 $$;
-
-revoke all on function jobq_private.bar_redrives from public;
-
-comment on function jobq_private.bar_redrives is
-'Holds the idempotency keys of finished jobs that go back, and returns those that have to stay.';

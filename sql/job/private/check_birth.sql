@@ -1,13 +1,9 @@
--- Purpose: refuse a row that claims a past it does not have.
--- Invariant: a new job has no previous state, and is queued or blocked;
--- only what redrives brings one back, from dead or cancelled: a trigger, or redrive_jobs().
--- Raises: JQ002.
+-- Purpose: refuse a new row with a past.
+-- Invariant: a new job has no previous state and is queued or blocked. redrive_jobs() may
+-- restore a job that is dead or cancelled in the archive. Raises: JQ002.
 create or replace function jobq_private.check_birth(job jobq_private.job)
 returns void
 language plpgsql
-volatile
-parallel unsafe
-security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 begin
@@ -20,8 +16,12 @@ begin
             (job.previous_state is null and job.attempt = 0)
             or (
                 job.previous_state in ('dead', 'cancelled')
-                and (
-                    pg_trigger_depth() > 1 or current_setting('jobq.redrives', true) = 'on'
+                and exists (
+                    select from jobq_private.job_archive as a
+                    where a.job_id = job.job_id
+                    and a.state = job.previous_state
+                    and a.attempt = job.attempt
+                    and a.finished_at >= jobq_private.id_time(job.job_id) - interval '1 day'
                 )
             )
         )
@@ -29,13 +29,8 @@ begin
         return;
     end if;
     perform jobq_private.raise_error('ILLEGAL_STATE', format(
-        'job_id %s: a job is born queued or blocked, in the lane of its key, with no previous state, attempt or lease',
+        'job_id %s: a new job must be queued or blocked, in the lane of its key, without previous state, attempt or lease',
         job.job_id
     ));
 end
 $$;
-
-revoke all on function jobq_private.check_birth from public;
-
-comment on function jobq_private.check_birth is
-'Refuses a job that claims a past.';

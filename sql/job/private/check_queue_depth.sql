@@ -1,68 +1,50 @@
--- Purpose: refuse a batch of new jobs when a queue would pass its max_depth.
--- Invariant: counts at most max_depth index entries, and only for queues that have a
--- limit. A job whose key is held adds nothing, so that a producer that tries again gets
--- its job; nor does the slot of a schedule, which was promised. Concurrent callers may
--- pass it together by what they add at that moment.
--- Raises: JQ010.
-create or replace function jobq_private.check_queue_depth(jobs jobq_private.new_job[])
+-- Purpose: refuse jobs if more than max_depth jobs would then wait in their queues.
+-- Invariant: new jobs are already stored, so a job that was deduplicated added nothing. Slots
+-- of schedules are accepted by full queues. Reads at most max_depth entries of an index, only
+-- for queues with a limit. Concurrent callers may exceed the limit by what they add at the same
+-- moment. Raises: JQ010.
+create or replace function jobq_private.check_queue_depth(
+    job_ids uuid[], to_queue text default null
+)
 returns void
 language plpgsql
 stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
 as $$
 declare
-    _queue text;
-    _limit integer;
-    _adding bigint;
-    _depth bigint;
+    _problem text;
 begin
-    if not exists (select from jobq_private.queue as q where q.max_depth is not null) then
-        return;
-    end if;
-    for _queue, _limit, _adding in
-        select s.queue, s.max_depth, sum(d.jobs)
-        from (
-            select j.kind, j.queue, count(*) as jobs
-            from unnest(check_queue_depth.jobs) as j
-            where j.schedule_id is null
-            and not exists (
-                select from jobq_private.idempotency_key as k
-                where k.kind = j.kind and k.idempotency_key = j.idempotency_key
-            )
-            and not exists (
-                select from jobq_private.job as l
-                where l.kind = j.kind and l.dedup_key = j.dedup_key and l.dedup is not null
-            )
-            group by j.kind, j.queue
-        ) as d
-        cross join lateral jobq_private.settings_for(d.kind, d.queue) as s
-        where s.max_depth is not null
-        group by s.queue, s.max_depth
-    loop
-        select count(*) into _depth
+    select format('queue %s: max_depth %s, %s more requested', q.queue, q.max_depth, a.adding)
+    into _problem
+    from (
+        select
+            coalesce(to_queue, j.queue) as queue, count(*) as adding,
+            count(*) filter (where j.state = 'blocked' or j.queue <> to_queue) as unseen
+        from jobq_private.job as j
+        where j.job_id = any (check_queue_depth.job_ids)
+        and j.slot_at is null and j.queue is distinct from to_queue
+        group by 1
+    ) as a
+    join jobq_private.queue as q on q.queue = a.queue and q.max_depth is not null
+    where q.max_depth - a.unseen < (
+        select count(*)
         from (
             select from jobq_private.job as j
-            where j.queue = _queue and j.state in ('queued', 'retrying')
-            and j.lane_id is null
+            where j.queue = q.queue and j.state in ('queued', 'retrying')
+            and j.due_at is not null
             union all
             select from jobq_private.job as j
-            where j.queue = _queue and j.state in ('queued', 'retrying')
-            and j.lane_id between jobq_private.lane_floor(_queue)
-                and jobq_private.lane_ceiling(_queue)
-            limit _limit
-        ) as present;
-        if _depth + _adding > _limit then
-            perform jobq_private.raise_error('QUEUE_FULL', format(
-                'queue %s: max_depth %s, %s more asked for', _queue, _limit, _adding
-            ));
-        end if;
-    end loop;
+            where j.queue = q.queue and j.state in ('queued', 'retrying')
+            and j.lane_id between jobq_private.lane_floor(q.queue)
+                and jobq_private.lane_ceiling(q.queue)
+            limit q.max_depth + 1
+        ) as present
+    )
+    limit 1;
+    if _problem is not null then
+        perform jobq_private.raise_error('QUEUE_FULL', _problem);
+    end if;
 end
 $$;
-
-revoke all on function jobq_private.check_queue_depth from public;
-
-comment on function jobq_private.check_queue_depth is
-'Refuses a batch of new jobs when a queue would pass its max_depth.';

@@ -1,67 +1,81 @@
--- Purpose: drop the partitions of the history that are past retention.
--- Invariant: jobs that others still need go back to the history, and so to a partition of
--- their day that make_partitions() makes anew. Waits at most 100 ms for a lock; one that is not had is tried again at the
--- next call. Ten at most, since each keeps a score of places in the server's lock table until the commit.
--- Returns how many were dropped. Raises: nothing.
+-- Purpose: drop one partition of the history that is past its retention.
+-- Invariant: one per call, so that its locks end with the transaction. Rows that are still
+-- needed are looked up before anything is locked and stay in a partition of their own. A day
+-- with more than 10,000 needed jobs stays complete. Waits at most 100 ms for a lock; a
+-- partition in use is skipped until the next call. Returns how many were dropped. Raises:
+-- nothing.
 create or replace function jobq_private.drop_partitions()
 returns bigint
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 set lock_timeout = '100ms'
 set timezone = 'UTC'
 as $$
 declare
+    _most_kept constant integer := 10000;
     _oldest constant date := (
         now() - (select g.retention from jobq_private.setting as g)
     )::date;
+    _parent text;
     _partition text;
-    _dropped bigint := 0;
-    _kept jobq_private.job_archive[];
-    _is_needed boolean;
+    _day date;
+    _kept uuid[];
+    _is_whole boolean;
 begin
-    for _partition in
-        select c.relname
+    for _parent, _partition, _day in
+        select p.relname, c.relname, to_date(right(c.relname, 8), 'YYYYMMDD')
         from pg_catalog.pg_inherits as i
         join pg_catalog.pg_class as c on c.oid = i.inhrelid
+        join pg_catalog.pg_class as p on p.oid = i.inhparent
         where i.inhparent in (
             'jobq_private.job_archive'::regclass, 'jobq_private.attempt'::regclass,
             'jobq_private.job_log'::regclass
         )
         and c.relname ~ '_[0-9]{8}$'
         and to_date(right(c.relname, 8), 'YYYYMMDD') < _oldest
+        order by 3, 2
     loop
-        exit when _dropped = 10;
-        _kept := null;
-        if _partition like 'job_archive%' then
+        _kept := '{}';
+        if _parent = 'job_archive' then
+            _kept := array(
+                select n.job_id
+                from jobq_private.on_forget(_day, _day + 1, null, _most_kept + 1) as n
+            );
             execute format(
-                'select array_agg(row(a.*)::jobq_private.job_archive) from jobq_private.%I as a'
-                ' where a.job_id in (select jobq_private.needed_jobs(%L, %L))',
-                _partition, to_date(right(_partition, 8), 'YYYYMMDD'), _oldest
-            ) into _kept;
-            if _kept is not null then
-                execute format(
-                    'select count(*) = cardinality($1) from jobq_private.%I', _partition
-                ) into _is_needed using _kept;
-                continue when _is_needed;
-            end if;
+                'select count(*) <= $1 from (select from jobq_private.%I limit $1 + 1) as p',
+                _partition
+            ) into _is_whole using cardinality(_kept);
+            continue when _kept <> '{}' and (_is_whole or cardinality(_kept) > _most_kept);
         end if;
-        execute format('drop table jobq_private.%I', _partition);
-        insert into jobq_private.job_archive select k.* from unnest(_kept) as k;
-        _dropped := _dropped + 1;
+        begin
+            if _kept <> '{}' then
+                -- Nobody redrives or prunes a job of the day while it is copied.
+                execute format(
+                    'lock table jobq_private.%I in share row exclusive mode', _partition
+                );
+                execute format(
+                    'create table jobq_private.kept (like jobq_private.%I'
+                    ' including defaults including constraints)', _parent
+                );
+                execute format(
+                    'insert into jobq_private.kept select p.* from jobq_private.%I as p'
+                    ' where p.job_id = any($1)', _partition
+                ) using _kept;
+            end if;
+            execute format('drop table jobq_private.%I', _partition);
+            if _kept <> '{}' then
+                execute format('alter table jobq_private.kept rename to %I', _partition);
+                execute format(
+                    'alter table jobq_private.%I attach partition jobq_private.%I'
+                    ' for values from (%L) to (%L)', _parent, _partition, _day, _day + 1
+                );
+            end if;
+            return 1;
+        exception
+            when lock_not_available then
+                raise notice using
+                    message = 'a history table is in use; the next call removes expired jobs';
+        end;
     end loop;
-    return _dropped;
-exception
-    when lock_not_available then
-        raise notice using
-            message = 'a history table is in use; what is past retention is left to the next call';
-        return 0;
+    return 0;
 end
 $$;
-
-revoke all on function jobq_private.drop_partitions from public;
-
-comment on function jobq_private.drop_partitions is
-'Drops the partitions of the history that are past retention.';

@@ -1,14 +1,10 @@
--- Purpose: end waiting jobs that have expired, also where no worker would claim them.
--- Invariant: a bounded number at a call, by an index of such jobs alone; what somebody holds is
--- left to the next call. job_transition does the same to what a claim meets.
--- Returns how many ended. Raises: nothing.
+-- Purpose: end waiting jobs that have expired, even if no worker would claim them.
+-- Invariant: a bounded number per call, found by an index of such jobs. Locked jobs are left to
+-- the next call. job_transition does the same for jobs that a claim finds. Returns how many
+-- ended. Raises: nothing.
 create or replace function jobq_private.expire_jobs(max_rows integer)
 returns bigint
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$
@@ -18,7 +14,7 @@ begin
     update jobq_private.job as j
     set
         state = 'dead', last_error_code = 'EXPIRED', last_error_details = null,
-        last_error = 'it could not start before ' || j.expires_at
+        last_error = 'it did not start before ' || j.expires_at
     where j.job_id = any(array(
         select e.job_id
         from jobq_private.job as e
@@ -31,8 +27,3 @@ begin
     return _ended;
 end
 $$;
-
-revoke all on function jobq_private.expire_jobs from public;
-
-comment on function jobq_private.expire_jobs is
-'Ends waiting jobs that have expired.';

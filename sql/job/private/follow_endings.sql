@@ -1,49 +1,29 @@
--- Purpose: what the ends of jobs bring about: traces are forgotten, lanes called, looks left.
--- Invariant: the caller has ended these jobs in its transaction. Returns which of them left no
--- trace, null for none. Raises: nothing.
-create or replace function jobq_private.follow_endings(
-    endings jobq_private.ending[], out gone uuid[], out gone_attempts integer[]
-)
+-- Purpose: clean up when jobs end or are deleted: delete rows that belong to them, and call the
+-- hook on_end().
+-- Invariant: the caller has locked or deleted the jobs. Raises: nothing.
+create or replace function jobq_private.follow_endings(endings jobq_private.ending[])
+returns void
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 declare
-    _queues text[];
-    _lanes uuid[];
-    _kinds text[];
-    _keys text[];
-    _awaited jobq_private.ending[];
+    _gone uuid[];
+    _since timestamptz;
 begin
-    select
-        array_agg(e.job_id) filter (where e.leaves_nothing),
-        array_agg(e.attempt) filter (where e.leaves_nothing),
-        array_agg(e.queue) filter (where e.has_place),
-        array_agg(e.lane_id) filter (where e.has_place),
-        array_agg(e.kind) filter (where e.has_place),
-        array_agg(e.concurrency_key) filter (where e.has_place),
-        array_agg(e) filter (where e.is_awaited or e.batch_id is not null)
-    into
-        follow_endings.gone, follow_endings.gone_attempts, _queues, _lanes, _kinds, _keys,
-        _awaited
-    from unnest(follow_endings.endings) as e;
-    if follow_endings.gone is not null then
-        perform jobq_private.forget_traces(
-            follow_endings.gone, 1 < any(follow_endings.gone_attempts)
-        );
+    -- Nothing of a job is older than its id, so that the partitions of earlier days are passed over.
+    select array_agg(e.job_id), jobq_private.id_time((array_agg(e.job_id order by e.job_id))[1])
+    into _gone, _since
+    from unnest(endings) as e
+    where e.is_gone;
+    if _gone is not null then
+        delete from jobq_private.attempt as a
+        where a.job_id = any(_gone) and a.finished_at >= _since - interval '1 day';
+        delete from jobq_private.job_log as l
+        where l.job_id = any(_gone) and l.logged_at >= _since - interval '1 day';
     end if;
-    if _queues is not null then
-        perform jobq_private.call_full_lanes(_queues, _lanes, _kinds, _keys);
-    end if;
-    if _awaited is not null then
-        perform jobq_private.leave_looks(_awaited);
-    end if;
+    perform jobq_private.on_end(endings);
 end
 $$;
-
-revoke all on function jobq_private.follow_endings from public;
-
-comment on function jobq_private.follow_endings is
-'Does what the ends of jobs bring about.';

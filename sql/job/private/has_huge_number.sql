@@ -10,8 +10,6 @@ returns boolean
 language sql
 immutable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
     select (jobq_private.is_wide(value) or octet_length(concat(value)) > 308) and exists (
         select from jsonb_array_elements(jsonb_path_query_array(
@@ -21,8 +19,3 @@ as $$
         where n.number <> '0' or scale(n.number::numeric) > 400
     )
 $$;
-
-revoke all on function jobq_private.has_huge_number from public;
-
-comment on function jobq_private.has_huge_number is
-'Says whether a JSON value holds a number beyond the range of a double.';

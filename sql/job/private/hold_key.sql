@@ -1,16 +1,11 @@
--- Purpose: the job that an idempotency key stands for: this one, or an earlier one.
--- Invariant: the key's primary key decides between concurrent callers. A key that is free
--- again passes to the new job, once.
--- Raises: nothing.
+-- Purpose: return the job of an idempotency key: this one, or an earlier one.
+-- Invariant: the primary key of the keys decides between concurrent callers. A free key passes
+-- to the new job once. Raises: nothing.
 create or replace function jobq_private.hold_key(
     kind text, queue text, idempotency_key text, job_id uuid
 )
 returns uuid
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _holder uuid;
@@ -45,8 +40,3 @@ begin
     end loop;
 end
 $$;
-
-revoke all on function jobq_private.hold_key from public;
-
-comment on function jobq_private.hold_key is
-'Returns the job that an idempotency key stands for, this one or an earlier one.';

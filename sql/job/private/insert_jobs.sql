@@ -1,45 +1,50 @@
--- Purpose: check and insert a batch of new jobs; the one way in. Their ordinals are 1 to n.
--- Invariant: all or none. Every batch takes its locks in one order, so that batches cannot
--- deadlock: idempotency keys first, by kind and key, then dedup keys, by kind and key. Only
--- jobs with dedup keys go in one by one.
--- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
+-- Purpose: insert jobs prepared by store_jobs(), wake their queues, and return the ids of those
+-- whose dedup key was free.
+-- Invariant: one statement, whatever the number, in order. Raises: JQ010.
 create or replace function jobq_private.insert_jobs(jobs jobq_private.new_job[])
-returns table (ordinal integer, job_id uuid, created boolean)
+returns uuid[]
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
-#variable_conflict use_column
 declare
-    _job jobq_private.new_job;
+    _stored uuid[];
+    _queues text[];
+    _is_bounded boolean;
 begin
-    if cardinality(insert_jobs.jobs) = 1 then
-        _job := insert_jobs.jobs[1];
-        return query
-        select _job.ordinal, s.job_id, s.created
-        from jobq_private.store_job(_job) as s;
-        return;
+    with stored as (
+        insert into jobq_private.job as j (
+            job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
+            idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at,
+            delivery_version, concurrency_key, lane_id, expires_at, keep, state, batch_id,
+            is_awaited, cost
+        )
+        select
+            n.job_id, n.kind, n.payload, n.queue, n.run_at, n.priority, n.max_attempts,
+            n.timeout, n.lease, n.idempotency_key, n.dedup_key,
+            case when n.dedup in ('skip', 'replace', 'debounce') then n.dedup end, n.metadata,
+            n.schedule_id, n.slot_at, n.delivery_version, n.concurrency_key, n.lane_id,
+            n.expires_at, n.keep,
+            case when num_nonnulls(n.callback_of, n.after) = 0 then 'queued' else 'blocked' end,
+            n.batch_id, n.is_awaited, n.cost
+        from unnest(insert_jobs.jobs) as n
+        on conflict (kind, dedup_key, (
+            case when dedup is null or (dedup = 'debounce' and attempt > 0) then job_id end
+        ))
+        where dedup_key is not null do nothing
+        returning j.job_id, j.queue
+    )
+    -- apart: a distinct aggregate would sort the rows, and with them the ids
+    select
+        array(select s.job_id from stored as s),
+        (select array_agg(distinct s.queue) from stored as s),
+        (select bool_or(n.max_depth is not null) from unnest(insert_jobs.jobs) as n)
+    into _stored, _queues, _is_bounded;
+    if _is_bounded then
+        perform jobq_private.check_queue_depth(_stored);
     end if;
-
-    perform jobq_private.check_new_jobs(insert_jobs.jobs);
-    if exists (
-        select from unnest(insert_jobs.jobs) as j
-        where coalesce(j.idempotency_key, j.dedup_key) is not null
-    ) then
-        return query
-        select k.ordinal, k.job_id, k.created
-        from jobq_private.insert_keyed_jobs(insert_jobs.jobs) as k;
-        return;
+    if _queues is not null then
+        perform jobq_private.wake(_queues);
     end if;
-    return query
-    select s.ordinal::integer, s.job_id, true
-    from unnest(jobq_private.store_jobs(insert_jobs.jobs)) with ordinality as s (job_id, ordinal);
+    return _stored;
 end
 $$;
-
-revoke all on function jobq_private.insert_jobs from public;
-
-comment on function jobq_private.insert_jobs is
-'Checks and inserts a batch of new jobs, all or none.';

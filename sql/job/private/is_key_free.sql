@@ -1,6 +1,5 @@
--- Purpose: whether an idempotency key that stands for a job may pass to another one: the
--- key is past its retention and its job not live, or the job has failed and its kind says
--- that the key may be used again then.
+-- Purpose: return whether an idempotency key can pass to another job: its retention is over and
+-- its job not live, or the job has failed and its kind allows reuse.
 -- Invariant: reads only. Raises: nothing.
 create or replace function jobq_private.is_key_free(
     kind text, queue text, job_id uuid, created_at timestamptz
@@ -9,8 +8,6 @@ returns boolean
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     if created_at < now() - (select g.key_retention from jobq_private.setting as g) then
@@ -18,14 +15,15 @@ begin
             select from jobq_private.job as j where j.job_id = is_key_free.job_id
         );
     end if;
-    return jobq_private.has_failed(job_id) and (
+    return exists (
+        select from jobq_private.job_archive as a
+        where a.job_id = is_key_free.job_id
+        and a.finished_at >= jobq_private.id_time(is_key_free.job_id) - interval '1 day'
+        and a.state in ('dead', 'cancelled')
+    )
+    and (
         select s.reuse_key_after_failure
         from jobq_private.settings_for(is_key_free.kind, is_key_free.queue) as s
     );
 end
 $$;
-
-revoke all on function jobq_private.is_key_free from public;
-
-comment on function jobq_private.is_key_free is
-'Says whether an idempotency key that stands for a job may pass to another one.';

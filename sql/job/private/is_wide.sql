@@ -8,13 +8,7 @@ returns boolean
 language sql
 stable
 parallel safe
-security invoker
 as $$
     select pg_catalog.pg_column_size(value) > 2000
         or pg_catalog.pg_column_compression(value) is not null
 $$;
-
-revoke all on function jobq_private.is_wide from public;
-
-comment on function jobq_private.is_wide is
-'Says whether a JSON value may hold many numbers.';

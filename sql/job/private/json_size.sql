@@ -8,7 +8,6 @@ returns integer
 language sql
 stable
 parallel safe
-security invoker
 as $$
     select case
         when jobq_private.is_wide(value) is not true
@@ -16,8 +15,3 @@ as $$
         then pg_catalog.octet_length(pg_catalog.concat(value))
     end
 $$;
-
-revoke all on function jobq_private.json_size from public;
-
-comment on function jobq_private.json_size is
-'Returns the bytes of a JSON value as text.';

@@ -1,16 +1,11 @@
--- Purpose: make a history table ready for one day (UTC).
--- Invariant: rows that came to the default partition meanwhile are moved. The parent is
--- locked first, so that a completion waits there and not with its row on the way to the
--- default partition, where it would fail. Other partitions are not locked, so that a
--- vacuum of theirs is not in the way. Waits at most 100 ms for a lock, for completions
--- go first. Raises: 55P03 when the lock is not had.
+-- Purpose: prepare a history table for one day (UTC).
+-- Invariant: moves rows that are already in the default partition. Locks the parent first, so
+-- that a completion waits there and not on its way to the default partition, where it would
+-- fail. Does not lock other partitions, so their vacuum continues. Waits at most 100 ms for a
+-- lock, because completions have priority. Raises: 55P03 if the lock is not available.
 create or replace function jobq_private.make_partition(relation text, day date)
 returns boolean
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 set lock_timeout = '100ms'
 set timezone = 'UTC'
 as $$
@@ -45,8 +40,3 @@ begin
     return true;
 end
 $$;
-
-revoke all on function jobq_private.make_partition from public;
-
-comment on function jobq_private.make_partition is
-'Makes a history table ready for one day; true when it was not.';

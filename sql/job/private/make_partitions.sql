@@ -1,16 +1,12 @@
--- Purpose: have partitions for today and the week ahead: of the first day that lacks some.
--- Invariant: a day at a time, and the archive's last, since completions wait for its lock until
--- the commit; maintain() comes back for the next. What a missing partition would hold goes to the default partition, and from
--- there to one for its day, also when that has passed; so nothing outlives its retention.
--- A lock that is not had at once is tried again at the next call. Returns how many were
--- made. Raises: nothing.
+-- Purpose: create partitions for today and the next week, for the first day without them.
+-- Invariant: one day per call, the archive last, because completions wait for its lock until
+-- the commit. maintain() calls it again for the next day. Rows without a partition go to the
+-- default partition and later to one of their day, so nothing outlives its retention. If a lock
+-- is not available at once, the next call tries again. Returns how many were created. Raises:
+-- nothing.
 create or replace function jobq_private.make_partitions()
 returns bigint
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 set timezone = 'UTC'
 as $$
 declare
@@ -44,12 +40,7 @@ begin
 exception
     when lock_not_available then
         raise notice using
-            message = 'a history table is in use; its partitions are left to the next call';
+            message = 'a history table is in use; the next call creates its partitions';
         return 0;
 end
 $$;
-
-revoke all on function jobq_private.make_partitions from public;
-
-comment on function jobq_private.make_partitions is
-'Makes partitions of the history ahead of time, a day at a time.';

@@ -47,7 +47,3 @@ begin
     end if;
 end
 $do$;
-
-revoke all on function jobq_private.new_id() from public;
-
-comment on function jobq_private.new_id() is 'A new UUID of version 7.';

@@ -1,15 +1,11 @@
--- Purpose: read new jobs that a caller gives as a JSON array.
--- Invariant: an unknown member is refused, so that no misspelt option is passed over, and so is
--- a null payload, which would read as none. Planned once: a plan made for the batch as a
--- constant copies it several times. Reads nothing.
--- Raises: 22004, 22023.
+-- Purpose: read new jobs from a JSON array.
+-- Invariant: refuses unknown members, so that no misspelt option is ignored, and null payloads,
+-- which would read as missing. Planned once: a plan for the batch as a constant would copy it
+-- several times. Raises: 22004, 22023.
 create or replace function jobq_private.read_jobs(jobs jsonb, known text[])
 returns jobq_private.new_job[]
 language plpgsql
 stable
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 declare
@@ -22,7 +18,7 @@ begin
     end if;
 
     select format('job %s: ', e.n) || case
-        when e.job @> '{"payload": null}' then 'payload must not be null; without one it is {}'
+        when e.job @> '{"payload": null}' then 'payload must not be null; the default is {}'
         else format('must be an object with members among %s', read_jobs.known)
     end
     into _problem
@@ -37,10 +33,7 @@ begin
     begin
         return array(
             select jsonb_populate_record(
-                row(
-                    e.n, null, null, null, null, null, null, null, null, null, null, null, null,
-                    null, null, null, null, null, null, null, null
-                )::jobq_private.new_job, e.job
+                null::jobq_private.new_job, e.job || jsonb_build_object('ordinal', e.n)
             )
             from jsonb_array_elements(read_jobs.jobs) with ordinality as e (job, n)
         );
@@ -52,8 +45,3 @@ begin
     return null;
 end
 $$;
-
-revoke all on function jobq_private.read_jobs from public;
-
-comment on function jobq_private.read_jobs is
-'Reads new jobs that a caller gives as a JSON array.';

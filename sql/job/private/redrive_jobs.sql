@@ -1,21 +1,18 @@
 -- Purpose: put dead or cancelled jobs that the caller has locked back among the live ones, blocked
 -- where they have to wait again; one whose idempotency key or dedup key stands for another job
--- stays.
--- Invariant: a statement for each step, whatever their number. What archive_redrive says of one
--- job holds here for each; the setting tells job_birth that they have the past they claim. Rows are
--- found by an array of ids, in the partitions of their days, whatever the statistics say: is true
--- keeps the index of the states away, bitmaps those of other columns; then the array would be
--- gone through for each row, as it is where it stands in any other condition than an index's.
--- Raises: nothing.
+-- stays. The one way back: raw updates of the archive and of jobq.job come here too.
+-- Invariant: the attempt goes on counting, as a fencing token must; what was spent so far no longer
+-- counts against max_attempts, and the job does not expire again. Nobody looks whether others wait
+-- for it: it counts as awaited. A statement for each step, whatever their number. Raises: nothing.
+-- Rows are found by an array of ids, in the partitions of their days, whatever the statistics say:
+-- is true keeps the index of the states away, bitmaps those of other columns; then the array would
+-- be gone through for each row, as it is where it stands in any other condition than an index's.
 create or replace function jobq_private.redrive_jobs(
-    job_ids uuid[], finished_ats timestamptz[], latest boolean default false
+    job_ids uuid[], finished_ats timestamptz[], latest boolean default false,
+    target text default 'queued'
 )
 returns setof uuid
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
@@ -28,35 +25,28 @@ declare
     _first constant timestamptz := (select min(f) from unnest(finished_ats) as f);
     _last constant timestamptz := (select max(f) from unnest(finished_ats) as f);
     _barred constant uuid[] := jobq_private.bar_redrives(job_ids, finished_ats);
-    _waiting uuid[];
-    _back uuid[];
-    _blocked uuid[];
-    _timed_out uuid[];
-    _queues text[];
-    _has_lanes boolean;
-begin
-    _waiting := jobq_private.wait_again(array(
+    _free constant uuid[] := array(
         select i.job_id from unnest(redrive_jobs.job_ids) as i (job_id)
         where i.job_id not in (select b from unnest(_barred) as b)
-    ));
-    perform set_config('jobq.redrives', 'on', true);
+    );
+    _waiting constant uuid[] := jobq_private.on_store('{}', redriven => _free);
+    _back uuid[];
+    _queues text[];
+begin
     with back as (
         insert into jobq_private.job (
-            run_at, uncounted, state, previous_state, is_awaited, waits_since, lane,
+            run_at, uncounted, state, previous_state, is_awaited, waits_since, transition_slot,
             delivery_version, last_error_code, last_error,
-            -- columns of jobq_private.job but expires_at, expiries, claimed_at, heartbeat_at,
+            -- columns of jobq_private.job but due_at, expires_at, expiries, claimed_at, heartbeat_at,
             -- lease_expires_at, cancel_requested_at, cancel_reason, worker, place, progress:
             job_id, created_at, slot_at, lease, timeout, schedule_id, attempt, max_attempts,
-            priority, region, queue, kind, lane_id, concurrency_key, batch_id,
+            priority, region, queue, kind, lane_id, concurrency_key, cost, batch_id,
             idempotency_key, dedup_key, dedup, last_error_details, keep, metadata, payload
             -- end
         )
         select
             now(), a.attempt,
-            case
-                when a.job_id in (select w from unnest(_waiting) as w) then 'blocked'
-                else 'queued'
-            end, a.state, true, clock_timestamp(), pg_backend_pid() & 1023,
+            case when a.job_id in (select unnest(_waiting)) then 'blocked' else target end, a.state, true, clock_timestamp(), pg_backend_pid() & 1023,
             case
                 when not redrive_jobs.latest then a.delivery_version
                 else (select k.delivery_version from jobq_private.kind as k where k.kind = a.kind)
@@ -66,7 +56,7 @@ begin
             -- the same of a:
             a.job_id, a.created_at, a.slot_at, a.lease, a.timeout, a.schedule_id, a.attempt,
             a.max_attempts, a.priority, a.region, a.queue, a.kind, a.lane_id,
-            a.concurrency_key, a.batch_id, a.idempotency_key, a.dedup_key, a.dedup,
+            a.concurrency_key, a.cost, a.batch_id, a.idempotency_key, a.dedup_key, a.dedup,
             a.last_error_details, a.keep, a.metadata, a.payload
             -- end
         from unnest(redrive_jobs.job_ids, redrive_jobs.finished_ats) as c (job_id, finished_at)
@@ -76,47 +66,24 @@ begin
         where (a.state in ('dead', 'cancelled')) is true
         and a.job_id not in (select b from unnest(_barred) as b)
         order by a.kind, a.dedup_key, a.job_id
-        on conflict (kind, dedup_key, (case when dedup is null then job_id end))
+        on conflict (kind, dedup_key, (
+            case when dedup is null or (dedup = 'debounce' and attempt > 0) then job_id end
+        ))
         where dedup_key is not null do nothing
-        returning job_id, state, queue, lane_id, last_error_code
+        returning job_id, queue
     )
-    select
-        array_agg(b.job_id), array_agg(b.job_id) filter (where b.state = 'blocked'),
-        array_agg(b.job_id) filter (where b.last_error_code = 'EVENT_TIMEOUT'),
-        array_agg(distinct b.queue order by b.queue),
-        count(b.lane_id) > 0
-    into _back, _blocked, _timed_out, _queues, _has_lanes
+    select array_agg(b.job_id), array_agg(distinct b.queue order by b.queue)
+    into _back, _queues
     from back as b;
-    perform set_config('jobq.redrives', '', true);
-    insert into jobq_private.look (about, id)
-    select 'parent', i.job_id from unnest(redrive_jobs.job_ids) as i (job_id)
-    where not exists (
-        select from unnest(_back || _barred) as b (job_id) where b.job_id = i.job_id
-    );
-    if _back is null then
-        return;
-    end if;
 
     delete from jobq_private.job_archive as a
     using unnest(redrive_jobs.job_ids, redrive_jobs.finished_ats) as c (job_id, finished_at)
     where a.job_id = any(redrive_jobs.job_ids) and a.job_id = c.job_id
     and a.finished_at = c.finished_at and a.finished_at between _first and _last
     and a.job_id in (select b from unnest(_back) as b);
-    if _has_lanes then
-        update jobq_private.gate as g
-        set held_until = '-infinity', hold_reason = null
-        from jobq_private.job as j
-        where j.job_id = any(_back)
-        and g.gate_id = j.lane_id
-        and g.hold_reason = format('job %s is dead', j.job_id)
-        and g.held_until = 'infinity';
-        perform jobq_private.call_lanes(_back);
-    end if;
-    if _timed_out is not null then
-        perform jobq_private.forget_timeouts(_timed_out);
-    end if;
-    if _blocked is not null then
-        perform jobq_private.look_again(_blocked, _back);
+    perform jobq_private.on_store('{}', moved => _free);
+    if _back is null then
+        return;
     end if;
     insert into jobq_private.audit (action, subject)
     select 'redrive', b.job_id::text from unnest(_back) as b (job_id);
@@ -124,8 +91,3 @@ begin
     return query select b.job_id from unnest(_back) as b (job_id);
 end
 $$;
-
-revoke all on function jobq_private.redrive_jobs from public;
-
-comment on function jobq_private.redrive_jobs is
-'Puts dead or cancelled jobs that the caller has locked back among the live ones.';

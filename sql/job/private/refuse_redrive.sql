@@ -1,13 +1,12 @@
--- Purpose: say which job holds a key of a finished job that was not redriven.
--- Invariant: reads only; returns where none does, as when somebody else has redriven it.
--- Raises: JQ004.
+-- Purpose: raise an error that names the job with the key of a finished job that was not
+-- redriven.
+-- Invariant: reads only; returns if there is none, for example because another session has
+-- redriven it. Raises: JQ004.
 create or replace function jobq_private.refuse_redrive(job jobq.job)
 returns void
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _holder uuid;
@@ -36,8 +35,3 @@ begin
     end if;
 end
 $$;
-
-revoke all on function jobq_private.refuse_redrive from public;
-
-comment on function jobq_private.refuse_redrive is
-'Raises which job holds a key of a finished job that was not redriven.';

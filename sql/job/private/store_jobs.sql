@@ -1,81 +1,67 @@
--- Purpose: insert many checked jobs that have no dedup key, and wake their queues; their ids, in
--- the order of the jobs.
--- Invariant: one statement, whatever their number. ids has, by ordinal, the ids under which
--- idempotency keys are held already. Raises: 22004, 22023, JQ001, JQ002, JQ006.
+-- Purpose: the one way in: fill in and check new jobs, hold their keys, and store them. A job whose
+-- key is held yields the job that holds it. Their ids, and whether they are new, by ordinal.
+-- Invariant: all or none; ordinals are 1 to n. Locks are taken in one order, so that batches cannot deadlock: idempotency
+-- keys by kind and key, then dedup keys by kind and key. Jobs of schedules were checked when those were
+-- declared, and hold no idempotency key: each slot is taken once.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 create or replace function jobq_private.store_jobs(
-    jobs jobq_private.new_job[], ids uuid[] default '{}', is_checked boolean default false
+    jobs jobq_private.new_job[], is_checked boolean default false, out ids uuid[],
+    out created boolean[]
 )
-returns uuid[]
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    _ids constant uuid[] := case
-        when store_jobs.ids = '{}' then array(
-            select jobq_private.new_id() from generate_subscripts(store_jobs.jobs, 1)
-        )
-        else array(
-            select coalesce(store_jobs.ids[j.ordinal], jobq_private.new_id())
-            from unnest(store_jobs.jobs) as j
-        )
-    end;
-    _queues text[];
+    _jobs jobq_private.new_job[];
     _has_keys boolean;
-    _has_links boolean;
+    _has_features boolean;
 begin
-    with stored as (
-        insert into jobq_private.job as j (
-            -- columns of jobq_private.job_rows:
-            job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
-            idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at,
-            delivery_version, concurrency_key, lane_id, expires_at, keep, state, batch_id,
-            is_awaited
-            -- end
-        )
-        select
-            -- the same of r:
-            r.job_id, r.kind, r.payload, r.queue, r.run_at, r.priority, r.max_attempts,
-            r.timeout, r.lease, r.idempotency_key, r.dedup_key, r.dedup, r.metadata,
-            r.schedule_id, r.slot_at, r.delivery_version, r.concurrency_key, r.lane_id,
-            r.expires_at, r.keep, r.state, r.batch_id, r.is_awaited
-            -- end
-        from jobq_private.job_rows(store_jobs.jobs, _ids) as r
-        where store_jobs.is_checked
-        or (select jobq_private.check_payload_schemas(store_jobs.jobs))
-        returning
-            case when j.run_at < now() + interval '60 s' then j.queue end as queue,
-            j.lane_id is not null as has_key,
-            j.state = 'blocked' or j.batch_id is not null as has_link
-    ),
-    kinds as (
-        select s.queue, bool_or(s.has_key) as has_keys, bool_or(s.has_link) as has_links
-        from stored as s
-        group by s.queue
-    )
+    -- What a job leaves open is filled in here and nowhere else.
     select
-        array_agg(k.queue) filter (where k.queue is not null), bool_or(k.has_keys),
-        bool_or(k.has_links)
-    into _queues, _has_keys, _has_links
-    from kinds as k;
+        array_agg(row(
+            j.ordinal, j.kind, coalesce(j.payload, '{}'), s.queue,
+            coalesce(
+                j.run_at, case when d.dedup = 'debounce' then now() + s.dedup_period end, now()
+            ),
+            coalesce(j.priority, s.priority), coalesce(j.max_attempts, s.max_attempts),
+            coalesce(j.timeout, s.timeout), j.idempotency_key, j.dedup_key, d.dedup,
+            coalesce(j.metadata, '{}'), j.schedule_id, j.slot_at,
+            coalesce(j.concurrency_key, j.payload #>> s.concurrency_key), j.expires_at,
+            nullif(j.after, '{}'), j.after_failure, j.batch_id, j.callback_of,
+            coalesce(j.is_awaited, false), coalesce(j.job_id, jobq_private.new_id()), s.lease,
+            s.keep, s.delivery_version, s.is_limited, s.dedup_period, s.dedup_max_wait, s.max_depth,
+            null, coalesce(j.cost, jobq_private.payload_cost(j.payload, s.cost))
+        )::jobq_private.new_job order by j.ordinal),
+        bool_or(num_nonnulls(j.idempotency_key, j.dedup_key) > 0),
+        bool_or(s.is_limited or num_nonnulls(
+            j.concurrency_key, s.concurrency_key, j.after, j.batch_id, j.callback_of
+        ) > 0)
+    into _jobs, _has_keys, _has_features
+    from unnest(store_jobs.jobs) as j
+    cross join lateral jobq_private.settings_for(j.kind, j.queue) as s
+    cross join lateral (
+        select case when j.dedup_key is not null then coalesce(j.dedup, s.dedup) end
+    ) as d (dedup)
+    where store_jobs.is_checked or jobq_private.new_job_problem(j, s) is null;
 
-    if _has_links then
-        perform jobq_private.follow(store_jobs.jobs, _ids);
+    if cardinality(_jobs) is distinct from cardinality(store_jobs.jobs)
+        and store_jobs.jobs <> '{}'
+    then
+        -- Raised here, the error does not name the whole statement above.
+        perform jobq_private.check_new_jobs(store_jobs.jobs);
+        select s.ids, s.created into ids, created from jobq_private.store_jobs(jobs) as s;
+        return;
     end if;
+
     if _has_keys then
-        perform jobq_private.call_lanes(_ids);
+        select k.ids, k.created into ids, created
+        from jobq_private.store_keyed_jobs(_jobs) as k;
+        return;
+    elsif _has_features then
+        ids := jobq_private.on_store(_jobs);
+    else
+        ids := jobq_private.insert_jobs(_jobs);
     end if;
-    if _queues is not null then
-        perform jobq_private.wake(_queues);
-    end if;
-    return _ids;
+    created := array_fill(true, array[cardinality(ids)]);
 end
 $$;
-
-revoke all on function jobq_private.store_jobs from public;
-
-comment on function jobq_private.store_jobs is
-'Inserts many checked jobs without dedup keys, wakes their queues, and returns their ids.';

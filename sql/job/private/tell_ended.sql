@@ -1,15 +1,11 @@
--- Purpose: tell the clients that wait for these jobs, or for any event, that they have ended.
--- Invariant: who ends jobs calls it only where somebody waits for some job: one lock shows
--- that. Jobs share 1024 locks, so that a notification may be
--- needless. A completion that looked before a client announced itself tells it nothing:
--- clients look by themselves too. docs/wake-ups.md says more. Raises: nothing.
+-- Purpose: notify clients that wait for these jobs, or for any event, that they have ended.
+-- Invariant: called only if somebody waits for some job, which one lock shows. Jobs share 1024
+-- locks, so some notifications are needless. A completion that checked before a client
+-- announced itself does not notify it; clients therefore also poll. See docs/protocol.md.
+-- Raises: nothing.
 create or replace function jobq_private.tell_ended(job_ids uuid[])
 returns void
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _job_id uuid;
@@ -24,8 +20,3 @@ begin
     end loop;
 end
 $$;
-
-revoke all on function jobq_private.tell_ended from public;
-
-comment on function jobq_private.tell_ended is
-'Notifies the clients that wait for these jobs at commit, and nobody when none waits.';

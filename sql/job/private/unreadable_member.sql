@@ -1,12 +1,11 @@
--- Purpose: which member of which new job cannot be read as its type, and why; null when none.
--- Invariant: for batches that read_jobs() could not read: a subtransaction for each member. Raises: nothing.
+-- Purpose: return which member of which new job cannot be read as its type, and why; null if
+-- none.
+-- Invariant: only for batches that read_jobs() could not read; needs a subtransaction per
+-- member. Raises: nothing.
 create or replace function jobq_private.unreadable_member(jobs jsonb)
 returns text
 language plpgsql
 stable
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _ordinal bigint;
@@ -32,8 +31,3 @@ begin
     return null;
 end
 $$;
-
-revoke all on function jobq_private.unreadable_member from public;
-
-comment on function jobq_private.unreadable_member is
-'Says which member of which new job cannot be read as its type, and why.';

@@ -11,8 +11,6 @@ returns text[]
 language sql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
     select case
         when size > max_bytes
@@ -29,8 +27,3 @@ as $$
         then array['PAYLOAD_INVALID', 'a number beyond the range of a double']
     end
 $$;
-
-revoke all on function jobq_private.value_problem from public;
-
-comment on function jobq_private.value_problem is
-'Says why a JSON value cannot be stored, as the code of an error and its detail.';

@@ -1,7 +1,6 @@
--- Purpose: the gates that a job passes, and its lane, which let it not start now; no row when it may
--- start. Reason is held, rate_limited, ordered_behind, queue_busy, kind_busy or key_busy.
--- Invariant: a look, no promise, for who does not hold the gates. How many run is counted apart from
--- holds and rates, which have ended at infinity. Who needs at most one pays for no more.
+-- Purpose: the limits that a job passes, and its lane, which let it not start now; no row when it may
+-- start. Reason is held, rate_limited, budget, ordered_behind, queue_busy, kind_busy or key_busy.
+-- Invariant: a look, no promise, for who does not hold the limits. Who needs at most one pays for no more.
 -- Raises: nothing.
 create or replace function jobq_private.barriers(
     job jobq_private.job, now timestamptz, at_most integer default null
@@ -10,69 +9,65 @@ returns table (reason text, scope text, open_at timestamptz)
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     return query
     select b.reason, b.scope, b.open_at
     from (
         select r.reason, r.scope, r.open_at
-        from jobq_private.job_gates(job) as j
-        left join jobq_private.gate as g on g.gate_id = j.gate_id
-        cross join lateral jobq_private.token_at(
-            g.passed_until, j.spacing, j.burst, barriers.now
+        from jobq_private.job_limits(job) as j
+        left join jobq_private.limit_state as g on g.limit_id = j.limit_id
+        cross join lateral (
+            select concat_ws(', ', j.scope, 'concurrency_key ' || j.concurrency_key) as scope
+        ) as n
+        cross join lateral jobq_private.rate_opens_at(
+            g.level, g.charged_at, j.spacing, j.burst, barriers.now
         ) as t (open_at)
+        left join lateral jobq_private.first_of_order(
+            job, g.head_job_id, barriers.now
+        ) as h (head_job_id) on j.is_ordered
+        cross join lateral (
+            select jobq_private.budget_spent(j.budget, g.spent, g.charged_at, barriers.now) as spent
+        ) as s
         cross join lateral (
             values
-            ('held', concat_ws(': ', j.scope, g.hold_reason), g.held_until,
+            ('held', concat_ws(': ', n.scope, g.hold_reason), g.held_until,
                 g.held_until > barriers.now),
-            ('rate_limited', j.scope, t.open_at, t.open_at is not null),
-            ('ordered_behind', format('%s: job %s', j.scope, g.head_job_id), null,
-                j.is_ordered and exists (
-                    select from jobq_private.job as h
-                    where h.job_id = g.head_job_id and h.job_id <> job.job_id
-                    and (h.lane_id = job.lane_id or j.gate_id <> job.lane_id)
-                ))
+            ('rate_limited', n.scope, t.open_at, t.open_at is not null),
+            (
+                'budget', format(
+                    '%s: %s of %s spent, this job costs %s', n.scope, s.spent, (j.budget).amount,
+                    coalesce(job.cost, 1)
+                ),
+                jobq_private.budget_end(j.budget, barriers.now),
+                s.spent + coalesce(job.cost, 1) > (j.budget).amount
+            ),
+            ('ordered_behind', format('%s: job %s', n.scope, h.head_job_id), null,
+                h.head_job_id is not null)
         ) as r (reason, scope, open_at, is_so)
         where r.is_so
         union all
         select 'queue_busy', 'queue ' || job.queue, null
-        from jobq_private.gate_room(job.queue, null, 'infinity') as r
-        where r.room = 0
+        from jobq_private.limit_room(job.queue, null, barriers.now) as r
+        where r.slots = 0
         union all
         select 'kind_busy', 'kind ' || job.kind, null
-        from jobq_private.gate_room(null, job.kind, 'infinity') as r
-        where r.room = 0
+        from jobq_private.limit_room(null, job.kind, barriers.now) as r
+        where r.slots = 0
         union all
-        select
-            'key_busy',
-            format('kind %s, concurrency_key %s: %s', job.kind, job.concurrency_key,
-                r.max_running),
-            null
-        from jobq_private.key_rule(job.kind) as r
-        where r.max_running is not null and job.concurrency_key is not null
-        and (
-            select k.room
-            from jobq_private.key_room(job.kind, job.concurrency_key, 'infinity') as k
-        ) = 0
-        union all
-        select
-            'key_busy',
-            format('queue %s, concurrency_key %s: %s', job.queue, job.concurrency_key,
-                r.max_running),
-            null
-        from jobq_private.lane_rule(job.queue, job.concurrency_key) as r
+        select 'key_busy', jobq_private.lane_name(job) || ': ' || r.max_running, null
+        from (
+            select jobq_private.lane_kind(
+                job.lane_id, job.queue, job.concurrency_key, job.kind
+            ) as kind
+        ) as l
+        cross join lateral jobq_private.lane_rule(job.queue, job.concurrency_key, l.kind) as r
         cross join lateral jobq_private.free_places(
-            job.queue, job.lane_id, r.max_running, 1
+            job.queue, job.lane_id,
+            jobq_private.lane_max_running(r, job.queue, job.concurrency_key, l.kind), 1
         ) as p (places)
         where p.places = '{}'
     ) as b
     limit barriers.at_most;
 end
 $$;
-
-revoke all on function jobq_private.barriers from public;
-
-comment on function jobq_private.barriers is
-'What lets a job not start now: all of it, or as much as is wanted.';

@@ -8,10 +8,6 @@ create or replace function jobq_private.call_full_lanes(
 )
 returns void
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
@@ -45,12 +41,12 @@ begin
                 and l.state <> 'open'
                 and (
                     l.state = 'full'
-                    or l.state = 'later' and (
-                        l.key_gate_id is not null
-                        or exists (
-                            select from jobq_private.gate as g
-                            where g.gate_id = l.lane_id and g.head_job_id is not null
+                    or l.state = 'later' and exists (
+                        select from jobq_private.limit_state as g
+                        where g.limit_id = jobq_private.lane_limit_id(
+                            l.lane_id, l.concurrency_key, l.kind
                         )
+                        and g.head_job_id is not null
                     )
                 )
             )
@@ -58,7 +54,7 @@ begin
         )
         select array_agg(c.queue) into _called from called as c;
     end if;
-    if exists (select from jobq_private.kind_gate as k) then
+    if exists (select from jobq_private.known_limit as k) then
         _called := _called || jobq_private.call_key_lanes(kinds, keys)
             || jobq_private.waiting_queues(queues, kinds);
     end if;
@@ -72,8 +68,3 @@ begin
     end if;
 end
 $$;
-
-revoke all on function jobq_private.call_full_lanes from public;
-
-comment on function jobq_private.call_full_lanes is
-'Has lanes opened, and queues woken, that jobs have left.';

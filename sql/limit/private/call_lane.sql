@@ -9,10 +9,6 @@ create or replace function jobq_private.call_lane(
 )
 returns void
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 declare
@@ -28,15 +24,29 @@ begin
         if found then
             return;
         end if;
+        -- Once is enough, however many jobs come while nobody claims: a claim that uses the call
+        -- up meanwhile cannot close the lane before the commit.
+        perform from jobq_private.lane_call as c
+        where c.lane_id = call_lane.lane_id and c.priority = call_lane.priority;
+        if found then
+            return;
+        end if;
     end if;
-    insert into jobq_private.lane_call (queue, lane_id, concurrency_key, priority)
+    insert into jobq_private.lane_call (queue, lane_id, concurrency_key, kind, priority)
     values (
-        call_lane.queue, call_lane.lane_id, call_lane.concurrency_key, call_lane.priority
+        call_lane.queue, call_lane.lane_id, call_lane.concurrency_key,
+        case
+            when call_lane.lane_id <> jobq_private.lane_id(
+                call_lane.queue, call_lane.concurrency_key
+            )
+            then (
+                select j.kind
+                from jobq_private.job as j
+                where j.lane_id = call_lane.lane_id and j.state in ('queued', 'retrying')
+                limit 1
+            )
+        end,
+        call_lane.priority
     );
 end
 $$;
-
-revoke all on function jobq_private.call_lane from public;
-
-comment on function jobq_private.call_lane is
-'Has a lane opened that a job has come into.';

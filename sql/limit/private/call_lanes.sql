@@ -3,10 +3,6 @@
 create or replace function jobq_private.call_lanes(job_ids uuid[])
 returns void
 language sql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$
@@ -21,8 +17,3 @@ as $$
         offset 0
     ) as l
 $$;
-
-revoke all on function jobq_private.call_lanes from public;
-
-comment on function jobq_private.call_lanes is
-'Has the lanes opened that new jobs have come into.';

@@ -5,10 +5,6 @@
 create or replace function jobq_private.call_left_lanes(job_ids uuid[], queue text)
 returns void
 language sql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
@@ -23,8 +19,3 @@ as $$
     and j.queue is distinct from call_left_lanes.queue
     having count(*) > 0
 $$;
-
-revoke all on function jobq_private.call_left_lanes from public;
-
-comment on function jobq_private.call_left_lanes is
-'Has lanes opened that waiting jobs are about to leave.';

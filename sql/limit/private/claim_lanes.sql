@@ -8,21 +8,17 @@
 -- was counted, so that no end of what made room is later. Raises: nothing.
 create or replace function jobq_private.claim_lanes(
     queue text, worker text, max_jobs integer, priority integer, is_limited boolean,
-    has_gates boolean, kinds text[] default null, except_kinds text[] default null
+    has_kind_limits boolean, kinds text[] default null, except_kinds text[] default null
 )
 returns setof jobq.claimed_job
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-    _needs_places constant boolean := coalesce(is_limited, false) or has_gates;
+    _needs_places constant boolean := coalesce(is_limited, false) or has_kind_limits;
     _now constant timestamptz := clock_timestamp();
     _rules record;
     _bounds jobq_private.lane_bounds;
@@ -34,16 +30,16 @@ declare
     _places smallint[];
     _idle jobq_private.lane[];
     _others integer;
-    _heads uuid[];
     _closed bigint;
-    _full jobq_private.barred_lane[];
+    _is_ruled boolean;
+    _kept tid[];
     _barred uuid[];
-    _gates uuid[];
+    _limits uuid[];
     _ids uuid[];
     _started_at timestamptz;
 begin
     select r.* into _rules from jobq_private.lane_rules(queue, _now) as r;
-    perform jobq_private.open_lanes(queue, _now, has_gates);
+    perform jobq_private.open_lanes(queue, _now, has_kind_limits);
     loop
         _level := jobq_private.next_level(queue, _level);
         exit when _level is null or _level < claim_lanes.priority;
@@ -56,20 +52,20 @@ begin
             _lanes := jobq_private.pick_lanes(queue, _level, _width);
             exit when _lanes = '{}';
             _lanes := jobq_private.whole_lanes(_lanes, queue, _level);
-            if _rules.has_rules and _lanes <> '{}' then
+            _is_ruled := _rules.has_rules
+                or exists (select from unnest(_lanes) as l where l.kind is not null);
+            if _is_ruled and _lanes <> '{}' then
                 _lanes := jobq_private.hold_ruled_lanes(_lanes);
             end if;
             continue when _lanes = '{}';
-            if has_gates then
-                _heads := jobq_private.lane_heads(_lanes);
-            end if;
-            if _heads is not null or not _rules.are_alike then
-                _bounds := jobq_private.lane_bounds(_lanes, _heads, clock_timestamp());
+            _bounds := null;
+            if _is_ruled or not _rules.are_alike then
+                _bounds := jobq_private.lane_bounds(_lanes, clock_timestamp());
             end if;
             select b.jobs, b.places, b.idle into _jobs, _places, _idle
             from jobq_private.take_from_lanes(
                 _lanes, _rules.max_running, _bounds, clock_timestamp(), _left, _needs_places,
-                not has_gates and num_nonnulls(claim_lanes.kinds, claim_lanes.except_kinds) = 0
+                not _needs_places and num_nonnulls(claim_lanes.kinds, claim_lanes.except_kinds) = 0
             ) as b;
             _others := 0;
             if num_nonnulls(claim_lanes.kinds, claim_lanes.except_kinds) > 0 and _jobs <> '{}'
@@ -83,20 +79,34 @@ begin
                 where (claim_lanes.kinds is null or j.kind = any (claim_lanes.kinds))
                 and (claim_lanes.except_kinds is null or j.kind <> all (claim_lanes.except_kinds));
             end if;
-            _closed := 0;
-            _full := null;
-            if has_gates and _jobs <> '{}' then
-                select p.jobs, p.places, p.barred into _jobs, _places, _full
-                from jobq_private.pass_keys(queue, clock_timestamp(), _jobs, _places) as p;
-                select p.jobs, p.places, p.barred, p.gates
-                into _jobs, _places, _barred, _gates
-                from jobq_private.pass_kinds(clock_timestamp(), _jobs, _places) as p;
-                _closed := cardinality(_barred);
+            if (has_kind_limits or _is_ruled) and _jobs <> '{}' then
+                _kept := jobq_private.divert_jobs(_jobs);
+                _closed := cardinality(_jobs) - cardinality(_kept);
+                if _closed > 0 then
+                    _places := array(
+                        select u.place
+                        from unnest(_jobs, _places) with ordinality as u (job, place, n)
+                        where u.job = any (_kept)
+                        order by u.n
+                    );
+                    _jobs := _kept;
+                    perform jobq_private.open_called_lanes(queue);
+                end if;
+            else
+                _closed := 0;
+            end if;
+            if _needs_places and _jobs <> '{}' then
+                select p.jobs, p.places, p.barred, p.limits
+                into _jobs, _places, _barred, _limits
+                from jobq_private.pass_limits(
+                    case when is_limited then queue end, clock_timestamp(), _jobs, _places
+                ) as p;
+                _closed := _closed + cardinality(_barred);
                 if _barred <> '{}' then
-                    perform jobq_private.bar_lanes(_barred, _gates, queue, _level);
+                    perform jobq_private.bar_lanes(_barred, _limits, queue, _level);
                 end if;
             end if;
-            if has_gates or _rules.has_rules then
+            if _needs_places or _is_ruled then
                 _ids := array(
                     select j.job_id from jobq_private.job as j where j.ctid = any (_jobs)
                 );
@@ -108,7 +118,7 @@ begin
                 set
                     state = 'running', worker = claim_lanes.worker,
                     previous_state = j.state, attempt = j.attempt + 1,
-                    lane = null,
+                    transition_slot = pg_backend_pid() & 1023,
                     claimed_at = _started_at, lease_expires_at = _started_at + j.lease,
                     place = t.place
                 from unnest(_jobs, _places) as t (job, place)
@@ -125,12 +135,9 @@ begin
             _left := _left - cardinality(_jobs);
             _width := least(100, case when _jobs = '{}' then _width * 2 else _left end);
             if _ids <> '{}' then
-                perform jobq_private.charge_gates(_ids);
+                perform jobq_private.charge_limits(_ids, case when is_limited then queue end);
             end if;
-            if _full is not null then
-                _closed := _closed + jobq_private.close_key_lanes(queue, _level, _full);
-            end if;
-            exit when jobq_private.close_lanes(_idle, _rules.has_rules, has_gates)
+            exit when jobq_private.close_lanes(_idle, _is_ruled)
                 + _closed = 0
                 and _jobs = '{}' and 2 * _others < _width;
         end loop;
@@ -138,8 +145,3 @@ begin
     end loop;
 end
 $$;
-
-revoke all on function jobq_private.claim_lanes from public;
-
-comment on function jobq_private.claim_lanes is
-'Leases runnable jobs of a queue''s lanes to a worker, in fair turns.';

@@ -1,48 +1,45 @@
--- Purpose: of jobs that a claim has locked outside lanes, those whose kinds have no gate; the
--- others go into the lanes of their kinds.
--- Invariant: only what was made before its kind got a gate comes here. Raises: nothing.
+-- Purpose: of jobs that a claim has locked those that wait where they should; the others are moved into
+-- the lanes of their kinds, or of their queues.
+-- Invariant: only what was stored before its kind got or lost limits is moved. Raises: nothing.
 create or replace function jobq_private.divert_jobs(jobs tid[])
 returns tid[]
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
 as $$
 declare
-    _gated tid[];
     _moved uuid[];
+    _rows tid[];
 begin
-    _gated := array(
-        select j.ctid
-        from jobq_private.job as j
-        where j.ctid = any (divert_jobs.jobs)
-        and exists (
-            select from jobq_private.gate as g
-            where g.kind = j.kind and (g.queue is null or g.queue = j.queue)
-        )
-    );
-    if _gated = '{}' then
-        return jobs;
-    end if;
     with moved as (
         update jobq_private.job as j
-        set lane_id = jobq_private.kind_lane_id(j.queue, j.kind)
-        where j.ctid = any (_gated)
-        returning j.job_id
+        set lane_id = l.lane_id
+        from (
+            select o.ctid as row, jobq_private.lane_of(
+                o.queue, o.concurrency_key, o.kind,
+                o.concurrency_key is null and exists (
+                    select from jobq_private.limit_state as g
+                    where g.kind = o.kind and (g.queue is null or g.queue = o.queue)
+                )
+            ) as lane_id
+            from jobq_private.job as o
+            where o.ctid = any (divert_jobs.jobs)
+            offset 0
+        ) as l
+        where j.ctid = l.row and l.lane_id is not null and l.lane_id is distinct from j.lane_id
+        returning j.job_id, l.row
     )
-    select array_agg(m.job_id) into _moved from moved as m;
-    perform jobq_private.call_lanes(_moved);
-    return array(
-        select u.job from unnest(divert_jobs.jobs) as u (job) where u.job <> all (_gated)
-    );
+    select array_agg(m.job_id), array_agg(m.row) into _moved, _rows from moved as m;
+    if _moved is not null then
+        perform jobq_private.call_lanes(_moved);
+        jobs := array(
+            select u.job
+            from unnest(divert_jobs.jobs) with ordinality as u (job, n)
+            where u.job <> all (_rows)
+            order by u.n
+        );
+    end if;
+    return jobs;
 end
 $$;
-
-revoke all on function jobq_private.divert_jobs from public;
-
-comment on function jobq_private.divert_jobs is
-'Has jobs whose kinds have a gate wait in lanes, and returns the others.';

@@ -5,12 +5,18 @@ returns table (reason text, explanation text)
 language sql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
     select b.reason, case b.reason
-        when 'held' then format('%s, held until %s', b.scope, b.open_at)
-        when 'rate_limited' then format('%s: the next starts at %s', b.scope, b.open_at)
+        when 'held' then format('%s, held until %s', b.scope, case
+            when isfinite(b.open_at) then date_trunc('second', b.open_at)::text
+            else 'release_key() is called'
+        end)
+        when 'rate_limited' then format(
+            '%s: the next starts at %s', b.scope, date_trunc('second', b.open_at)
+        )
+        when 'budget' then format(
+            '%s; the next period begins at %s', b.scope, date_trunc('second', b.open_at)
+        )
         when 'ordered_behind' then format('%s goes first', b.scope)
         when 'key_busy' then format('%s at once, and so many run: %s', b.scope, h.holders)
         else format('%s: as many run as its limit says', b.scope)
@@ -33,8 +39,3 @@ as $$
     where j.job_id = explain_barriers.job_id
     and j.state in ('queued', 'retrying')
 $$;
-
-revoke all on function jobq_private.explain_barriers from public;
-
-comment on function jobq_private.explain_barriers is
-'Says which limits, rates, holds and orders keep a waiting job from starting.';

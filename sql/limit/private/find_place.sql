@@ -1,30 +1,20 @@
 -- Purpose: the place of a job that is to start by no claim of a batch: a claim of one job, or raw
 -- SQL; null where nothing counts what runs, and where the job may not start: barrier says why.
--- Invariant: waits for the locks of all gates that the job passes, and of its lane, and then looks;
+-- Invariant: waits for the locks of all limits that the job passes, and of its lane, and then looks;
 -- the caller charges them. Raises: nothing.
 create or replace function jobq_private.find_place(
     job jobq_private.job, out place smallint, out barrier text
 )
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    _limits constant integer := jobq_private.lock_class('limiting');
     _max_running integer;
 begin
-    perform pg_advisory_xact_lock_shared(_limits, hashtext(job.queue) & 255);
     if current_setting('transaction_isolation') <> 'read committed' then
         perform jobq_private.see_limits(job.queue);
     end if;
-    if not jobq_private.has_counted() then
-        barrier := 'limits have just changed';
-        return;
-    end if;
-    perform jobq_private.wait_for_gates(job);
+    perform jobq_private.wait_for_limits(job);
     barrier := (
         select b.scope from jobq_private.barriers(job, clock_timestamp(), 1) as b
     );
@@ -32,13 +22,16 @@ begin
         return;
     end if;
     _max_running := (
-        select coalesce(r.max_running, case
-            when num_nonnulls(q.max_running, k.max_running) > 0
-            or job.concurrency_key is not null and exists (
-                select from jobq_private.key_rule(job.kind) as e where e.max_running is not null
-            ) then 32767
-        end)
-        from jobq_private.lane_rule(job.queue, job.concurrency_key) as r
+        select coalesce(
+            jobq_private.lane_max_running(r, job.queue, job.concurrency_key, l.kind),
+            case when num_nonnulls(q.max_running, k.max_running) > 0 then 32767 end
+        )
+        from (
+            select jobq_private.lane_kind(
+                job.lane_id, job.queue, job.concurrency_key, job.kind
+            ) as kind
+        ) as l
+        cross join lateral jobq_private.lane_rule(job.queue, job.concurrency_key, l.kind) as r
         left join jobq_private.queue as q on q.queue = job.queue
         left join jobq_private.kind as k on k.kind = job.kind
     );
@@ -52,8 +45,3 @@ begin
     );
 end
 $$;
-
-revoke all on function jobq_private.find_place from public;
-
-comment on function jobq_private.find_place is
-'Finds the place of a job that is to start, or what keeps it from that.';

@@ -5,8 +5,6 @@
 create or replace function jobq_private.note_use()
 returns trigger
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -18,19 +16,14 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.note_use from public;
-
-comment on function jobq_private.note_use is
-'Notes that lanes, limits of kinds or workflows are used.';
-
 create or replace trigger in_use_lanes
 after insert on jobq_private.lane_call
 for each statement execute function jobq_private.note_use();
 
-create or replace trigger in_use_gates
-after insert on jobq_private.kind_gate
+create or replace trigger in_use_limits
+after insert on jobq_private.known_limit
 for each statement execute function jobq_private.note_use();
 
-create or replace trigger in_use_looks
-after insert on jobq_private.look
+create or replace trigger in_use_pending
+after insert on jobq_private.pending
 for each statement execute function jobq_private.note_use();

@@ -1,15 +1,13 @@
 -- Purpose: what holds for each of these lanes now: how many jobs may run, how many may start by its
--- rate, zero while it is held, and which waits again, so that no other may start: the last of an ordered
--- lane, or that of an ordered kind (heads).
--- Invariant: exact for who holds the gates of those with a rate or an order. Raises: nothing.
+-- rate, zero while it is held, what its budget has left, and of an ordered one the job that waits again, so that no other may start.
+-- Invariant: exact for who holds the limits of those with a rate or an order, or of a kind. Raises: nothing.
 create or replace function jobq_private.lane_bounds(
-    lanes jobq_private.lane[], heads uuid[], now timestamptz
+    lanes jobq_private.lane[], now timestamptz
 )
 returns jobq_private.lane_bounds
 language plpgsql
 stable
 parallel safe
-security invoker
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set jit = off
@@ -20,31 +18,37 @@ declare
     _bounds jobq_private.lane_bounds;
 begin
     select
-        array_agg(r.max_running order by l.ordinality),
+        array_agg(
+            jobq_private.lane_max_running(r, l.queue, l.concurrency_key, l.kind)
+            order by l.ordinality
+        ),
         array_agg(
             case
-                when g.held_until > lane_bounds.now then 0
-                else jobq_private.tokens(
-                    g.passed_until, r.spacing, r.burst, lane_bounds.now
+                when h.held_until > lane_bounds.now then 0
+                else jobq_private.rate_left(
+                    g.level, g.charged_at, r.spacing, r.burst, lane_bounds.now
                 )
             end
             order by l.ordinality
         ),
-        array_agg(h.job_id order by l.ordinality)
+        array_agg(j.job_id order by l.ordinality),
+        array_agg(
+            jobq_private.budget_left(r.budget, g.spent, g.charged_at, lane_bounds.now)
+            order by l.ordinality
+        )
     into _bounds
     from unnest(lane_bounds.lanes) with ordinality as l
-    cross join lateral jobq_private.lane_rule(l.queue, l.concurrency_key) as r
-    left join jobq_private.gate as g on g.gate_id = l.lane_id
-    left join jobq_private.job as h
-        on h.job_id = case
-            when r.is_ordered then g.head_job_id else lane_bounds.heads[l.ordinality]
-        end
-        and h.lane_id = l.lane_id;
+    cross join lateral jobq_private.lane_rule(l.queue, l.concurrency_key, l.kind) as r
+    left join jobq_private.limit_state as g
+        on g.limit_id = jobq_private.lane_limit_id(l.lane_id, l.concurrency_key, l.kind)
+    -- a key is held in its queue
+    left join jobq_private.limit_state as h on h.limit_id = case
+        when l.kind is null then l.lane_id
+        else jobq_private.lane_id(l.queue, l.concurrency_key)
+    end
+    left join jobq_private.job as j
+        on r.is_ordered and j.job_id = g.head_job_id
+        and (j.lane_id = l.lane_id or j.kind = l.kind);
     return _bounds;
 end
 $$;
-
-revoke all on function jobq_private.lane_bounds from public;
-
-comment on function jobq_private.lane_bounds is
-'What holds for each of these lanes now.';

@@ -5,8 +5,6 @@ returns table (queue text, lanes bigint, closed_lanes bigint)
 language sql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
     select l.queue, count(*), count(*) filter (where l.state <> 'open')
     from (
@@ -30,8 +28,3 @@ as $$
     ) as l
     group by l.queue
 $$;
-
-revoke all on function jobq_private.lane_counts from public;
-
-comment on function jobq_private.lane_counts is
-'Counts the lanes of each queue that have work, and those that are closed.';

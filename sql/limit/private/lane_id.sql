@@ -10,7 +10,6 @@ language plpgsql
 stable
 strict
 parallel safe
-security invoker
 as $$
 begin
     return pg_catalog.encode(
@@ -22,8 +21,3 @@ begin
     )::pg_catalog.uuid;
 end
 $$;
-
-revoke all on function jobq_private.lane_id from public;
-
-comment on function jobq_private.lane_id is
-'The lane of a queue and a concurrency key.';

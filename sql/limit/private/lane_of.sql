@@ -8,15 +8,9 @@ returns uuid
 language sql
 stable
 parallel safe
-security invoker
 as $$
     select case
-        when concurrency_key is not null then jobq_private.lane_id(queue, concurrency_key)
+        when concurrency_key is not null then jobq_private.key_lane_id(queue, concurrency_key, kind)
         when is_limited then jobq_private.kind_lane_id(queue, kind)
     end
 $$;
-
-revoke all on function jobq_private.lane_of from public;
-
-comment on function jobq_private.lane_of is
-'The lane in which a new job waits.';

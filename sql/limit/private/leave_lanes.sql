@@ -1,40 +1,28 @@
--- Purpose: leave_lane() for a set of jobs whose attempts have ended, in these states, parallel to the
--- ids: places are free, and the jobs wait in their lanes again if they have attempts left.
--- Invariant: all are live still, also the dead ones, whose move into the archive tells of the others
--- of their lanes. Raises: nothing.
-create or replace function jobq_private.leave_lanes(job_ids uuid[], states text[])
+-- Purpose: after attempts have ended: their places are free, those with attempts left wait in their
+-- lanes again, and the lane of a dead job may have to wait for an operator.
+-- Invariant: the protocol of call_lane(). Raises: nothing.
+create or replace function jobq_private.leave_lanes(endings jobq_private.ending[])
 returns void
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 declare
     _waiting constant uuid[] := array(
         select e.job_id
-        from unnest(leave_lanes.job_ids, leave_lanes.states) as e (job_id, state)
-        where e.state = 'retrying'
+        from unnest(endings) as e
+        where e.state in ('retrying', 'queued') and e.lane_id is not null
     );
 begin
-    perform jobq_private.hold_after_dead(j)
-    from unnest(leave_lanes.job_ids, leave_lanes.states) as e (job_id, state)
-    join jobq_private.job as j on j.job_id = any(leave_lanes.job_ids) and j.job_id = e.job_id
-    where e.state = 'dead' and j.lane_id is not null;
-
-    perform jobq_private.call_lanes(_waiting);
+    perform jobq_private.hold_after_dead(e)
+    from unnest(endings) as e
+    where e.state = 'dead' and e.lane_id is not null;
+    if _waiting <> '{}' then
+        perform jobq_private.call_lanes(_waiting);
+    end if;
     perform jobq_private.call_full_lanes(
-        array_agg(j.queue), array_agg(j.lane_id), array_agg(j.kind),
-        array_agg(j.concurrency_key)
+        array_agg(e.queue), array_agg(e.lane_id), array_agg(e.kind),
+        array_agg(e.concurrency_key)
     )
-    from jobq_private.job as j
-    where j.job_id = any(_waiting)
-    having count(*) > 0;
+    from unnest(endings) as e;
 end
 $$;
-
-revoke all on function jobq_private.leave_lanes from public;
-
-comment on function jobq_private.leave_lanes is
-'Has lanes opened that many attempts have left.';

@@ -5,10 +5,6 @@
 create or replace function jobq_private.lock_lanes(lanes uuid[])
 returns uuid[]
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
@@ -34,8 +30,3 @@ begin
     );
 end
 $$;
-
-revoke all on function jobq_private.lock_lanes from public;
-
-comment on function jobq_private.lock_lanes is
-'Of these lanes those of which no other has a row, locked.';

@@ -1,14 +1,12 @@
 -- Purpose: when the next lane of a queue may have work; -infinity where one may have it now, which
 -- a claim will find, or has passed over because another held its limits.
--- Invariant: two index probes, and one more for each gate of a kind that lanes wait for. With kinds
+-- Invariant: two index probes, and one more for each limit of a kind that lanes wait for. With kinds
 -- that do not count, a probe for each lane at whose head one of them waits. Raises: nothing.
 create or replace function jobq_private.next_lane(queue text, except_kinds text[])
 returns timestamptz
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 begin
@@ -39,13 +37,8 @@ begin
             select min(case
                 when coalesce(a.room, 1) > 0 then '-infinity' else a.open_at
             end)
-            from jobq_private.awaited_gates(next_lane.queue, clock_timestamp()) as a
+            from jobq_private.awaited_limits(next_lane.queue, clock_timestamp()) as a
         )
     );
 end
 $$;
-
-revoke all on function jobq_private.next_lane from public;
-
-comment on function jobq_private.next_lane is
-'Says when the next lane of a queue may have work.';

@@ -6,7 +6,6 @@ returns integer
 language plpgsql
 stable
 parallel safe
-security invoker
 as $$
 begin
     return coalesce(
@@ -30,8 +29,3 @@ begin
     );
 end
 $$;
-
-revoke all on function jobq_private.next_level from public;
-
-comment on function jobq_private.next_level is
-'The highest priority below this one at which a queue may have open lanes.';

@@ -1,30 +1,26 @@
--- Purpose: give places to what runs without in a queue (null for all), where limits count what runs.
--- Invariant: the caller keeps others from starting jobs there; what ends meanwhile gets no place.
--- Raises: nothing.
-create or replace function jobq_private.number_running(queue text)
+-- Purpose: give places to what runs without, where limits count what runs.
+-- Invariant: places from the top of a lane: claims take the lowest, so the two do not meet. A row that
+-- somebody has locked is passed over: it ends, or is found by the next call. Raises: nothing.
+create or replace function jobq_private.number_running()
 returns void
 language sql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
-    with numbered as materialized (
-        select j.job_id, case when j.lane_id is null then 1 else coalesce((
-            select max(o.place) from jobq_private.job as o
-            where o.queue = j.queue and o.lane_id = j.lane_id and o.place is not null
-        ), 0) + row_number() over (partition by j.lane_id order by j.job_id) end as place
-        from jobq_private.uncounted(number_running.queue) as u (job_id)
-        join jobq_private.job as j on j.job_id = u.job_id
+    with free as materialized (
+        select j.job_id, j.queue, j.lane_id
+        from jobq_private.job as j
+        where j.job_id = any (array(select u.job_id from jobq_private.uncounted() as u))
+        for no key update skip locked
+    ),
+    numbered as materialized (
+        select f.job_id, case when f.lane_id is null then 1 else coalesce((
+            select min(o.place) from jobq_private.job as o
+            where o.queue = f.queue and o.lane_id = f.lane_id and o.place > 16384
+        ), 32768) - row_number() over (partition by f.lane_id order by f.job_id) end as place
+        from free as f
     )
     update jobq_private.job as j
     set place = n.place
     from numbered as n
     where j.job_id = n.job_id and j.state = 'running' and j.place is null
-    and n.place <= 32767
+    and n.place > 0
 $$;
-
-revoke all on function jobq_private.number_running from public;
-
-comment on function jobq_private.number_running is
-'Gives places to what runs without in a queue, where limits count what runs.';

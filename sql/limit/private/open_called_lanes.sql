@@ -6,10 +6,6 @@
 create or replace function jobq_private.open_called_lanes(queue text)
 returns void
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
@@ -74,17 +70,17 @@ begin
     where d.queue = open_called_lanes.queue
     and d.call_id = any (array(select c.call_id from unnest(_calls) as c));
 
-    insert into jobq_private.lane as l (lane_id, priority, queue, concurrency_key)
-    select distinct c.lane_id, c.priority, c.queue, c.concurrency_key
+    insert into jobq_private.lane as l (lane_id, priority, queue, concurrency_key, kind)
+    select distinct c.lane_id, c.priority, c.queue, c.concurrency_key, c.kind
     from unnest(_calls) as c
     where c.priority is not null
     order by c.lane_id, c.priority
     on conflict on constraint lane_pkey do update
-    set state = 'open', open_at = '-infinity', gate_id = null
+    set state = 'open', open_at = '-infinity', limit_id = null
     where l.state <> 'open';
 
     update jobq_private.lane as l
-    set state = 'open', open_at = '-infinity', gate_id = null
+    set state = 'open', open_at = '-infinity', limit_id = null
     where l.lane_id = any (array(select c.lane_id from unnest(_calls) as c))
     and (
         l.state = 'full'
@@ -94,8 +90,3 @@ begin
     );
 end
 $$;
-
-revoke all on function jobq_private.open_called_lanes from public;
-
-comment on function jobq_private.open_called_lanes is
-'Opens the lanes of a queue that were called for.';

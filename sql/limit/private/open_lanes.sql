@@ -1,16 +1,13 @@
 -- Purpose: open the lanes of a queue that were called for, those whose time has come, and as many
--- as the gates of their kinds let pass.
+-- as the limits of their kinds let pass.
 -- Invariant: bounded; SKIP LOCKED, and under the locks of all rows of the lane, so that who has
 -- made an open row sees who claims from another. Hot: its caller pins the search path, and that no
 -- plan is made for a call. Raises: nothing.
 create or replace function jobq_private.open_lanes(
-    queue text, now timestamptz, has_gates boolean
+    queue text, now timestamptz, has_kind_limits boolean
 )
 returns void
 language plpgsql
-volatile
-parallel unsafe
-security invoker
 as $$
 declare
     _due jobq_private.lane[];
@@ -27,12 +24,12 @@ begin
         limit 200
         for update skip locked
     );
-    if has_gates then
-        _due := _due || jobq_private.gated_lanes(queue, open_lanes.now);
+    if has_kind_limits then
+        _due := _due || jobq_private.limited_lanes(queue, open_lanes.now);
     end if;
     if _due <> '{}' then
         update jobq_private.lane as l
-        set state = 'open', open_at = '-infinity', gate_id = null
+        set state = 'open', open_at = '-infinity', limit_id = null
         from unnest(_due) as d
         where l.lane_id = d.lane_id and l.priority = d.priority
         and l.lane_id in (
@@ -41,8 +38,3 @@ begin
     end if;
 end
 $$;
-
-revoke all on function jobq_private.open_lanes from public;
-
-comment on function jobq_private.open_lanes is
-'Opens the lanes of a queue that were called for, and those whose time has come.';

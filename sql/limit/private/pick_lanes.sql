@@ -7,9 +7,6 @@ create or replace function jobq_private.pick_lanes(
 )
 returns jobq_private.lane[]
 language plpgsql
-volatile
-parallel unsafe
-security invoker
 as $$
 declare
     _name constant text := 'jobq.lane_' || (hashtext(queue) & 1023);
@@ -44,8 +41,3 @@ begin
     return _picked;
 end
 $$;
-
-revoke all on function jobq_private.pick_lanes from public;
-
-comment on function jobq_private.pick_lanes is
-'Locks the next open lanes of a queue and priority in the session''s turn.';

@@ -3,8 +3,6 @@
 create or replace function jobq_private.follow_limits()
 returns trigger
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -14,11 +12,6 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.follow_limits from public;
-
-comment on function jobq_private.follow_limits is
-'Has a queue''s lanes follow a change of its limits.';
-
 create or replace trigger queue_limits
 after update on jobq_private.queue
 for each row
@@ -26,11 +19,13 @@ when (
     (
         new.max_running, new.rate_limit, new.rate_period, new.rate_burst,
         new.key_max_running, new.key_rate_limit, new.key_rate_period,
-        new.key_rate_burst, new.ordered, new.on_dead
+        new.key_rate_burst, new.ordered, new.on_dead, new.budget,
+        new.key_budget
     ) is distinct from (
         old.max_running, old.rate_limit, old.rate_period, old.rate_burst,
         old.key_max_running, old.key_rate_limit, old.key_rate_period,
-        old.key_rate_burst, old.ordered, old.on_dead
+        old.key_rate_burst, old.ordered, old.on_dead, old.budget,
+        old.key_budget
     )
 )
 execute function jobq_private.follow_limits();
@@ -39,7 +34,8 @@ create or replace trigger queue_birth_limits
 after insert on jobq_private.queue
 for each row
 when (num_nonnulls(
-    new.max_running, new.rate_limit, new.key_max_running, new.key_rate_limit, new.ordered
+    new.max_running, new.rate_limit, new.key_max_running, new.key_rate_limit, new.ordered,
+    new.budget, new.key_budget
 ) > 0)
 execute function jobq_private.follow_limits();
 
@@ -47,7 +43,8 @@ create or replace trigger queue_end_limits
 after delete on jobq_private.queue
 for each row
 when (num_nonnulls(
-    old.max_running, old.rate_limit, old.key_max_running, old.key_rate_limit, old.ordered
+    old.max_running, old.rate_limit, old.key_max_running, old.key_rate_limit, old.ordered,
+    old.budget, old.key_budget
 ) > 0)
 execute function jobq_private.follow_limits();
 

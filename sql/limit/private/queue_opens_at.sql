@@ -6,14 +6,12 @@ returns timestamptz
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     if not exists (
         select from jobq_private.queue as q
         where q.queue = queue_opens_at.queue
-        and num_nonnulls(q.max_running, q.rate_limit) > 0
+        and num_nonnulls(q.max_running, q.rate_limit, q.budget) > 0
     ) then
         return '-infinity'::timestamptz;
     end if;
@@ -22,12 +20,7 @@ begin
             when coalesce(r.room, 1) > 0 then '-infinity'
             else coalesce(r.open_at, 'infinity')
         end
-        from jobq_private.gate_room(queue, null, clock_timestamp()) as r
+        from jobq_private.limit_room(queue, null, clock_timestamp()) as r
     );
 end
 $$;
-
-revoke all on function jobq_private.queue_opens_at from public;
-
-comment on function jobq_private.queue_opens_at is
-'When the limits of a whole queue let its next job start.';

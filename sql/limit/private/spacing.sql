@@ -1,20 +1,11 @@
--- Purpose: the microseconds from one start to the next that a rate asks for; null without a
--- rate.
--- Invariant: rounded up, so that no rate is exceeded; at least one. No SET clause, so that it
--- is inlined. Raises: nothing.
+-- Purpose: the microseconds in which a rate lets one unit of cost start; null without a rate.
+-- Invariant: no SET clause, so that it is inlined. Raises: nothing.
 create or replace function jobq_private.spacing(rate_limit integer, rate_period interval)
-returns bigint
+returns double precision
 language sql
 immutable
 parallel safe
-security invoker
 as $$
-    select pg_catalog.ceil(
-        extract(epoch from coalesce(rate_period, interval '1 s')) * 1000000 / rate_limit
-    )::bigint
+    select extract(epoch from coalesce(rate_period, interval '1 s'))::double precision
+        * 1000000 / rate_limit
 $$;
-
-revoke all on function jobq_private.spacing from public;
-
-comment on function jobq_private.spacing is
-'The microseconds from one start to the next that a rate asks for.';

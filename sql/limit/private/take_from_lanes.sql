@@ -1,7 +1,7 @@
 -- Purpose: of each of these lanes, its next due jobs and the places that they get; with the lanes
 -- in which there was none, or that may not start one; and, for a caller that starts all of these
 -- jobs and then looks for more, those that have no more.
--- Invariant: the caller holds the lanes' locks, and the gates of those with a rate or an order. One
+-- Invariant: the caller holds the lanes' locks, and the limits of those with a rate or an order. One
 -- job of each lane while there are lanes for all that is wanted (what is locked beyond that is
 -- left), by statements of their own where all lanes are alike, as in most claims, and another where
 -- none of their jobs runs; else equal shares. No more than its bounds say, null for what the queue
@@ -13,9 +13,6 @@ create or replace function jobq_private.take_from_lanes(
 )
 returns jobq_private.lane_batch
 language plpgsql
-volatile
-parallel unsafe
-security invoker
 as $$
 declare
     _share constant integer := case cardinality(lanes)
@@ -26,6 +23,7 @@ declare
     _max_running constant integer[] := bounds.max_running;
     _starts constant integer[] := bounds.starts;
     _heads constant uuid[] := bounds.heads;
+    _lefts constant numeric[] := bounds.lefts;
     _batch jobq_private.lane_batch;
     _none bigint[];
 begin
@@ -100,7 +98,7 @@ begin
         return _batch;
     end if;
     with tried as materialized (
-        select l.ordinality as n, p.places, array(
+        select l.ordinality as n, p.places, jobq_private.affordable(array(
             select j.ctid
             from jobq_private.job as j
             where j.lane_id = l.lane_id
@@ -114,7 +112,7 @@ begin
                 case when m.max_running is not null then coalesce(cardinality(p.places), 0) end
             )
             for update skip locked
-        ) as jobs
+        ), _starts[l.ordinality], _lefts[l.ordinality]) as jobs
         from unnest(take_from_lanes.lanes) with ordinality as l
         cross join lateral (
             select coalesce(
@@ -151,8 +149,3 @@ begin
     return _batch;
 end
 $$;
-
-revoke all on function jobq_private.take_from_lanes from public;
-
-comment on function jobq_private.take_from_lanes is
-'The next due jobs of lanes, with the places that they get.';

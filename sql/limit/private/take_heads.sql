@@ -6,10 +6,6 @@ create or replace function jobq_private.take_heads(
 )
 returns jobq_private.lane_batch
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
@@ -52,8 +48,3 @@ begin
     return _batch;
 end
 $$;
-
-revoke all on function jobq_private.take_heads from public;
-
-comment on function jobq_private.take_heads is
-'The next due job of each of these lanes, none of whose jobs runs.';

@@ -3,10 +3,6 @@
 create or replace function jobq_private.take_place(job jobq_private.job)
 returns smallint
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _found record;
@@ -18,8 +14,3 @@ begin
     return _found.place;
 end
 $$;
-
-revoke all on function jobq_private.take_place from public;
-
-comment on function jobq_private.take_place is
-'Gives a job that starts its place, or refuses it.';

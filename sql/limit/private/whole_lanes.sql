@@ -8,9 +8,6 @@ create or replace function jobq_private.whole_lanes(
 )
 returns jobq_private.lane[]
 language plpgsql
-volatile
-parallel unsafe
-security invoker
 as $$
 declare
     _whole uuid[];
@@ -37,8 +34,3 @@ begin
     );
 end
 $$;
-
-revoke all on function jobq_private.whole_lanes from public;
-
-comment on function jobq_private.whole_lanes is
-'Of these lanes those of which no other claim has a row.';

@@ -8,8 +8,6 @@ returns timestamptz[]
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _until constant timestamptz := least(
@@ -47,8 +45,3 @@ begin
     );
 end
 $$;
-
-revoke all on function jobq_private.backfill_slots from public;
-
-comment on function jobq_private.backfill_slots is
-'Returns the slots of a schedule in a span of the past that no job stands for.';

@@ -6,7 +6,5 @@ select s.schedule_id, greatest(s.next_run_at, s.retry_at) as due_at
 from jobq_private.schedule as s
 where s.status = 'active' and s.next_run_at is not null;
 
-revoke all on table jobq_private.due_schedule from public;
-
 comment on view jobq_private.due_schedule is
 'The schedules that fire by themselves, each with when.';

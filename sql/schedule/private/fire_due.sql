@@ -7,10 +7,6 @@ create or replace function jobq_private.fire_due(
 )
 returns table (schedule_id uuid, slot_at timestamptz, job_id uuid, created boolean)
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
@@ -24,7 +20,7 @@ begin
     for schedule_id, slot_at, job_id, created in
     with fired as materialized (
         select j.schedule_id, j.slot_at, f.job_id, f.created
-        from jobq_private.schedule_fire(_jobs) as f
+        from jobq_private.schedule_store(_jobs) as f
         join unnest(_jobs) as j on j.ordinal = f.ordinal
     ),
     awaiting as (
@@ -38,7 +34,7 @@ begin
     order by f.slot_at, f.schedule_id
     loop
         if created then
-            perform jobq_private.hang_graph(job_id, s.graph)
+            perform jobq_private.attach_graph(job_id, s.graph)
             from jobq_private.schedule as s
             where s.schedule_id = fire_due.schedule_id and s.graph is not null;
         end if;
@@ -46,8 +42,3 @@ begin
     end loop;
 end
 $$;
-
-revoke all on function jobq_private.fire_due from public;
-
-comment on function jobq_private.fire_due is
-'Turns the slots that are due into jobs, all or none.';

@@ -5,10 +5,6 @@
 create or replace function jobq_private.fire_each(max_schedules integer, until timestamptz)
 returns table (schedule_id uuid, slot_at timestamptz, job_id uuid, created boolean)
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
@@ -52,8 +48,3 @@ begin
     end loop;
 end
 $$;
-
-revoke all on function jobq_private.fire_each from public;
-
-comment on function jobq_private.fire_each is
-'Fires the schedules that are due one by one, and notes which cannot.';

@@ -11,10 +11,6 @@ create or replace function jobq_private.schedule_advance(
 )
 returns jobq_private.new_job[]
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$
@@ -71,7 +67,7 @@ begin
         format('job_%s_%s', a.schedule_id, floor(extract(epoch from f.slot_at) * 1000)),
         case when a.dedup <> 'enqueue' then a.dedup_key end, a.dedup, a.metadata,
         a.schedule_id, f.slot_at, a.concurrency_key, null, null, null, null, null,
-        null
+        null, null, null, null, null, null, null, null, null, null, null
     )::jobq_private.new_job) into _jobs
     from (
         select
@@ -84,8 +80,3 @@ begin
     return _jobs;
 end
 $$;
-
-revoke all on function jobq_private.schedule_advance from public;
-
-comment on function jobq_private.schedule_advance is
-'Takes the slots that are due, as new jobs, and moves each schedule to the one after.';

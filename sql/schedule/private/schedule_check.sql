@@ -3,14 +3,10 @@
 -- definitions that mean the same become equal. Only the schema of the kind's payload
 -- may change afterwards; it then holds for new definitions.
 -- Raises: 22004, 22023, JQ001, JQ005, JQ006, JQ009.
--- Never: QUEUE_FULL.
 create or replace function jobq_private.schedule_check(given jobq_private.schedule)
 returns jobq_private.schedule
 language plpgsql
 stable
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 set standard_conforming_strings = on
 as $$
 declare
@@ -65,15 +61,9 @@ begin
     _job.metadata := _set.metadata;
     _job.schedule_id := jobq_private.id_floor('epoch');
     perform jobq_private.check_new_jobs(array[_job]);
-    perform jobq_private.check_payload_schemas(array[_job]);
     if given.graph is not null then
         perform jobq_private.check_graph(given.graph, given.kind);
     end if;
     return _set;
 end
 $$;
-
-revoke all on function jobq_private.schedule_check from public;
-
-comment on function jobq_private.schedule_check is
-'Checks the definition of a schedule, and fills in what it leaves open.';

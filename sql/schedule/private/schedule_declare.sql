@@ -14,13 +14,14 @@ create or replace function jobq_private.schedule_declare(
     out schedule_id uuid, out created boolean
 )
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
+    _not_declared constant text[] := '{
+        schedule_id, version, previous_version_id, replaced_by_id, status, parsed, next_run_at,
+        awaited_job_id, last_tick_at, paused_at, pause_reason, retry_at, failure, login, region,
+        created_at, retired_at
+    }'::text[];
     _new jobq_private.schedule := jobq_private.schedule_check(given);
     _old jobq_private.schedule;
 begin
@@ -33,8 +34,7 @@ begin
         for no key update;
         if _old.status <> 'retired' and (
             schedule_declare.keeps
-            or jobq_private.schedule_definition(_old)
-            = jobq_private.schedule_definition(_new)
+            or to_jsonb(_old) - _not_declared = to_jsonb(_new) - _not_declared
         ) then
             schedule_id := _old.schedule_id;
             created := false;
@@ -60,13 +60,10 @@ begin
     set replaced_by_id = _new.schedule_id
     where s.schedule_id = _old.schedule_id;
     schedule_id := _new.schedule_id;
+    -- A worker that sleeps does not know when the new one is due.
+    perform jobq_private.notify('jobq', '*');
     perform jobq_private.record_audit(
         'put_schedule', _new.name, 'version ' || _new.version
     );
 end
 $$;
-
-revoke all on function jobq_private.schedule_declare from public;
-
-comment on function jobq_private.schedule_declare is
-'Makes a definition the one in force under its name, and returns its version''s id and whether it is new.';

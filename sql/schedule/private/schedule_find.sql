@@ -6,8 +6,6 @@ returns jobq_private.schedule
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _found jobq_private.schedule;
@@ -33,8 +31,3 @@ begin
     return _found;
 end
 $$;
-
-revoke all on function jobq_private.schedule_find from public;
-
-comment on function jobq_private.schedule_find is
-'Returns a schedule by its name, or one of its versions by its id.';

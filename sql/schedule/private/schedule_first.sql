@@ -9,8 +9,6 @@ returns timestamptz
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _after constant timestamptz := greatest(
@@ -25,8 +23,3 @@ begin
     return case when _first < coalesce(schedule.ends_at, 'infinity') then _first end;
 end
 $$;
-
-revoke all on function jobq_private.schedule_first from public;
-
-comment on function jobq_private.schedule_first is
-'Returns the first slot of a schedule strictly after an instant and within its bounds, or null.';

@@ -5,10 +5,6 @@
 create or replace function jobq_private.schedule_follow(max_schedules integer)
 returns void
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$
@@ -43,8 +39,3 @@ begin
     where s.schedule_id = t.schedule_id and s.awaited_job_id is not null;
 end
 $$;
-
-revoke all on function jobq_private.schedule_follow from public;
-
-comment on function jobq_private.schedule_follow is
-'Sets the next slot of schedules whose awaited job has ended.';

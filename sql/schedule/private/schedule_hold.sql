@@ -2,14 +2,12 @@
 -- changed.
 -- Invariant: a name yields its newest version, also when another transaction makes one
 -- while this one waits: whoever makes one holds the row of the version before it.
--- Raises: 22004, JQ007.
-create or replace function jobq_private.schedule_hold(schedule text)
+-- Raises: 22004, JQ002, JQ007.
+create or replace function jobq_private.schedule_hold(
+    schedule text, may_be_retired boolean default false
+)
 returns jobq_private.schedule
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _found jobq_private.schedule;
@@ -23,11 +21,11 @@ begin
         where s.schedule_id = _found.schedule_id
         for no key update;
     end loop;
+    if _held.status = 'retired' and not may_be_retired then
+        perform jobq_private.raise_error('SCHEDULE_RETIRED', format(
+            'schedule %s, version %s', _held.name, _held.version
+        ));
+    end if;
     return _held;
 end
 $$;
-
-revoke all on function jobq_private.schedule_hold from public;
-
-comment on function jobq_private.schedule_hold is
-'Returns a schedule by name or id, held by this transaction.';

@@ -16,8 +16,6 @@ returns timestamptz
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     if every is null then
@@ -30,8 +28,3 @@ begin
     ) + 1)::double precision;
 end
 $$;
-
-revoke all on function jobq_private.schedule_next from public;
-
-comment on function jobq_private.schedule_next is
-'Returns the first slot of a schedule strictly after an instant, or null.';

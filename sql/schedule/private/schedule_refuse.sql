@@ -5,9 +5,6 @@ create or replace function jobq_private.schedule_refuse(given jobq_private.sched
 returns void
 language plpgsql
 stable
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _problem constant text := case
@@ -15,9 +12,9 @@ declare
             or given.name ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
         then 'name must have 1 to 128 characters, and not be a UUID'
         when num_nonnulls(given.cron, given.every) <> 1
-        then 'one of cron and every must be given'
+        then 'pass either cron or every'
         when given.from_completion and given.every is null
-        then 'from_completion needs every, not cron'
+        then 'from_completion requires every'
         when given.every not between '1 s' and '3660 days'
             or extract(month from given.every) <> 0
             or extract(year from given.every) <> 0
@@ -32,9 +29,9 @@ declare
         then 'jitter must be from 0 to 1 day'
         when given.starts_at not between '1900-01-01 UTC' and '9999-01-01 UTC'
             or given.ends_at not between '1900-01-01 UTC' and '9999-01-01 UTC'
-        then 'starts_at and ends_at must be instants from 1900 to 9998'
+        then 'starts_at and ends_at must be from 1900 to 9998'
         when given.starts_at >= given.ends_at
-        then 'starts_at must lie before ends_at'
+        then 'starts_at must be before ends_at'
     end;
 begin
     if given.name is null then
@@ -45,8 +42,3 @@ begin
     perform jobq_private.cron_check(given.time_zone, given.gap, given.fold);
 end
 $$;
-
-revoke all on function jobq_private.schedule_refuse from public;
-
-comment on function jobq_private.schedule_refuse is
-'Refuses the definition of a schedule that cannot be meant.';

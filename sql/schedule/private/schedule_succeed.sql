@@ -8,10 +8,6 @@ create or replace function jobq_private.schedule_succeed(
 )
 returns jobq_private.schedule
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _next jobq_private.schedule := new;
@@ -53,8 +49,3 @@ begin
     return _next;
 end
 $$;
-
-revoke all on function jobq_private.schedule_succeed from public;
-
-comment on function jobq_private.schedule_succeed is
-'Returns a new version of a schedule, with the slot at which it starts.';

@@ -4,8 +4,6 @@
 create or replace function jobq_private.refuse_schedule_change()
 returns trigger
 language plpgsql
-volatile
-parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -16,11 +14,6 @@ begin
     return null;
 end
 $$;
-
-revoke all on function jobq_private.refuse_schedule_change from public;
-
-comment on function jobq_private.refuse_schedule_change is
-'Refuses a change of what a version of a schedule says.';
 
 create or replace trigger schedule_version
 before update of

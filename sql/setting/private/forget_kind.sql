@@ -1,12 +1,8 @@
 -- Purpose: forget what was declared of a kind, an endpoint's too.
--- Invariant: refused while live jobs or schedules of the kind exist, in their graphs too. Raises: JQ007, JQ008.
+-- Invariant: refused while live jobs of the kind exist, and by a trigger while schedules do. Raises: JQ007, JQ008.
 create or replace function jobq_private.forget_kind(kind text)
 returns void
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     if exists (
@@ -14,18 +10,6 @@ begin
     ) then
         perform jobq_private.raise_error('HAS_DEPENDENTS', format(
             'live jobs of kind %s', forget_kind.kind
-        ));
-    elsif exists (
-        select from jobq_private.schedule as s
-        where (
-            s.kind = forget_kind.kind or s.graph @> jsonb_build_object(
-                'jobs', array[jsonb_build_object('kind', forget_kind.kind)]
-            )
-        )
-        and s.status <> 'retired'
-    ) then
-        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
-            'schedules of kind %s', forget_kind.kind
         ));
     end if;
     delete from jobq_private.kind as d where d.kind = forget_kind.kind;
@@ -36,8 +20,3 @@ begin
     end if;
 end
 $$;
-
-revoke all on function jobq_private.forget_kind from public;
-
-comment on function jobq_private.forget_kind is
-'Forgets what was declared of a kind, unless live jobs or schedules of it exist.';

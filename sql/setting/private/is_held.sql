@@ -5,17 +5,9 @@
 create or replace function jobq_private.is_held(class text, slot integer)
 returns boolean
 language sql
-volatile
-parallel unsafe
-security invoker
 as $$
     select not (
         pg_catalog.pg_try_advisory_lock(jobq_private.lock_class(class), slot)
         and pg_catalog.pg_advisory_unlock(jobq_private.lock_class(class), slot)
     )
 $$;
-
-revoke all on function jobq_private.is_held from public;
-
-comment on function jobq_private.is_held is
-'Whether another session holds an advisory lock.';

@@ -5,8 +5,6 @@ returns boolean
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     return exists (
@@ -15,8 +13,3 @@ begin
     );
 end
 $$;
-
-revoke all on function jobq_private.is_paused from public;
-
-comment on function jobq_private.is_paused is
-'Says whether a queue is paused.';

@@ -8,8 +8,6 @@ returns text
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _draft constant jsonb :=
@@ -37,11 +35,6 @@ begin
         execute format('select %I.jsonb_matches_schema($1, $2)', _namespace)
         into _fits using (schema || _draft)::json, value;
     end if;
-    return case when not _fits then 'payload does not fit the payload spec' end;
+    return case when not _fits then 'payload does not match the payload spec' end;
 end
 $$;
-
-revoke all on function jobq_private.json_schema_violation from public;
-
-comment on function jobq_private.json_schema_violation is
-'Says whether a payload does not fit a JSON Schema, where the extension pg_jsonschema is.';

@@ -6,8 +6,6 @@ returns boolean
 language sql
 immutable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 set standard_conforming_strings = on
 as $$
     select matches_pattern.value collate "C" ~ case
@@ -20,8 +18,3 @@ as $$
         )
     end
 $$;
-
-revoke all on function jobq_private.matches_pattern from public;
-
-comment on function jobq_private.matches_pattern is
-'Says whether a text has a match of a schema''s pattern.';

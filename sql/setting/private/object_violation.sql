@@ -7,8 +7,6 @@ returns text
 language plpgsql
 immutable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _key text;
@@ -38,8 +36,3 @@ begin
     return null;
 end
 $$;
-
-revoke all on function jobq_private.object_violation from public;
-
-comment on function jobq_private.object_violation is
-'Says what is wrong with the members of a JSON object under a schema, or null.';

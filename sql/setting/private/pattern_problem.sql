@@ -9,8 +9,6 @@ returns text
 language plpgsql
 immutable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 set standard_conforming_strings = on
 as $$
 declare
@@ -24,11 +22,11 @@ begin
     if length(pattern_problem.pattern) > 1000 then
         return 'longer than 1000 characters';
     elsif pattern_problem.pattern ~ '^\*\*\*|\(\?#|^\(\?[a-z]*[^imnpst:=!<)]' then
-        return 'comments, literal texts and other flavours of patterns are not known';
+        return 'comments, literal texts and other syntaxes of patterns are not supported';
     elsif _bare ~ '\\[1-9]' then
-        return 'back references are not matched in linear time';
+        return 'back references cannot be matched in linear time';
     elsif _bare ~ '\(\?<?[=!]' then
-        return 'lookarounds are not matched in linear time';
+        return 'lookarounds cannot be matched in linear time';
     end if;
     select
         coalesce(exp(sum(ln(greatest(1, r.times))) filter (where r.is_group)), 1)
@@ -41,7 +39,7 @@ begin
         from regexp_matches(_bare, '(\)?)\{(\d{1,9})(?:,(\d{0,9}))?\}', 'g') as m
     ) as r;
     if _unfolded > 256.5 then
-        return 'its repeats multiply to more than 256';
+        return 'its nested repeats multiply to more than 256';
     end if;
     perform '' ~ pattern_problem.pattern;
     return null;
@@ -50,8 +48,3 @@ exception
         return sqlerrm;
 end
 $$;
-
-revoke all on function jobq_private.pattern_problem from public;
-
-comment on function jobq_private.pattern_problem is
-'Says why a pattern cannot be used, or null: it must be matched in linear time.';

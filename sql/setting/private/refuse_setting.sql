@@ -6,8 +6,6 @@ returns void
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform jobq_private.raise_error('INVALID_ARGUMENT', coalesce(
@@ -20,8 +18,3 @@ begin
     ));
 end
 $$;
-
-revoke all on function jobq_private.refuse_setting from public;
-
-comment on function jobq_private.refuse_setting is
-'Raises which rule of a definition was violated.';

@@ -9,33 +9,19 @@ returns setof jobq_private.retry_policy
 language sql
 stable
 parallel safe
-security invoker
 rows 1
 as $$
     select
-        coalesce(v.retry ->> 'strategy', k.retry_strategy, p.strategy),
-        coalesce(
-            (v.retry ->> 'initial_delay')::interval, k.retry_initial_delay, p.initial_delay
-        ),
-        coalesce((v.retry ->> 'max_delay')::interval, k.retry_max_delay, p.max_delay),
-        coalesce((v.retry ->> 'jitter')::double precision, k.retry_jitter, p.jitter)
+        coalesce(v.strategy, k.retry_strategy, p.strategy),
+        coalesce(v.initial_delay, k.retry_initial_delay, p.initial_delay),
+        coalesce(v.max_delay, k.retry_max_delay, p.max_delay),
+        coalesce(v.jitter, k.retry_jitter, p.jitter)
     from jobq_private.setting as g
     left join jobq_private.kind as k on k.kind = retry_policy_for.kind
     left join jobq_private.queue as q
         on q.queue = coalesce(retry_policy_for.queue, k.queue, 'default')
     join jobq_private.retry_preset as p
         on p.retry_preset = coalesce(k.retry_preset, q.retry_preset, g.retry_preset)
-    left join lateral (
-        select d.document -> 'retry' as retry
-        from jobq_private.definition_version as d
-        where retry_policy_for.delivery_version is not null
-        and d.type = 'delivery'
-        and d.name = retry_policy_for.kind
-        and d.version = retry_policy_for.delivery_version
-    ) as v on true
+    left join jobq_private.kind_retry as v
+        on v.kind = retry_policy_for.kind and v.version = retry_policy_for.delivery_version
 $$;
-
-revoke all on function jobq_private.retry_policy_for from public;
-
-comment on function jobq_private.retry_policy_for is
-'Resolves how a failed job is tried again: its delivery, else kind, else queue, else global default.';

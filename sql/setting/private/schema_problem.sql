@@ -7,8 +7,6 @@ returns text
 language plpgsql
 immutable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _known constant jsonb := '{
@@ -41,7 +39,7 @@ begin
         elsif _key = 'enum' and jsonb_array_length(_value) > 1000 then
             return format('%s.enum must have at most 1000 values', path);
         elsif _key = 'required' and _value @? '$[*] ? (@.type() != "string")' then
-            return format('%s.required must hold names', path);
+            return format('%s.required must be an array of names', path);
         elsif _key = 'pattern' then
             _found := path || '.pattern: ' || jobq_private.pattern_problem(_value #>> '{}');
         elsif _key = 'items' then
@@ -63,8 +61,3 @@ begin
     return null;
 end
 $$;
-
-revoke all on function jobq_private.schema_problem from public;
-
-comment on function jobq_private.schema_problem is
-'Says why a payload schema cannot be used, or null.';

@@ -8,8 +8,6 @@ returns text
 language plpgsql
 immutable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _types jsonb := schema -> 'type';
@@ -78,8 +76,3 @@ begin
     return null;
 end
 $$;
-
-revoke all on function jobq_private.schema_violation from public;
-
-comment on function jobq_private.schema_violation is
-'Says what is wrong with a JSON value under a schema, or null.';

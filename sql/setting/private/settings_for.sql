@@ -7,7 +7,6 @@ returns setof jobq_private.settings
 language sql
 stable
 parallel safe
-security invoker
 rows 1
 as $$
     select
@@ -25,17 +24,13 @@ as $$
         q.max_depth,
         k.delivery_version,
         k.concurrency_key,
-        pg_catalog.num_nonnulls(k.max_running, k.rate_limit) > 0,
+        pg_catalog.num_nonnulls(k.max_running, k.rate_limit, k.budget) > 0,
         coalesce(k.dedup_period, interval '10 s'),
         k.dedup_max_wait,
-        k.keep
+        k.keep,
+        k.cost
     from jobq_private.setting as g
     left join jobq_private.kind as k on k.kind = settings_for.kind
     left join jobq_private.queue as q
         on q.queue = coalesce(settings_for.queue, k.queue, 'default')
 $$;
-
-revoke all on function jobq_private.settings_for from public;
-
-comment on function jobq_private.settings_for is
-'Resolves the settings of a new job: kind, else queue, else global default.';

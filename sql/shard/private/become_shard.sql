@@ -4,17 +4,13 @@
 create or replace function jobq_private.become_shard(shard_id integer)
 returns void
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     if exists (select from jobq_private.job)
     or exists (select from jobq_private.job_archive)
     or exists (select from jobq_private.schedule) then
         perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'this database has jobs or schedules, and keeps its number '
+            'INVALID_ARGUMENT', 'this database has jobs or schedules, so its number cannot be changed: '
             || jobq_private.own_shard()
         );
     end if;
@@ -25,8 +21,3 @@ begin
     );
 end
 $$;
-
-revoke all on function jobq_private.become_shard from public;
-
-comment on function jobq_private.become_shard is
-'Has the ids of this database carry another number.';

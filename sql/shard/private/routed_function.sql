@@ -5,7 +5,7 @@
 -- Column answer: void, set, record (the columns are parameters) or value.
 create or replace view jobq_private.routed_function as
 select
-    p.oid as function_oid, p.proname::text as name,
+    p.oid as function_oid, p.pronamespace::regnamespace::text as schema, p.proname::text as name,
     coalesce(r.class, 'refused') as class,
     coalesce(r.detail, 'it has no route') as detail,
     pg_get_function_arguments(p.oid) as arguments,
@@ -39,10 +39,8 @@ select
     as volatility
 from pg_proc as p
 left join jobq_private.route as r on r.function_name = p.proname
-where p.pronamespace = 'jobq'::regnamespace
+where p.pronamespace in ('jobq'::regnamespace, 'jobq_internal'::regnamespace)
 and p.prorettype <> 'trigger'::regtype;
-
-revoke all on jobq_private.routed_function from public;
 
 comment on view jobq_private.routed_function is
 'What a router must know of each public function.';

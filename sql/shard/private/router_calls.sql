@@ -7,8 +7,6 @@ returns table (statement text)
 language sql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
     select format(
         'create function jobq_router.%I(%s) returns %s language plproxy as '
@@ -21,7 +19,7 @@ as $$
                     where t.oid = called.result::regtype and t.typtype = 'c'
                 ) then replace(w.body, '* from <call>', '<call>')
                 else w.body
-            end, '<call>', format('jobq.%I(%s)', called.name, c.given)
+            end, '<call>', format('%I.%I(%s)', called.schema, called.name, c.given)
         )
     )
     from (values
@@ -70,8 +68,3 @@ as $$
         else '{one}'
     end)
 $$;
-
-revoke all on function jobq_private.router_calls from public;
-
-comment on function jobq_private.router_calls is
-'Writes the functions of PL/Proxy by which a router calls one function on its shards.';

@@ -6,11 +6,9 @@ returns text
 language sql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
     select format(
-        $template$create function jobq.%I(%s) returns %s language plpgsql %s as $router$
+        $template$create function %I.%I(%s) returns %s language plpgsql %s as $router$
 #variable_conflict use_column
 declare
     %s
@@ -24,7 +22,7 @@ exception when others then
 end
 $router$
 $template$,
-        called.name, called.arguments, called.result, called.volatility,
+        called.schema, called.name, called.arguments, called.result, called.volatility,
         case
             when called.class = 'split'
             then format('_places integer[] := jobq_router.places_of_%s(%I);', called.detail, called.detail)
@@ -100,11 +98,11 @@ $template$,
     ) as g
     cross join lateral (values (case called.class
         when 'lot' then format(
-            'coalesce(jobq_router.partition_of(jobq.shard_of(%s)), jobq_router.lot())',
+            'coalesce(jobq_router.partition_of(jobq_internal.shard_of(%s)), jobq_router.lot())',
             coalesce(nullif(called.detail, ''), 'null')
         )
         when 'id' then format(
-            'coalesce(jobq_router.partition_of(jobq.shard_of(%I)), jobq_router.lot())', called.detail
+            'coalesce(jobq_router.partition_of(jobq_internal.shard_of(%I)), jobq_router.lot())', called.detail
         )
         when 'schedule' then format('jobq_router.place_schedule(%I::text)', called.detail)
         when 'any' then 'jobq_router.anyone()'
@@ -139,8 +137,3 @@ $template$,
         n.merged, '<merge>', coalesce(nullif(called.detail, ''), 'select * from answers')
     ))) as a (answer)
 $$;
-
-revoke all on function jobq_private.router_function from public;
-
-comment on function jobq_private.router_function is
-'Writes the function of a router that stands for a public function of its shards.';

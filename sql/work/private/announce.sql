@@ -2,16 +2,13 @@
 -- worker sleeps, of whatever queue.
 -- Invariant: the producer holds P (shared) before it tests W; an idle worker holds W
 -- (shared) before it tests P. So one of the two always sees the other, and NOTIFY, whose
--- lock serialises commits, is sent only when somebody sleeps. docs/wake-ups.md has the
+-- lock serialises commits, is sent only when somebody sleeps. docs/protocol.md has the
 -- proof. Queues share 1024 locks, of which 16 more stand for all; W has one more, which every sleeping
 -- worker holds: nearly always the only one that is looked at. No SET clause, so that it is
 -- inlined. Raises: nothing.
 create or replace function jobq_private.announce(queue text, is_wide boolean default false)
 returns boolean
 language sql
-volatile
-parallel unsafe
-security invoker
 as $$
     select pg_catalog.pg_advisory_xact_lock_shared(
         jobq_private.lock_class('producing'), case
@@ -21,8 +18,3 @@ as $$
     ) is not null
     and jobq_private.is_held('waiting', 1040)
 $$;
-
-revoke all on function jobq_private.announce from public;
-
-comment on function jobq_private.announce is
-'Announces a job of a queue until the transaction ends, and says whether any worker sleeps.';

@@ -7,13 +7,11 @@ returns void
 language plpgsql
 immutable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     if array_ndims(queues) > 1 or array_ndims(except_kinds) > 1 then
         perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'queues and except_kinds must have one dimension'
+            'INVALID_ARGUMENT', 'queues and except_kinds must be one-dimensional'
         );
     elsif queues is null or array_position(queues, null) is not null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'queues');
@@ -34,8 +32,3 @@ begin
     end if;
 end
 $$;
-
-revoke all on function jobq_private.check_claim from public;
-
-comment on function jobq_private.check_claim is
-'Refuses a claim that cannot be meant.';

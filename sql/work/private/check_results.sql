@@ -8,8 +8,6 @@ returns void
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _problem text[];
@@ -18,7 +16,7 @@ begin
         perform jobq_private.raise_error('NULL_ARGUMENT', 'job_ids and attempts');
     elsif cardinality(job_ids) <> cardinality(attempts) then
         perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'job_ids and attempts must have one length'
+            'INVALID_ARGUMENT', 'job_ids and attempts must have the same length'
         );
     elsif results is null then
         return;
@@ -26,10 +24,11 @@ begin
         or jsonb_array_length(results) <> cardinality(job_ids)
     then
         perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'results must be a JSON array as long as job_ids'
+            'INVALID_ARGUMENT', 'results must be a JSON array with the length of job_ids'
         );
-    elsif jobq_private.json_size(results)
-        <= least(308, 2 * (jobq_private.defaults()).max_payload_depth)
+    elsif jobq_private.json_size(results) <= (
+        select least(308, 2 * g.max_payload_depth) from jobq_private.setting as g
+    )
     then
         return;
     end if;
@@ -51,8 +50,3 @@ begin
     end if;
 end
 $$;
-
-revoke all on function jobq_private.check_results from public;
-
-comment on function jobq_private.check_results is
-'Refuses a settlement whose parts do not fit together.';

@@ -1,44 +1,102 @@
--- Purpose: lock runnable jobs of a queue that have no lane, at the priority of a mark and from it
--- on, in their order; what others have touched only in a second pass (see claim()). What the claim
--- has locked itself (locked) bears another number than its transaction's within a savepoint.
--- Invariant: one range of job_ready_idx. SKIP LOCKED. Hot: its callers pin the search path, and
--- that the index is read in its order. Raises: nothing.
+-- Purpose: lock the jobs of a queue that a claim takes next, in their order: by priority, then by
+-- due_at. kinds, except_kinds and a priority narrow it down.
+-- Invariant: SKIP LOCKED. A scan begins where the last one of this session ended. Where it finds
+-- nothing there, and twice a second for what was committed late or put back, it begins at the front.
+-- Its callers pin the search path and the planner's settings. Raises: nothing.
 create or replace function jobq_private.find_jobs(
-    queue text, mark jobq_private.claim_mark, now timestamptz, max_jobs integer,
-    except_kinds text[], is_second boolean, locked tid[]
+    queue text, max_jobs integer, except_kinds text[] default null, kinds text[] default null,
+    priority integer default null
 )
 returns tid[]
 language plpgsql
-volatile
-parallel unsafe
-security invoker
 as $$
+declare
+    _now constant timestamptz := clock_timestamp();
+    _hint jobq_private.claim_hint := jobq_private.read_hint(find_jobs.queue, _now);
+    _is_wide boolean := _hint.priorities is null or _now >= _hint.look_at;
+    _is_second boolean := false;
+    _found tid[];
+    _priorities smallint[];
+    _due_ats timestamptz[];
+    _job_ids uuid[];
+    _is_kept boolean;
 begin
-    return array(
-        select j.ctid
-        from jobq_private.job as j
-        where j.queue = find_jobs.queue
-        and j.state in ('queued', 'retrying')
-        and j.lane_id is null
-        and j.priority = mark.priority
-        and (j.run_at, j.job_id) >= (mark.run_at, mark.job_id)
-        and j.run_at <= find_jobs.now
-        and (find_jobs.except_kinds is null or j.kind <> all(find_jobs.except_kinds))
-        and (
-            is_second
-            or j.xmax = '0'
-            or j.xmax = pg_current_xact_id_if_assigned()::xid
-            or j.ctid = any(locked)
-            or age(j.xmax) > (select jobq_private.touched_age(pg_current_snapshot()))
-        )
-        order by j.run_at, j.job_id
-        limit find_jobs.max_jobs
-        for update skip locked
-    );
+    if _hint.priorities = '{}' then
+        return '{}'::tid[];
+    elsif _hint.priorities is null and find_jobs.priority is null then
+        -- Too many priorities for a range each: one scan of all, from the head.
+        _is_kept := jobq_private.keep_hint(_hint, _now);
+        return array(
+            select j.ctid
+            from jobq_private.job as j
+            where j.queue = find_jobs.queue
+            and j.state in ('queued', 'retrying')
+            and j.due_at <= _now
+            and (find_jobs.except_kinds is null or j.kind <> all(find_jobs.except_kinds))
+            and (find_jobs.kinds is null or j.kind = any(find_jobs.kinds))
+            order by j.priority desc, j.due_at, j.job_id
+            limit find_jobs.max_jobs
+            for update skip locked
+        );
+    end if;
+    loop
+        -- One range of the index for each priority; the loop over them stops at max_jobs.
+        select array_agg(f.ctid), array_agg(f.priority), array_agg(f.due_at), array_agg(f.job_id)
+        into _found, _priorities, _due_ats, _job_ids
+        from (
+            select f.*
+            from unnest(
+                coalesce(_hint.priorities, array[find_jobs.priority]::smallint[]),
+                coalesce(_hint.fronts, '{-infinity}')
+            ) as p (priority, front)
+            cross join lateral (
+                select p.priority is not distinct from _hint.priority and not _is_wide
+            ) as h (is_last)
+            cross join lateral (
+                select j.ctid, j.priority, j.due_at, j.job_id
+                from jobq_private.job as j
+                where j.queue = find_jobs.queue
+                and j.state in ('queued', 'retrying')
+                and j.priority = p.priority
+                and (j.due_at, j.job_id) >= (
+                    case when h.is_last then _hint.due_at else p.front end,
+                    case when h.is_last then _hint.job_id
+                        else '00000000-0000-0000-0000-000000000000' end
+                )
+                and j.due_at <= _now
+                and (find_jobs.except_kinds is null or j.kind <> all(find_jobs.except_kinds))
+                and (find_jobs.kinds is null or j.kind = any(find_jobs.kinds))
+                -- A row that others have claimed since this snapshot would be locked, found to run,
+                -- and kept from its worker until the commit. So the first pass leaves what another
+                -- transaction has touched that had not ended.
+                and (
+                    _is_second or j.xmax = '0' or j.xmax = j.xmin
+                    or j.xmax = pg_current_xact_id_if_assigned()::xid
+                    or age(j.xmax) > (select age(pg_snapshot_xmax(pg_current_snapshot())::xid))
+                    and j.xmax <> all(
+                        array(select x::xid from pg_snapshot_xip(pg_current_snapshot()) as x)
+                    )
+                )
+                order by j.due_at, j.job_id
+                limit find_jobs.max_jobs
+                for update skip locked
+            ) as f
+            where find_jobs.priority is null or p.priority = find_jobs.priority
+            limit find_jobs.max_jobs
+        ) as f;
+        exit when _found is not null or _is_second;
+        _is_wide := true;
+        _is_second := true;
+    end loop;
+    if _found is not null then
+        _hint.priority := _priorities[cardinality(_found)];
+        _hint.due_at := _due_ats[cardinality(_found)];
+        _hint.job_id := _job_ids[cardinality(_found)];
+        _hint.written_at := null;
+    end if;
+    if _hint.written_at is null or _now >= _hint.look_at then
+        _is_kept := jobq_private.keep_hint(_hint, _now);
+    end if;
+    return coalesce(_found, '{}'::tid[]);
 end
 $$;
-
-revoke all on function jobq_private.find_jobs from public;
-
-comment on function jobq_private.find_jobs is
-'Locks runnable jobs of a queue at the priority of a mark.';

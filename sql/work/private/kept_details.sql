@@ -8,8 +8,6 @@ returns jsonb
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _problem text[];
@@ -26,8 +24,3 @@ begin
     end;
 end
 $$;
-
-revoke all on function jobq_private.kept_details from public;
-
-comment on function jobq_private.kept_details is
-'Returns the details of a failure as they are stored.';

@@ -6,16 +6,8 @@
 create or replace function jobq_private.notify(channel text, payload text)
 returns boolean
 language sql
-volatile
-parallel unsafe
-security invoker
 as $$
     select pg_catalog.pg_notification_queue_usage() < 0.5
     and pg_catalog.current_setting('jobq.notify', true) is distinct from 'off'
     and pg_catalog.pg_notify(channel, payload) is not null
 $$;
-
-revoke all on function jobq_private.notify from public;
-
-comment on function jobq_private.notify is
-'Sends a notification at commit, where the session allows it and there is room.';

@@ -6,9 +6,6 @@
 create or replace function jobq_private.notify_queue(queue text)
 returns boolean
 language plpgsql
-volatile
-parallel unsafe
-security invoker
 as $$
 begin
     if jobq_private.is_held('waiting', hashtext(notify_queue.queue) & 1023) then
@@ -19,8 +16,3 @@ begin
     return false;
 end
 $$;
-
-revoke all on function jobq_private.notify_queue from public;
-
-comment on function jobq_private.notify_queue is
-'Notifies sleeping workers of a queue at commit, and nobody when none sleeps.';

@@ -5,8 +5,6 @@ returns void
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _state text;
@@ -23,8 +21,3 @@ begin
     ));
 end
 $$;
-
-revoke all on function jobq_private.refuse_attempt from public;
-
-comment on function jobq_private.refuse_attempt is
-'Raises why an attempt does not hold a job.';

@@ -4,9 +4,6 @@
 create or replace function jobq_private.wake(queues text[])
 returns void
 language plpgsql
-volatile
-parallel unsafe
-security invoker
 as $$
 declare
     _queue text;
@@ -19,8 +16,3 @@ begin
     end loop;
 end
 $$;
-
-revoke all on function jobq_private.wake from public;
-
-comment on function jobq_private.wake is
-'Notifies sleeping workers of these queues at commit, and nobody when none sleeps.';

@@ -3,10 +3,6 @@
 create or replace function jobq_private.add_graph(graph jsonb, graph_of uuid, is_checked boolean)
 returns table (name text, job_id uuid)
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
@@ -23,7 +19,20 @@ begin
     from jsonb_array_elements(_nodes) with ordinality as n (node, place);
     _others := jobq_private.graph_others(_nodes, _names, _graph_id);
     _arrows := jobq_private.graph_arrows(_nodes, _names, _others, _graph_id);
-    if jobq_private.join_alone(_arrows, _others, _size) then
+    -- New jobs between two that are blocked: others who do the same could close a ring with them. So
+    -- one at a time does this until its commit, and then looks at the arrows anew.
+    if exists (select from unnest(_arrows) as a where a.child > _size) and exists (
+        select from unnest(_arrows) as a
+        join jobq_private.job as j on j.job_id = _others[a.parent - _size]
+        where a.parent > _size and a.child <= _size and j.state = 'blocked'
+    ) then
+        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            perform jobq_private.raise_error(
+                'INVALID_ARGUMENT',
+                'before requires the isolation level read committed'
+            );
+        end if;
+        perform pg_advisory_xact_lock(jobq_private.lock_class('joining'), 0);
         _arrows := jobq_private.graph_arrows(_nodes, _names, _others, _graph_id);
     end if;
     perform jobq_private.check_arrows(_arrows, _names || array(
@@ -45,8 +54,3 @@ begin
     select n.name, n.job_id from unnest(_names, _ids) as n (name, job_id);
 end
 $$;
-
-revoke all on function jobq_private.add_graph from public;
-
-comment on function jobq_private.add_graph is
-'Adds jobs that wait for each other, all or none.';

@@ -6,8 +6,6 @@ returns integer[]
 language sql
 immutable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
     select array_agg(c.before order by c.place)
     from (
@@ -20,8 +18,3 @@ as $$
         ) as a on a.parent = p.place
     ) as c
 $$;
-
-revoke all on function jobq_private.arrow_ends from public;
-
-comment on function jobq_private.arrow_ends is
-'Where the children of each job begin in a list of arrows.';

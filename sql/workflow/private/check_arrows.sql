@@ -6,8 +6,6 @@ returns void
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _size constant integer := cardinality(names);
@@ -48,8 +46,3 @@ begin
     end if;
 end
 $$;
-
-revoke all on function jobq_private.check_arrows from public;
-
-comment on function jobq_private.check_arrows is
-'Refuses a graph whose arrows lead round.';

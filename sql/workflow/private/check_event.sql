@@ -5,8 +5,6 @@ returns void
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _problem text[];
@@ -28,8 +26,3 @@ begin
     end if;
 end
 $$;
-
-revoke all on function jobq_private.check_event from public;
-
-comment on function jobq_private.check_event is
-'Refuses an event that cannot be meant.';

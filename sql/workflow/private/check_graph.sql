@@ -1,14 +1,11 @@
 -- Purpose: refuse the graph of a schedule that could not be added at each of its slots.
 -- Invariant: its jobs wait for each other alone, and no name is that of the schedule's own
 -- job, its kind. Raises: 22004, 22023, JQ001, JQ005, JQ006.
--- Never: QUEUE_FULL.
 create or replace function jobq_private.check_graph(graph jsonb, kind text)
 returns void
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _nodes constant jsonb := jobq_private.graph_nodes(graph);
@@ -23,14 +20,14 @@ begin
     then
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT',
-            'a graph of a schedule names its own jobs alone, none by the schedule''s kind, and no batch'
+            'a graph of a schedule may refer only to its own jobs, none named like the schedule''s kind, and to no batch'
         );
     elsif jsonb_path_exists(_nodes, '$[*].keyvalue() ? (
         (@.key == "expires_at" || @.key == "run_at") && @.value != null
     )') then
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT',
-            'a graph of a schedule is added again and again: no run_at and no expires_at'
+            'jobs of a schedule''s graph cannot have run_at or expires_at'
         );
     end if;
     perform jobq_private.check_arrows(
@@ -41,11 +38,5 @@ begin
         _jobs[_n].schedule_id := jobq_private.id_floor('epoch');
     end loop;
     perform jobq_private.check_new_jobs(_jobs);
-    perform jobq_private.check_payload_schemas(_jobs);
 end
 $$;
-
-revoke all on function jobq_private.check_graph from public;
-
-comment on function jobq_private.check_graph is
-'Refuses the graph of a schedule that could not be added at each of its slots.';

@@ -8,8 +8,6 @@ returns void
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _name text;
@@ -39,8 +37,3 @@ begin
     end if;
 end
 $$;
-
-revoke all on function jobq_private.check_steps from public;
-
-comment on function jobq_private.check_steps is
-'Refuses steps that cannot be meant.';

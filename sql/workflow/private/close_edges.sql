@@ -1,54 +1,87 @@
--- Purpose: close edges between children and parents, given as parallel arrays, as far as these
--- have ended; cancel the children that can never run now.
--- Invariant: of a blocked child only by who has its row, and as its parents are seen since. What
--- is locked is left. A child that has ended is released by nobody, and may be redriven, which
--- leaves a look. Returns how many edges it has closed and
--- how many children cancelled. Raises: nothing.
+-- Purpose: close edges whose parents have ended as ends tells; release the children that have
+-- none left, and cancel those that can never run.
+-- Invariant: the caller has the rows of the blocked children in held. Of a child that is not
+-- blocked any more only what stays true is noted: that a parent has succeeded. The open edges of a
+-- cancelled child stay, so that it waits again after a redrive. Raises: nothing.
 create or replace function jobq_private.close_edges(
-    children uuid[], parents uuid[], held uuid[], queues text[], out closed bigint,
-    out cancelled bigint
+    edges jobq_private.pending_edge[], ends text[], held uuid[], queues text[]
 )
+returns void
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_hashjoin = off
 as $$
 declare
-    _ends constant text[] := jobq_private.ends_of(parents);
+    _cancelled uuid[];
+    _attempts integer[];
+    _released uuid[];
+    _queues text[];
 begin
     with over as materialized (
-        select e.child, e.parent
-        from unnest(children, parents, _ends) as t (child, parent, ended_as)
-        join jobq_private.edge as e
-            -- Not by edge_open_idx, which has all that a child waits for.
-            on e.child = t.child and e.parent = t.parent and coalesce(e.is_open, false)
-        where (
-            e.child in (select h.job_id from unnest(close_edges.held) as h (job_id))
-            and jobq_private.follows(t.ended_as, e.after_failure) = 'closes'
-        )
-        or (
-            close_edges.queues is null
-            and t.ended_as = 'succeeded'
-            and not exists (
-                select from jobq_private.job as j
-                where j.job_id = e.child and j.state = 'blocked'
+        select e.ctid
+        from rows from (unnest(edges), unnest(ends))
+            as t (pending_id, about, child, parent, after_failure, ended_as)
+        join jobq_private.edge as e on e.child = t.child and e.parent = t.parent and e.is_open
+        where case
+            when t.child in (select h from unnest(held) as h)
+            then jobq_private.edge_outcome(t.ended_as, t.after_failure) = 'closes'
+            else queues is null and t.ended_as = 'succeeded' and not exists (
+                select from jobq_private.job as j where j.job_id = t.child and j.state = 'blocked'
             )
-        )
+        end
         for update of e skip locked
     )
-    update jobq_private.edge as e
-    set is_open = false
-    from over as o
-    where e.child = o.child and e.parent = o.parent;
-    get diagnostics closed = row_count;
-    cancelled := jobq_private.cancel_children(children, parents, _ends, held);
+    update jobq_private.edge as e set is_open = false
+    where e.ctid = any(array(select o.ctid from over as o));
+
+    with doomed as materialized (
+        select distinct on (t.child) t.child, t.parent, t.ended_as
+        from rows from (unnest(edges), unnest(ends))
+            as t (pending_id, about, child, parent, after_failure, ended_as)
+        where t.child in (select h from unnest(held) as h)
+        and jobq_private.edge_outcome(t.ended_as, t.after_failure) = 'dooms'
+        and (queues is null or t.ended_as <> 'gone')
+        order by t.child, t.parent
+    ),
+    cancelled as (
+        update jobq_private.job as j
+        set
+            cancel_reason = format('the job waited for job_id %s, which is %s', d.parent, d.ended_as),
+            last_error_code = case d.ended_as
+                when 'gone' then 'PARENT_GONE' else 'PARENT_FAILED'
+            end,
+            last_error = format('job_id %s is %s', d.parent, d.ended_as)
+        from doomed as d
+        where j.job_id = d.child
+        returning j.job_id, j.attempt
+    )
+    select array_agg(c.job_id), array_agg(c.attempt) into _cancelled, _attempts
+    from cancelled as c;
+    if _cancelled is not null then
+        perform jobq_private.archive_jobs(_cancelled, _attempts, 'cancelled');
+    end if;
+
+    with released as (
+        -- Due as of now, so that no claim that began before its parents' ends takes one.
+        update jobq_private.job as j
+        set state = 'queued', run_at = greatest(j.run_at, clock_timestamp())
+        where j.job_id = any(held)
+        and j.state = 'blocked'
+        -- From the last on: parents mostly end in order, so an open edge is found soon.
+        and (
+            select true
+            from jobq_private.edge as e
+            where e.child = j.job_id and e.is_open
+            order by e.parent desc
+            limit 1
+        ) is null
+        returning j.job_id, j.queue
+    )
+    select array_agg(r.job_id), array_agg(distinct r.queue) into _released, _queues
+    from released as r;
+    if _released is not null then
+        perform jobq_private.call_lanes(_released);
+        perform jobq_private.wake(_queues);
+    end if;
 end
 $$;
-
-revoke all on function jobq_private.close_edges from public;
-
-comment on function jobq_private.close_edges is
-'Closes the edges of parents that have ended, and cancels children that can never run.';

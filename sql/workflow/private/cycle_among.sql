@@ -6,8 +6,6 @@ returns text
 language plpgsql
 immutable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _parent integer[] := array_fill(0, array[cardinality(names)]);
@@ -39,8 +37,3 @@ begin
     );
 end
 $$;
-
-revoke all on function jobq_private.cycle_among from public;
-
-comment on function jobq_private.cycle_among is
-'One way round in a graph, in words.';

@@ -8,8 +8,6 @@ language plpgsql
 stable
 strict
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
@@ -50,8 +48,3 @@ begin
     );
 end
 $$;
-
-revoke all on function jobq_private.ends_of from public;
-
-comment on function jobq_private.ends_of is
-'How jobs have ended, if they have.';

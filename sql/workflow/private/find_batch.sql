@@ -5,8 +5,6 @@ returns jobq_private.batch
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _batch jobq_private.batch;
@@ -25,8 +23,3 @@ begin
     return _batch;
 end
 $$;
-
-revoke all on function jobq_private.find_batch from public;
-
-comment on function jobq_private.find_batch is
-'Returns a batch.';

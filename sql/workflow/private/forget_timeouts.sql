@@ -4,10 +4,6 @@
 create or replace function jobq_private.forget_timeouts(job_ids uuid[])
 returns void
 language sql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
     delete from jobq_private.step as s
     using (
@@ -21,8 +17,3 @@ as $$
     ) as l
     where s.job_id = l.job_id and s.name = l.name
 $$;
-
-revoke all on function jobq_private.forget_timeouts from public;
-
-comment on function jobq_private.forget_timeouts is
-'Lets redriven jobs wait anew for what did not come in time.';

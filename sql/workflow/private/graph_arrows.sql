@@ -6,8 +6,6 @@ returns jobq_private.arrow[]
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _size constant integer := cardinality(names);
@@ -60,8 +58,3 @@ begin
     return _arrows || coalesce(_below, '{}');
 end
 $$;
-
-revoke all on function jobq_private.graph_arrows from public;
-
-comment on function jobq_private.graph_arrows is
-'Who waits for whom in a graph, by places.';

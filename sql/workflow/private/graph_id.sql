@@ -4,10 +4,6 @@
 create or replace function jobq_private.graph_id(graph_of uuid)
 returns uuid
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _graph_id uuid;
@@ -19,7 +15,7 @@ begin
     _job := jobq.get_job(graph_of);
     if _job.finished_at is not null then
         perform jobq_private.raise_error('ILLEGAL_STATE', format(
-            'job_id %s is %s: its graph takes no more jobs from it', graph_of, _job.state
+            'job_id %s is %s: it can add no more jobs to its graph', graph_of, _job.state
         ));
     end if;
     insert into jobq_private.node as n (job_id, graph_id, name)
@@ -29,8 +25,3 @@ begin
     return _graph_id;
 end
 $$;
-
-revoke all on function jobq_private.graph_id from public;
-
-comment on function jobq_private.graph_id is
-'The graph of a live job, or a new one.';

@@ -5,8 +5,6 @@ returns jsonb
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _problem text;
@@ -39,7 +37,7 @@ begin
     or jsonb_path_exists(n.node, 'strict $.before[*] ? (@.type() != "string")', silent => true)
     limit 1;
     if _problem is null then
-        select format('name %s is given twice', n.node ->> 'name') into _problem
+        select format('name %s is used twice', n.node ->> 'name') into _problem
         from jsonb_array_elements(_nodes) as n (node)
         group by n.node ->> 'name'
         having count(*) > 1
@@ -51,8 +49,3 @@ begin
     return _nodes;
 end
 $$;
-
-revoke all on function jobq_private.graph_nodes from public;
-
-comment on function jobq_private.graph_nodes is
-'The jobs of a graph as given.';

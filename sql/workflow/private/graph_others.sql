@@ -7,8 +7,6 @@ returns uuid[]
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _others uuid[];
@@ -22,7 +20,7 @@ begin
     limit 1;
     if found then
         perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', format('name %s is in the graph already', _taken)
+            'INVALID_ARGUMENT', format('name %s is already in the graph', _taken)
         );
     end if;
     with named as (
@@ -54,14 +52,9 @@ begin
     where o.job_id is null or o.ended_as = 'gone';
     if _missing is not null then
         perform jobq_private.raise_error(
-            'JOB_NOT_FOUND', format('job_id %s: neither a job nor a name in the graph', _missing)
+            'JOB_NOT_FOUND', format('%s is neither a job id nor a name in the graph', _missing)
         );
     end if;
     return array(select distinct o.job_id from unnest(_others) as o (job_id));
 end
 $$;
-
-revoke all on function jobq_private.graph_others from public;
-
-comment on function jobq_private.graph_others is
-'The jobs that a graph names beyond its own new ones.';

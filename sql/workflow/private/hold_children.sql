@@ -4,10 +4,6 @@
 create or replace function jobq_private.hold_children(job_ids uuid[])
 returns void
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _free uuid;
@@ -31,15 +27,10 @@ begin
     limit 1;
     if found then
         perform jobq_private.raise_error('ILLEGAL_STATE', format(
-            'job_id %s is %s; only a blocked job, and none that a batch calls, can come to wait',
+            'job_id %s is %s; only a blocked job that no batch starts can wait for more jobs',
             _free,
             jobq_private.state_of(_free)
         ));
     end if;
 end
 $$;
-
-revoke all on function jobq_private.hold_children from public;
-
-comment on function jobq_private.hold_children is
-'Locks blocked jobs that are to wait for new ones as well.';

@@ -8,8 +8,6 @@ returns setof uuid
 language sql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 set timezone = 'UTC'
 as $$
     with recursive below as (
@@ -50,8 +48,3 @@ as $$
         )
     )
 $$;
-
-revoke all on function jobq_private.needed_jobs from public;
-
-comment on function jobq_private.needed_jobs is
-'The jobs that finished on a day past retention and are to be kept for others.';

@@ -9,8 +9,6 @@ returns timestamptz
 language plpgsql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     return case
@@ -37,8 +35,3 @@ begin
     end;
 end
 $$;
-
-revoke all on function jobq_private.needed_until from public;
-
-comment on function jobq_private.needed_until is
-'Until when others need a finished job that its kind keeps no longer.';

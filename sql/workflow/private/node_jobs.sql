@@ -4,20 +4,12 @@ create or replace function jobq_private.node_jobs(nodes jsonb)
 returns jobq_private.new_job[]
 language sql
 stable
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
     select jobq_private.read_jobs(
         (
             select jsonb_agg(n.node - '{name,after,before}'::text[] order by n.place)
             from jsonb_array_elements(node_jobs.nodes) with ordinality as n (node, place)
         ),
-        '{kind,payload,queue,run_at,priority,max_attempts,timeout,metadata,concurrency_key,expires_at,after_failure,batch_id}'
+        '{kind,payload,queue,run_at,priority,max_attempts,timeout,metadata,concurrency_key,expires_at,after_failure,batch_id,cost}'
     )
 $$;
-
-revoke all on function jobq_private.node_jobs from public;
-
-comment on function jobq_private.node_jobs is
-'The jobs of a graph as new jobs.';

@@ -1,22 +1,13 @@
--- Purpose: do what follows from the ends of jobs: release their children or cancel them, end
--- batches.
--- Invariant: waits for no lock. What is locked, or not to be seen, is left with its look, at
--- which somebody looks again after 10 ms, later after up to a second. A look is taken away
--- only after a new snapshot has shown that nothing is left to do, by who has the rows of
--- children and batches; so whoever is killed strands nothing, and what two do at once is done
--- once. A repeatable snapshot is too old for that. Bounded: no round begins after 200 ms, or while
--- nothing has moved after patience; what there was no time for stays due. Tells claim() by
--- jobq.resolved that this statement has had its share. Batches are left to who works all queues,
--- as members may be in any. Returns how many jobs were released or cancelled. Raises: nothing.
-create or replace function jobq_private.resolve(
-    max_looks integer default 1000, patience interval default '200 ms'
-)
+-- Purpose: do what follows from the ends of jobs and from events: release children or cancel
+-- them, end batches, make jobs due that wait for an event.
+-- Invariant: waits for no lock. Three rounds, and more of them for 40 ms; what there was no time for
+-- stays due. What is locked, or not to be seen, is put off for 10 ms, later for up to a second.
+-- A row of pending is deleted by the transaction that has done all that follows from it: so whoever is
+-- killed strands nothing, and what two do at once is done once. Returns how many rows it has got on
+-- with. Raises: nothing.
+create or replace function jobq_private.resolve(max_rows integer default 1000)
 returns bigint
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
@@ -24,65 +15,68 @@ set enable_mergejoin = off
 as $$
 declare
     _queues constant text[] := jobq_private.worked_queues();
-    _began constant timestamptz := clock_timestamp();
-    _looks tid[];
-    _parents uuid[];
-    _children uuid[];
-    _batches uuid[];
-    _left uuid[] := array[]::uuid[];
-    _in_batches bigint;
-    _moved bigint := 0;
-    _now bigint;
-    _closed bigint;
+    _until constant timestamptz := clock_timestamp() + interval '40 ms';
+    _pending jobq_private.pending[];
+    _due bigint[];
+    _put_off bigint[];
+    _done bigint := 0;
+    _rounds integer := 0;
+    _group record;
+    _is_settled boolean;
 begin
-    perform set_config('jobq.looks', '', true);
-    perform set_config('jobq.resolved', statement_timestamp()::text, true);
+    -- A snapshot of the whole transaction is too old to tell what is left to wait for.
     if current_setting('transaction_isolation') <> 'read committed' then
         return 0;
     end if;
     loop
-        select
-            array_agg(l.ctid),
-            coalesce(array_agg(l.id) filter (where l.about = 'parent'), '{}'),
-            coalesce(array_agg(l.id) filter (where l.about = 'child'), '{}'),
-            array_agg(distinct l.id) filter (where l.about = 'batch')
-        into _looks, _parents, _children, _batches
-        from (
-            select k.ctid, k.about, k.id
-            from jobq_private.look as k
-            where k.look_at <= clock_timestamp()
-            order by k.look_id
-            limit resolve.max_looks
+        _pending := array(
+            select l
+            from jobq_private.pending as l
+            where l.due_at <= clock_timestamp()
+            order by l.pending_id
+            limit resolve.max_rows
             for update skip locked
-        ) as l;
-        exit when _looks is null;
-        _now := 0;
-        _closed := 0;
-        if _children <> '{}' then
-            perform jobq_private.await_parents(_children, _queues);
-        end if;
-        if _children <> '{}' or _parents <> '{}' then
-            select s.moved, s.closed into _now, _closed
-            from jobq_private.settle_edges(_parents, _children, _queues) as s;
-        end if;
-        if _batches is not null and _queues is null then
-            select s.moved, s.left_alone into _in_batches, _left
-            from jobq_private.settle_batches(_batches) as s;
-            _now := _now + _in_batches;
-        end if;
-        perform jobq_private.end_looks(
-            _looks, _parents, _children, _left, _queues, _now + _closed > 0
         );
-        _moved := _moved + _now;
-        exit when clock_timestamp() - _began > case
-            when _moved = 0 then resolve.patience else interval '200 ms'
-        end;
+        exit when _pending = '{}';
+        select s.due, s.put_off into _due, _put_off
+        from jobq_private.settle_edges(_pending, _queues) as s;
+        for _group in
+            select
+                l.about, l.id, l.event, array_agg(l.pending_id) as pending_ids,
+                row_number() over () as n
+            from unnest(_pending) as l
+            where l.about in ('batch', 'event')
+            group by l.about, l.id, l.event
+        loop
+            if _group.n > 20 and clock_timestamp() > _until then
+                _due := _due || _group.pending_ids;
+                continue;
+            elsif _queues is not null then
+                _is_settled := false;  -- members and waiters may be in any queue
+            elsif _group.about = 'event' then
+                _is_settled := jobq_private.settle_event(_group.event, _group.id);
+            else
+                _is_settled := jobq_private.settle_batch(_group.id);
+            end if;
+            if not _is_settled then
+                _put_off := _put_off || _group.pending_ids;
+            end if;
+        end loop;
+        update jobq_private.pending as l
+        set due_at = clock_timestamp() + least(
+            greatest(clock_timestamp() - l.created_at, interval '10 ms'), interval '1 s'
+        )
+        where l.pending_id = any(_put_off);
+        delete from jobq_private.pending as l
+        where l.pending_id = any(array(
+            select d.pending_id from unnest(_pending) as d
+            except all
+            select u from unnest(_due || _put_off) as u
+        ));
+        _done := _done + cardinality(_pending) - cardinality(_put_off);
+        _rounds := _rounds + 1;
+        exit when _rounds > 2 and clock_timestamp() > _until;
     end loop;
-    return _moved;
+    return _done;
 end
 $$;
-
-revoke all on function jobq_private.resolve from public;
-
-comment on function jobq_private.resolve is
-'Releases or cancels the children of jobs that have ended, and ends batches.';

@@ -1,47 +1,103 @@
--- Purpose: close the edges of parents that have ended, then release the children that have
--- none left, and cancel those that can never run.
--- Invariant: whoever has a child's row locked, and nobody else, closes its edges, as the parents
--- are seen since, and then looks, with a new snapshot, whether any is left. So the last of two
--- parents releases it, and one of them only. Bounded: 1,000 edges at a call. Returns how many
--- jobs moved, and how many edges were closed. Raises: nothing.
+-- Purpose: close the edges of parents that have ended, then release the children that have none
+-- left, and cancel those that can never run; see to it that parents that live tell of their end.
+-- Invariant: only who has the row of a blocked child closes its edges, by what a later snapshot
+-- shows of the parents, and then looks whether any is left. So the last of two parents releases
+-- it, and one of them only. At most 10 edges for each row of pending and 1,000 more at a call. Returns
+-- which rows are due still, and which are to be put off. Raises: nothing.
 create or replace function jobq_private.settle_edges(
-    parents uuid[], children uuid[], queues text[], out moved bigint, out closed bigint
+    pending jobq_private.pending[], queues text[],
+    out due bigint[], out put_off bigint[]
 )
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_mergejoin = off
 as $$
 declare
-    _touched uuid[];
-    _over uuid[];
+    _most constant integer := 10 + 1000 / cardinality(pending);
+    _edges jobq_private.pending_edge[];
     _held uuid[];
+    _ends text[];
 begin
-    moved := 0;
-    closed := 0;
-    select t.over_children, t.over_parents into _touched, _over
-    from jobq_private.edges_to_settle(
-        settle_edges.parents, settle_edges.children, settle_edges.queues
-    ) as t;
+    _edges := array(
+        select row(l.pending_id, l.about, e.child, e.parent, e.after_failure)::jobq_private.pending_edge
+        from unnest(pending) as l
+        cross join lateral (
+            (
+                select d.* from jobq_private.edge as d
+                where l.about = 'parent' and d.parent = l.id and d.is_open
+                and d.child > l.beyond and d.child <= l.upto
+                order by d.child
+                limit _most
+            )
+            union all
+            (
+                select d.* from jobq_private.edge as d
+                where l.about = 'child' and d.child = l.id and d.is_open
+                and d.parent > l.beyond and d.parent <= l.upto
+                order by d.parent
+                limit _most
+            )
+        ) as e
+    );
     _held := array(
         select j.job_id
         from jobq_private.job as j
-        where j.job_id = any(_touched || settle_edges.children)
+        where j.job_id = any(array(
+            select e.child from unnest(_edges) as e
+            union
+            select l.id from unnest(pending) as l where l.about = 'child'
+        ))
         and j.state = 'blocked'
-        and (settle_edges.queues is null or j.queue = any(settle_edges.queues))
+        and (queues is null or j.queue = any(queues))
         order by j.job_id
         for update skip locked
     );
-    if _over is not null then
-        select c.cancelled, c.closed into moved, closed
-        from jobq_private.close_edges(_touched, _over, _held, settle_edges.queues) as c;
-    end if;
-    moved := moved + jobq_private.release_children(_held);
+    -- The end of a parent leaves a row of pending if the parent is awaited; before its row is locked by
+    -- its end, that is.
+    update jobq_private.job as j set is_awaited = true
+    where j.ctid = any(array(
+        select p.ctid
+        from jobq_private.job as p
+        where p.job_id = any(array(
+            select e.parent from unnest(_edges) as e where e.about = 'child'
+        ))
+        and not p.is_awaited
+        and (queues is null or p.queue = any(queues))
+        order by p.job_id
+        for no key update skip locked
+    ));
+    _ends := jobq_private.ends_of(array(select e.parent from unnest(_edges) as e));
+    perform jobq_private.close_edges(_edges, _ends, _held, queues);
+    put_off := jobq_private.unsettled(pending, _edges, _ends, _held, queues);
+    with last as materialized (
+        select e.pending_id, (array_agg(o.id order by o.id desc))[1] as id
+        from unnest(_edges) as e
+        cross join lateral (
+            select case e.about when 'parent' then e.child else e.parent end as id
+        ) as o
+        group by e.pending_id
+        having count(*) = _most
+    ),
+    -- What was put off keeps the edges up to here; another row has those beyond.
+    split as (
+        insert into jobq_private.pending (about, id, beyond, upto)
+        select l.about, l.id, n.id, l.upto
+        from last as n
+        join unnest(pending) as l on l.pending_id = n.pending_id
+        where n.pending_id = any(put_off)
+    ),
+    moved_on as (
+        update jobq_private.pending as l
+        set
+            beyond = case when n.pending_id = any(put_off) then l.beyond else n.id end,
+            upto = case when n.pending_id = any(put_off) then n.id else l.upto end,
+            due_at = clock_timestamp()
+        from last as n
+        where l.pending_id = n.pending_id
+    )
+    select coalesce(array_agg(n.pending_id) filter (where n.pending_id <> all(put_off)), '{}') into due
+    from last as n;
 end
 $$;
-
-revoke all on function jobq_private.settle_edges from public;
-
-comment on function jobq_private.settle_edges is
-'Closes the edges of parents that have ended, and releases or cancels their children.';

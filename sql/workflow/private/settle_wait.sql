@@ -6,10 +6,6 @@
 create or replace function jobq_private.settle_wait(job_id uuid, attempt integer, event text)
 returns jsonb
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _all constant uuid := uuid '00000000-0000-0000-0000-000000000000';
@@ -44,8 +40,3 @@ begin
     return _end;
 end
 $$;
-
-revoke all on function jobq_private.settle_wait from public;
-
-comment on function jobq_private.settle_wait is
-'How a wait of a job for an event has ended; null while it goes on.';

@@ -5,8 +5,6 @@ returns text
 language sql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
     select coalesce(
         (select j.state from jobq_private.job as j where j.job_id = state_of.job_id),
@@ -22,8 +20,3 @@ as $$
         )
     )
 $$;
-
-revoke all on function jobq_private.state_of from public;
-
-comment on function jobq_private.state_of is
-'The state of a job; null when there is none.';

@@ -1,37 +1,32 @@
--- Purpose: keep an event, and release those that wait for it.
--- Invariant: the first one stays; true for that one alone. The emitter holds E (shared)
--- until it commits, before it looks for waiters; a waiter stands in the table before it
--- tries E (exclusively, wait_for()). So one of the two always sees the other. A transaction
--- with one snapshot cannot see who began to wait since: it leaves a row for maintain().
--- Raises: nothing.
+-- Purpose: keep an event, and release the jobs that wait for it.
+-- Invariant: the first one stays; true for that one alone. Takes no lock that another
+-- transaction holds, but for the event's own row. Raises: nothing.
 create or replace function jobq_private.store_event(event text, job_id uuid, payload jsonb)
 returns boolean
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _emitting constant integer := jobq_private.lock_class('emitting');
+    _slot constant integer := hashtext(store_event.event) & 1023;
+    _is_settled boolean;
 begin
-    perform pg_advisory_xact_lock_shared(_emitting, hashtext(store_event.event) & 1023);
+    -- An emit and a wait in two open transactions do not see each other's rows. Each announces
+    -- itself by a lock of its own class, shared until its commit, before it looks for the
+    -- other. So one of them sees the other, and leaves a row for resolve().
+    perform pg_advisory_xact_lock_shared(jobq_private.lock_class('emitting'), _slot);
     insert into jobq_private.event (event, job_id, payload)
     values (store_event.event, store_event.job_id, store_event.payload)
     on conflict on constraint event_pkey do nothing;
     if not found then
         return false;
     end if;
-    if current_setting('transaction_isolation') <> 'read committed' then
-        insert into jobq_private.late_event (event, job_id)
-        values (store_event.event, store_event.job_id);
+    _is_settled := not jobq_private.is_held('expecting', _slot)
+        and current_setting('transaction_isolation') = 'read committed';
+    if not jobq_private.release_waiters(store_event.event, store_event.job_id)
+        or not _is_settled
+    then
+        insert into jobq_private.pending (about, id, event)
+        values ('event', store_event.job_id, store_event.event);
     end if;
-    perform jobq_private.release_waiters(store_event.event, store_event.job_id);
     return true;
 end
 $$;
-
-revoke all on function jobq_private.store_event from public;
-
-comment on function jobq_private.store_event is
-'Keeps an event unless it is known already, and releases those that wait for it.';

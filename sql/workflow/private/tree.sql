@@ -7,8 +7,6 @@ returns setof uuid
 language sql
 stable
 parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
 as $$
     with recursive found as (
         select tree.job_id
@@ -24,8 +22,3 @@ as $$
     )
     select f.job_id from found as f limit tree.max_jobs
 $$;
-
-revoke all on function jobq_private.tree from public;
-
-comment on function jobq_private.tree is
-'The jobs that hang together with one.';

@@ -10,10 +10,6 @@
 create or replace function jobq_private.wait_again(job_ids uuid[])
 returns uuid[]
 language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
@@ -22,10 +18,15 @@ set enable_mergejoin = off
 as $$
 declare
     _sees_all constant boolean := jobq_private.worked_queues() is null;
+    _since constant timestamptz := (
+        select jobq_private.id_time(i.job_id) - interval '1 day'
+        from unnest(wait_again.job_ids) as i (job_id)
+        order by i.job_id
+        limit 1
+    );
     _waiting uuid[];
     _called uuid[];
 begin
-    perform jobq_private.hold_batches(wait_again.job_ids);
     _waiting := array(
         select j.job_id
         from jobq_private.job as j
@@ -60,14 +61,22 @@ begin
         or c.child in (select i from unnest(wait_again.job_ids) as i)
         or (not _sees_all and jobq_private.state_of(c.child) is null)
     );
+    -- As join_batches(), but a batch that has ended is no obstacle.
     with batch as materialized (
         select b.on_success, b.on_end, b.on_first_death
         from jobq_private.batch as b
-        where b.on_success = any(wait_again.job_ids)
+        where b.batch_id = any(array(
+            select a.batch_id
+            from jobq_private.job_archive as a
+            where a.job_id = any(wait_again.job_ids)
+            and a.finished_at >= _since
+            and a.batch_id is not null
+        ))
+        or b.on_success = any(wait_again.job_ids)
         or b.on_end = any(wait_again.job_ids)
         or b.on_first_death = any(wait_again.job_ids)
         order by b.batch_id
-        for share
+        for key share
     )
     select array_agg(c.job_id) into _called
     from batch as b
@@ -85,8 +94,3 @@ begin
     );
 end
 $$;
-
-revoke all on function jobq_private.wait_again from public;
-
-comment on function jobq_private.wait_again is
-'Which of these ended jobs have to wait again when they are redriven.';

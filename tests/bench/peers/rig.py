@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 import psycopg
 from psycopg import sql
 
-from jobq.embedded import Server, bin_dirs
+from jobq_embedded import Server, bin_dirs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

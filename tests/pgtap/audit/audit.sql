@@ -1,4 +1,5 @@
 -- What operators do leaves a row that nobody can take away.
+-- Needs more than the core.
 begin;
 select plan(21);
 
@@ -163,7 +164,7 @@ select ok(
 )
 from jobq.audit;
 
-select jobq.act_for('API key night');
+select jobq_http.act_for('API key night');
 select jobq.cancel(:'dies', 'as asked');
 select results_eq(
     format('select actor = session_user, acting_for, reason from jobq.audit
@@ -180,9 +181,9 @@ where action <> 'cancel';
 select is(pg_temp.refusal(a.statement), a.refusal, a.statement)
 from (
     values
-    ('select jobq.act_for(null)', '22004 NULL_ARGUMENT'),
-    ('select jobq.act_for('''')', '22023 INVALID_ARGUMENT'),
-    ('select jobq.act_for(repeat(''x'', 257))', '22023 INVALID_ARGUMENT'),
+    ('select jobq_http.act_for(null)', '22004 NULL_ARGUMENT'),
+    ('select jobq_http.act_for('''')', '22023 INVALID_ARGUMENT'),
+    ('select jobq_http.act_for(repeat(''x'', 257))', '22023 INVALID_ARGUMENT'),
     ('update jobq_private.audit set actor = ''x''', 'JQ002 IMMUTABLE'),
     ('delete from jobq_private.audit', 'JQ002 IMMUTABLE'),
     ('truncate jobq_private.audit', 'JQ002 IMMUTABLE')

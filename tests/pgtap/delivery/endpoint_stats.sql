@@ -1,4 +1,4 @@
--- What jobq.endpoint_stats() promises.
+-- What jobq_internal.endpoint_stats() promises.
 begin;
 select plan(12);
 
@@ -22,7 +22,7 @@ select jobq.put_endpoint('e', 'HTTP', '{"url": "https://a.example"}', max_attemp
     retry_initial_delay => '0 s') as doc \gset
 select results_eq(
     'select s.attempts, s.success_rate, s.p95_ms, s.failures, s.since
-    from jobq.endpoint_stats(''e'') as s',
+    from jobq_internal.endpoint_stats(''e'') as s',
     $$ values (0::bigint, null::double precision, null::bigint, '{}'::jsonb, now() - interval '1 h') $$,
     'nothing is told of no attempts'
 );
@@ -47,23 +47,23 @@ select from jobq.claim_job(:'released', 'w');
 select jobq.release(:'released', 1);
 select results_eq(
     'select s.attempts, s.succeeded, s.failed, s.success_rate, s.failures
-    from jobq.endpoint_stats(''e'') as s',
+    from jobq_internal.endpoint_stats(''e'') as s',
     $$ values (12::bigint, 9::bigint, 3::bigint, 0.75::double precision,
         '{"HTTP_ERROR": 2, "TIMEOUT": 1}'::jsonb) $$,
     'each attempt counts that succeeded or failed, and none that was given back'
 );
 update jobq_private.attempt set started_at = finished_at - interval '2 s' where endpoint = 'e';
 select results_eq(
-    'select s.p50_ms < 2000, s.p95_ms, s.p99_ms from jobq.endpoint_stats(''e'') as s',
+    'select s.p50_ms < 2000, s.p95_ms, s.p99_ms from jobq_internal.endpoint_stats(''e'') as s',
     $$ values (true, 2000::bigint, 2000::bigint) $$, 'it tells how long they took'
 );
 update jobq_private.attempt set finished_at = finished_at - interval '2 h' where endpoint = 'e';
 select is(
-    (select s.success_rate from jobq.endpoint_stats('e') as s), 1::double precision,
+    (select s.success_rate from jobq_internal.endpoint_stats('e') as s), 1::double precision,
     'of those that ended in the period'
 );
 select is(
-    (select s.attempts from jobq.endpoint_stats('e', '1 day') as s), 12::bigint,
+    (select s.attempts from jobq_internal.endpoint_stats('e', '1 day') as s), 12::bigint,
     'which the caller chooses'
 );
 select is(
@@ -81,12 +81,12 @@ select
 from generate_series(1, 1500) as n;
 select results_eq(
     'select s.attempts, s.failed, s.since = now() + interval ''501 s''
-    from jobq.endpoint_stats(''e'') as s',
+    from jobq_internal.endpoint_stats(''e'') as s',
     $$ values (1000::bigint, 1000::bigint, true) $$, 'it looks at a thousand at most, and says since when'
 );
 
 select is(
-    pg_temp.refusal(format('select jobq.endpoint_stats(%s)', c.given)), c.refusal,
+    pg_temp.refusal(format('select jobq_internal.endpoint_stats(%s)', c.given)), c.refusal,
     format('endpoint_stats(%s): %s', c.given, c.refusal)
 )
 from (

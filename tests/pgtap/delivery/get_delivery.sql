@@ -1,4 +1,4 @@
--- What jobq.get_delivery() promises.
+-- What jobq_internal.get_delivery() promises.
 begin;
 select plan(11);
 
@@ -26,17 +26,17 @@ select jobq.put_endpoint('e', 'HTTP',
     '{"url": "{{config.url}}", "headers": {"a": "{{secret.mail_key}}"}}', 'mail-input', 'mail'
 ) as doc \gset
 select is_empty(
-    'select * from jobq.get_delivery(''plain'')', 'a kind that is no endpoint has none'
+    'select * from jobq_internal.get_delivery(''plain'')', 'a kind that is no endpoint has none'
 );
 select is(
-    pg_temp.refusal('select jobq.get_delivery(null)'), '22004 NULL_ARGUMENT', 'a kind is needed'
+    pg_temp.refusal('select jobq_internal.get_delivery(null)'), '22004 NULL_ARGUMENT', 'a kind is needed'
 );
 select results_eq(
     $$
     select d.type, d.spec::jsonb ->> 'url', d.version, d.schema, d.config_entries::jsonb ->> 'url',
         d.config_version, decode(d.secrets #>> '{mail_key,ciphertext}', 'base64'),
         d.secrets #>> '{mail_key,key_id}'
-    from jobq.get_delivery('e') as d
+    from jobq_internal.get_delivery('e') as d
     $$,
     $$
     values ('HTTP', '{{config.url}}', 1, '{"type": "object", "required": ["to"]}'::jsonb,
@@ -60,7 +60,7 @@ select results_eq(
         d.secrets is null
     from unnest('{%s,%s,%s}'::uuid[]) with ordinality as m (job_id, n)
     join jobq.job as j on j.job_id = m.job_id
-    cross join lateral jobq.get_delivery('e', j.delivery_version) as d
+    cross join lateral jobq_internal.get_delivery('e', j.delivery_version) as d
     order by m.n
     $$, :'old_id', :'between_id', :'new_id'),
     $$
@@ -74,7 +74,7 @@ select results_eq(
     'endpoint and payload spec are those the job was made with, config and secrets of now'
 );
 select results_eq(
-    $$ select d.version, d.schema from jobq.get_delivery('e') as d $$,
+    $$ select d.version, d.schema from jobq_internal.get_delivery('e') as d $$,
     $$ values (2, '{}'::jsonb) $$,
     'without a version it is what a new job would get'
 );
@@ -100,7 +100,7 @@ select from jobq.claim_job(:'job_id', 'w');
 prepare seen as
 select d.config_version, d.config_entries::jsonb ->> 'url', d.config_valid_from
 from jobq.get_job(:'job_id') as j
-cross join lateral jobq.get_delivery('e', j.delivery_version, j.job_id) as d;
+cross join lateral jobq_internal.get_delivery('e', j.delivery_version, j.job_id) as d;
 select results_eq(
     'seen', $$ values (2, 'https://b.example', now()) $$, 'a first attempt takes the newest'
 );

@@ -1,4 +1,4 @@
--- What jobq.list_undeliverable() promises.
+-- What jobq_internal.list_undeliverable() promises.
 begin;
 select plan(7);
 
@@ -14,7 +14,7 @@ from (values
 
 prepare listed (text[], text[]) as
 select u.endpoint collate "default", u.type, u.secret collate "default", u.key_id
-from jobq.list_undeliverable($1, $2) as u;
+from jobq_internal.list_undeliverable($1, $2) as u;
 select is_empty(
     $$ execute listed('{HTTP,KAFKA,REDIS_STREAM}', '{k1,k2}') $$,
     'a worker with every driver and key can deliver all'

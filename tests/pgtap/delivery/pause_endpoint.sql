@@ -68,13 +68,13 @@ select is_empty('select jobq.claim(''{default}'', ''w'', 9)', 'its retry waits t
 select jobq.pause_endpoint('e');
 select results_eq(
     $$ select d ->> 'pause_reason', d ->> 'paused_at' is not null
-    from jobq.show_definition('endpoint', 'e') as d $$,
+    from jobq_internal.show_definition('endpoint', 'e') as d $$,
     $$ values ('they are down', true) $$,
     'the endpoint says that it is paused'
 );
 select jobq.put_endpoint('e', 'HTTP', '{"url": "https://b.example"}', max_attempts => 3) as doc \gset
 select is(
-    jobq.show_definition('endpoint', 'e') ->> 'pause_reason', 'they are down',
+    jobq_internal.show_definition('endpoint', 'e') ->> 'pause_reason', 'they are down',
     'a new version of it is as paused'
 );
 
@@ -118,7 +118,7 @@ select is(
     ), array[:'early', :'late', :'running']::uuid[], 'they run in their order'
 );
 select is(
-    jobq.show_definition('endpoint', 'e') ->> 'paused_at', null, 'it is paused no more'
+    jobq_internal.show_definition('endpoint', 'e') ->> 'paused_at', null, 'it is paused no more'
 );
 select results_eq(
     $$ select a.action, a.reason from jobq.audit as a where a.subject = 'e' and a.action <> 'put_endpoint' order by 1, 2 $$,

@@ -26,7 +26,9 @@ select jobq.put_endpoint('e', 'HTTP',
     '{"url": "{{config.url}}", "headers": {"a": "{{secret.mail_key}}"}}', 'mail-input', 'mail'
 ) as doc \gset
 select is(
-    pg_temp.refusal('select jobq.' || a.call), a.refusal, format('%s: %s', a.call, a.refusal)
+    pg_temp.refusal('select ' || case
+        when a.call ~ '^(show_definition|list_versions)' then 'jobq_internal.' else 'jobq.'
+    end || a.call), a.refusal, format('%s: %s', a.call, a.refusal)
 ) -- 33 cases
 from (
     values
@@ -67,7 +69,7 @@ from (
 
 select is(
     (select array_agg(v.version || ' ' || (v.document #>> '{values,url}'))
-    from jobq.list_versions('config', 'mail') as v),
+    from jobq_internal.list_versions('config', 'mail') as v),
     '{"2 https://b.example","1 https://a.example"}', 'every version of a config is kept'
 );
 select jobq.put_payload_spec('mail-input', '{"type": "object", "oneOf": [{}]}') as doc \gset
@@ -83,28 +85,28 @@ select is(
 
 -- Secrets
 select ok(
-    jobq.show_definition('secret', 'mail_key')::text !~ '(ciphertext|key_id|cccc|6363)'
-    and (select string_agg(p.item::text, ' ') from jobq.page_definitions('secret') as p)
+    jobq_internal.show_definition('secret', 'mail_key')::text !~ '(ciphertext|key_id|cccc|6363)'
+    and (select string_agg(p.item::text, ' ') from jobq_internal.page_definitions('secret') as p)
         !~ '(ciphertext|cccc|6363)'
-    and (select string_agg(v.document::text, ' ') from jobq.list_versions('secret', 'mail_key') as v)
+    and (select string_agg(v.document::text, ' ') from jobq_internal.list_versions('secret', 'mail_key') as v)
         = '{}',
     'what is stored of a secret is never shown'
 );
 select is(
-    jobq.rotate_secret('mail_key', 1, repeat('d', 40)::bytea, 'k2'), true,
+    jobq_internal.rotate_secret('mail_key', 1, repeat('d', 40)::bytea, 'k2'), true,
     'a secret can be encrypted anew'
 );
 select results_eq(
-    'select version, key_id, ciphertext from jobq.list_ciphertexts()',
+    'select version, key_id, ciphertext from jobq_internal.list_ciphertexts()',
     $$ values (1, 'k2', repeat('d', 40)::bytea) $$,
     'and is the same version'
 );
 select is(
-    jobq.rotate_secret('mail_key', 2, repeat('e', 40)::bytea, 'k3'), false,
+    jobq_internal.rotate_secret('mail_key', 2, repeat('e', 40)::bytea, 'k3'), false,
     'but not if it has changed meanwhile'
 );
 select results_eq(
-    'select p.item ->> ''name'', p.cursor from jobq.page_definitions(''config'', null, 1) as p',
+    'select p.item ->> ''name'', p.cursor from jobq_internal.page_definitions(''config'', null, 1) as p',
     $$ values ('mail', null::text) $$,
     'a page that is the last has no cursor'
 );
@@ -131,7 +133,7 @@ from (
 ) as a (call, refusal);
 select results_eq(
     format(
-        'select config_entries::jsonb, schema, secrets ? ''old_key'' from jobq.get_delivery(''aged'', %s, %L)',
+        'select config_entries::jsonb, schema, secrets ? ''old_key'' from jobq_internal.get_delivery(''aged'', %s, %L)',
         :delivery_version, :'job_id'
     ),
     $$ values ('{"k": 2}'::jsonb, '{"type": "object"}'::jsonb, true) $$,

@@ -79,7 +79,7 @@ select jobq.put_payload_spec('text', '{"type": "string", "pattern": "^.\\w[.]$"}
 select jobq.put_endpoint('e', 'HTTP', '{"url": "https://a.example"}', 'text') as doc \gset
 select is(
     (
-        select count(*)::integer from jobq.list_payload_schemas('{e}')
+        select count(*)::integer from jobq_internal.list_payload_schemas('{e}')
     ), 0, 'the database checks a plain pattern'
 );
 select lives_ok($$select jobq.enqueue('e', '"ab."')$$, 'a pattern has its plain meaning');
@@ -90,7 +90,7 @@ select jobq.put_payload_spec('text', '{"type": "string", "pattern": "\\bfoo\\b"}
 select lives_ok($$select jobq.enqueue('e', '"a foo"')$$, '\b is no backspace');
 select is(
     (
-        select count(*)::integer from jobq.list_payload_schemas('{e}')
+        select count(*)::integer from jobq_internal.list_payload_schemas('{e}')
     ), 1, 'clients check what PostgreSQL reads otherwise'
 );
 
@@ -98,7 +98,7 @@ select jobq.put_payload_spec('text', jsonb_build_object('enum', to_jsonb(array_f
     as doc \gset
 select is(
     (
-        select count(*)::integer from jobq.list_payload_schemas('{e}')
+        select count(*)::integer from jobq_internal.list_payload_schemas('{e}')
     ), 1, 'clients check what has more than 1,000 values'
 );
 

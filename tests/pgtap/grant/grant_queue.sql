@@ -60,12 +60,12 @@ select results_eq(
     'what is granted is listed, and what is revoked is not'
 );
 select results_eq(
-    'select * from jobq.list_queue_grants()',
+    'select * from jobq_internal.list_queue_grants()',
     $$ values ('adder', 'q', 'enqueue'), ('doer', 'q', 'work') $$, 'by a function, too'
 );
 set session authorization doer;
 select results_eq(
-    'select * from jobq.list_queue_grants()', $$ values ('doer', 'q', 'work') $$,
+    'select * from jobq_internal.list_queue_grants()', $$ values ('doer', 'q', 'work') $$,
     'others see their own'
 );
 reset session authorization;
@@ -243,9 +243,9 @@ create role passing;
 select jobq.grant_queue('passing', 'left', 'work');
 drop role passing;
 select matches(g.grantee, '^[0-9]+$', 'a role that was dropped is a number')
-from jobq.list_queue_grants() as g where g.queue = 'left';
+from jobq_internal.list_queue_grants() as g where g.queue = 'left';
 select jobq.revoke_queue(g.grantee, 'left', 'work')
-from jobq.list_queue_grants() as g where g.queue = 'left';
+from jobq_internal.list_queue_grants() as g where g.queue = 'left';
 select is_empty(
     $$ select from jobq_private.queue_grant where queue = 'left' $$,
     'by which its grants are taken back'

@@ -176,7 +176,8 @@ select is_empty(
     $$
     select p.oid::regprocedure from pg_catalog.pg_proc as p
     where p.pronamespace in (
-        'jobq'::regnamespace, 'jobq_http'::regnamespace, 'jobq_private'::regnamespace
+        'jobq'::regnamespace, 'jobq_http'::regnamespace, 'jobq_internal'::regnamespace,
+        'jobq_private'::regnamespace
     )
     and has_function_privilege('outsider', p.oid, 'execute')
     $$,

@@ -1,6 +1,6 @@
 -- Who may do what, read from the catalog: a new function, table or view cannot escape.
 begin;
-select plan(41);
+select plan(40);
 
 create temporary table routine as
 select
@@ -15,7 +15,7 @@ select
 from pg_catalog.pg_proc as p
 join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
 join pg_catalog.pg_language as l on l.oid = p.prolang
-where n.nspname in ('jobq', 'jobq_http', 'jobq_private');
+where n.nspname in ('jobq', 'jobq_http', 'jobq_internal', 'jobq_private');
 
 -- The matrix: p producer, w worker, o operator, r reader (o has all that r has).
 create temporary table may_execute (function text, roles text);
@@ -34,6 +34,7 @@ insert into may_execute values
 ('show_history', 'o r'),
 ('show_dead_jobs', 'o r'),
 ('show_workers', 'o r'),
+('show_workflows', 'o r'),
 ('page_audit', 'o'),
 ('show_pulse', 'o r'),
 ('open_batch', 'p'),
@@ -89,6 +90,7 @@ insert into may_execute values
 ('heartbeat', 'w'),
 ('list_api_keys', 'o'),
 ('list_attempts', 'w o r'),
+('list_budgets', 'o r'),
 ('list_ciphertexts', 'o'),
 ('list_jobs', 'o r'),
 ('listen_events', 'o r'),
@@ -107,6 +109,7 @@ insert into may_execute values
 ('list_versions', 'o r'),
 ('log', 'w'),
 ('maintain', 'w o'),
+('maintain_in', 'w o r'),
 ('metrics', 'o r'),
 ('next_due', 'w o r'),
 ('next_tick', 'p w o r'),
@@ -123,6 +126,7 @@ insert into may_execute values
 ('pause_schedule', 'o'),
 ('preview_cron', 'p w o r'),
 ('preview_schedule', 'p w o r'),
+('put_budget', 'o'),
 ('put_config', 'o'),
 ('put_endpoint', 'o'),
 ('put_kind', 'w o'),
@@ -163,6 +167,7 @@ insert into may_execute values
 ('rotate_secret', 'o'),
 ('schedule_status', 'p w o r'),
 ('set_progress', 'w'),
+('spend', 'w'),
 ('settings', 'p w o r'),
 ('show_definition', 'o r'),
 ('show_execution', 'p w o r'),
@@ -234,9 +239,10 @@ select is_empty(
 select is_empty(
     $$
     select function from routine
-    where coalesce(length(obj_description(oid, 'pg_proc')), 0) < 10
+    where schema <> 'jobq_private'
+    and coalesce(length(obj_description(oid, 'pg_proc')), 0) < 10
     $$,
-    'every function has a comment'
+    'every public function has a comment'
 );
 select is_empty(
     $$
@@ -246,60 +252,37 @@ select is_empty(
     $$,
     'every comment is one line, and a sentence'
 );
-create temporary table inlined (name text);
-insert into inlined values
-('new_id'), ('milliseconds'), ('new_job_problem'), ('settings_for'), ('retry_policy_for'),
-('lock_class'), ('free_places'), ('lane_id'), ('kind_lane_id'), ('lane_of'), ('gate_id'),
-('lane_rule'), ('key_rule'), ('key_gate_id'), ('lane_slot'), ('lane_floor'), ('lane_ceiling'), ('spacing'), ('tokens'), ('token_at'), ('spent'),
-('is_held'), ('announce'), ('notify'), ('own_shard'), ('defaults'), ('has_kind_rules'), ('has_queue_rules'), ('follows'), ('job_rows'),
-('json_size'), ('is_wide'), ('are_usual'), ('noted_at'), ('can_skip');
-create temporary table hot (name text);
-insert into hot values
-('look_at'), ('next_mark'), ('find_jobs'), ('is_overtaken'), ('touched_age'),
-('share_front'), ('shared_front'), ('settle_successes'), ('wake'), ('lane_rules'), ('open_lanes'),
-('next_level'), ('pick_lanes'), ('whole_lanes'), ('take_from_lanes'), ('close_lanes'),
-('notify_queue'), ('look_at_birth'), ('is_sound');
+create temporary table unpinned as
+select r.oid, r.function, r.schema, r.name, r.language, r.body
+from routine as r
+where not coalesce('search_path=pg_catalog, pg_temp' = any (r.config), false);
 select is_empty(
     $$
-    select function, config from routine
-    where not coalesce('search_path=pg_catalog, pg_temp' = any (config), false)
-    and name not in (select i.name from inlined as i union all select h.name from hot as h)
-    and name !~ '^cron_'
+    select u.function
+    from unpinned as u
+    join routine as r using (oid)
+    where u.schema <> 'jobq_private'
+    or r.is_definer
+    or exists (select from pg_catalog.pg_trigger as t where t.tgfoid = u.oid)
     $$,
-    'every function pins its search path, pg_temp last, but for a few hot private ones'
+    'every public function, SECURITY DEFINER or not, and every trigger function pins its search path'
 );
 select is_empty(
     $$
-    select f.function, g.function
-    from routine as f
-    join routine as g
-        on g.body ~ ('\m' || f.schema || '\.' || f.name || '\(')
-        and not coalesce('search_path=pg_catalog, pg_temp' = any (g.config), false)
-    where g.name !~ '^cron_'
-    and (
-        g.name not in (select i.name from inlined as i union all select h.name from hot as h)
-        or (
-            f.name in (select h.name from hot as h)
-            and g.name in (select i.name from inlined as i)
-        )
+    select u.function, m.found[1]
+    from unpinned as u
+    cross join lateral regexp_matches(u.body, '[^.a-z0-9_]([a-z0-9_]+)\(', 'g') as m (found)
+    where exists (
+        select from pg_catalog.pg_depend as d
+        where d.refclassid = 'pg_proc'::regclass and d.refobjid = u.oid
+        and d.classid <> 'pg_proc'::regclass
     )
-    and not coalesce('search_path=pg_catalog, pg_temp' = any (f.config), false)
-    $$,
-    'the others are called only by each other and by functions that pin it'
-);
-select is_empty(
-    $$
-    select r.function, m.found[1]
-    from routine as r
-    cross join lateral regexp_matches(r.body, '[^.a-z0-9_]([a-z0-9_]+)\(',
-        'g') as m (found)
-    where r.name in (select i.name from inlined as i)
     and (
         m.found[1] not in ('array', 'coalesce', 'extract', 'greatest', 'least', 'nullif')
-        or r.language <> 'sql'
+        or u.language <> 'sql'
     )
     $$,
-    'those that are inlined, and cannot pin it, name the schema of all they call'
+    'a function that a view, policy or column calls pins it, or names the schema of all it calls'
 );
 select is_empty(
     $$
@@ -388,14 +371,15 @@ select results_eq(
     $$,
     $$
     values ('jobq.enforce_queue_grants(boolean)'),
-    ('jobq.run_calls(text[],boolean,uuid[],integer[],jsonb[],integer)'),
+    ('jobq.maintain()'), ('jobq.maintain_in()'),
+    ('jobq_internal.run_calls(text[],boolean,uuid[],integer[],jsonb[],integer)'),
     ('jobq_private.become_shard(integer)'),
     ('jobq_private.drop_partitions()'),
     ('jobq_private.json_schema_violation(jsonb,jsonb)'),
     ('jobq_private.make_partition(text,date)'),
-    ('jobq_private.write_constants()')
+    ('jobq_private.part_health(text,timestamp with time zone,text)')
     $$,
-    'only what changes tables, or calls an extension, runs dynamic SQL'
+    'only what changes tables, runs tasks or checks, or calls an extension runs dynamic SQL'
 );
 select is_empty(
     $$
@@ -425,7 +409,8 @@ select is_empty(
     from pg_catalog.pg_attribute as a
     join pg_catalog.pg_class as c on c.oid = a.attrelid
     where c.relnamespace in (
-        'jobq'::regnamespace, 'jobq_http'::regnamespace, 'jobq_private'::regnamespace
+        'jobq'::regnamespace, 'jobq_http'::regnamespace, 'jobq_internal'::regnamespace,
+        'jobq_private'::regnamespace
     )
     and a.attacl is not null
     $$,
@@ -450,7 +435,8 @@ select is_empty(
     $$
     select c.oid::regclass from pg_catalog.pg_class as c
     where c.relnamespace in (
-        'jobq'::regnamespace, 'jobq_http'::regnamespace, 'jobq_private'::regnamespace
+        'jobq'::regnamespace, 'jobq_http'::regnamespace, 'jobq_internal'::regnamespace,
+        'jobq_private'::regnamespace
     )
     and c.relowner <> 'jobq_owner'::regrole
     $$,
@@ -460,7 +446,8 @@ select is_empty(
     $$
     select c.oid::regclass from pg_catalog.pg_class as c
     where c.relnamespace in (
-        'jobq'::regnamespace, 'jobq_http'::regnamespace, 'jobq_private'::regnamespace
+        'jobq'::regnamespace, 'jobq_http'::regnamespace, 'jobq_internal'::regnamespace,
+        'jobq_private'::regnamespace
     )
     and c.relkind in ('r', 'p', 'v', 'm') and not c.relispartition
     and obj_description(c.oid, 'pg_class') is null
@@ -501,13 +488,13 @@ select results_eq(
     from role as r
     cross join pg_catalog.pg_namespace as n
     cross join unnest(array['usage', 'create']) as p (privilege)
-    where n.nspname in ('jobq', 'jobq_http', 'jobq_private')
+    where n.nspname in ('jobq', 'jobq_http', 'jobq_internal', 'jobq_private')
     and has_schema_privilege(r.role, n.oid, p.privilege)
     order by n.nspname, r.ordinal
     $$,
     $$
     select s.name, r.role, 'usage'
-    from role as r, (values ('jobq'), ('jobq_http')) as s (name)
+    from role as r, (values ('jobq'), ('jobq_http'), ('jobq_internal')) as s (name)
     order by s.name, r.ordinal
     $$,
     'roles use the public schema, none the private one, and none creates in either'
@@ -517,7 +504,7 @@ select is_empty(
     select n.nspname
     from pg_catalog.pg_namespace as n
     cross join lateral aclexplode(coalesce(n.nspacl, acldefault('n', n.nspowner))) as a
-    where n.nspname in ('jobq', 'jobq_http', 'jobq_private')
+    where n.nspname in ('jobq', 'jobq_http', 'jobq_internal', 'jobq_private')
     and (a.grantee = 0 or n.nspowner <> 'jobq_owner'::regrole)
     $$,
     'PUBLIC has nothing on the schemas; jobq_owner owns them'

@@ -1,6 +1,6 @@
 -- What jobq_http.show_jobs() promises: what fits, how many, and where a look ended.
 begin;
-select plan(19);
+select plan(26);
 
 select jobq.enqueue('k' || n % 2, queue => 'q' || n % 2, metadata => jsonb_build_object('n', n))
 from generate_series(1, 6) as n;
@@ -52,6 +52,23 @@ select is(
     format('["%s","%s"]', :'held', :'dying'), 'the ids of all that fit can be had'
 );
 select is(jobq_http.show_jobs() ->> 'job_ids', null, 'or not');
+select is(pg_temp.kinds(jobq_http.show_jobs(search => right(:'done', 6))), 'done',
+    'the end of an id finds its job');
+select is(pg_temp.kinds(jobq_http.show_jobs(search => upper(left(:'done', 36)))), 'done',
+    'so does the whole id, in any case');
+select jobq.enqueue('sought', '{"user": {"id": 7}}', idempotency_key => 'order-17',
+    concurrency_key => 'tenant%') as sought \gset
+select is(pg_temp.kinds(jobq_http.show_jobs(search => 'order-17')), 'sought',
+    'an idempotency key finds its job');
+select is(pg_temp.kinds(jobq_http.show_jobs(search => 'tenant%')), 'sought',
+    'a concurrency key finds its jobs');
+select is(pg_temp.kinds(jobq_http.show_jobs(payload => '{"user": {"id": 7}}')), 'sought',
+    'a payload that contains an object is found');
+select is(pg_temp.kinds(jobq_http.show_jobs(search => left(upper(
+    (select j.last_error from jobq.job as j where j.kind = 'dying')), 8))), 'dying',
+    'a part of the last error finds its job');
+select is(pg_temp.kinds(jobq_http.show_jobs('{dead,queued}', job_ids => array[
+    :'sought', :'done']::uuid[])), 'sought', 'ids choose, together with states');
 select unalike(jobq_http.show_jobs()::text, '%secret%', 'payloads are not shown');
 select throws_ok('select jobq_http.show_jobs(''{lost}'')', '22023', null,
     'a state that there is not is refused');

@@ -55,7 +55,7 @@ select is(
 select ok(jobq_http.revise_job(:'running', '{}') is null, 'a one-shot job cannot');
 select is(jobq_http.stop_job(:'schedule'), 'already_finished', 'an old version is over');
 select is(
-    jobq_http.stop_job((select schedule_id from jobq.get_schedule('weekly'))), 'retired',
+    jobq_http.stop_job((select schedule_id from jobq_internal.get_schedule('weekly'))), 'retired',
     'the one in force is retired'
 );
 

@@ -1,4 +1,5 @@
 -- No column of a job is lost when it is made, when it ends, when it comes back, or to who looks at it.
+-- Needs more than the core.
 begin;
 select plan(11);
 
@@ -29,7 +30,7 @@ begin
         where e.value in ('null', '0')
     loop
         execute format('update jobq_private.job set %I = %L', _name, case
-            when _type in ('smallint', 'integer', 'bigint') then '7'
+            when _type in ('smallint', 'integer', 'bigint', 'jobq_private.cost') then '7'
             when _type = 'jsonb' then '{"c": 3}'
             when _type = 'interval[]' then '{1 h,2 h,3 h}'
             when _type = 'uuid' then '00000000-0000-7000-8000-000000000000'
@@ -43,10 +44,10 @@ update jobq_private.job set run_at = '2026-01-01Z';
 set local session_replication_role = origin;
 select to_jsonb(j) as live from jobq_private.job as j \gset
 
-select from jobq_private.archive_jobs(array[:'job'::uuid], array[:attempt], 'dead', null, false);
+select from jobq_private.archive_jobs(array[:'job'::uuid], array[:attempt], 'dead');
 select is(
     (select pg_temp.differing(:'live', to_jsonb(a)) from jobq_private.job_archive as a),
-    '{lane,lease_expires_at,place,previous_state,state,waits_since}', 'the archive has all that a job had'
+    '{due_at,lease_expires_at,place,previous_state,state,waits_since}', 'the archive has all that a job had'
 );
 
 savepoint dead;
@@ -60,8 +61,8 @@ select jobq.redrive(:'job');
 select is(
     (select pg_temp.differing(:'live', to_jsonb(j)) from jobq_private.job as j),
     array[
-        'cancel_reason', 'cancel_requested_at', 'claimed_at', 'expires_at', 'expiries',
-        'heartbeat_at', 'is_awaited', 'lane', 'lease_expires_at', 'place', 'previous_state', 'progress', 'run_at', 'state', 'uncounted',
+        'cancel_reason', 'cancel_requested_at', 'claimed_at', 'due_at', 'expires_at', 'expiries',
+        'heartbeat_at', 'is_awaited', 'lease_expires_at', 'place', 'previous_state', 'progress', 'run_at', 'state', 'uncounted',
         'waits_since', 'worker'
     ],
     'a job that is redriven has all but what its attempts have left'
@@ -82,7 +83,7 @@ select is(
             select v.attname from pg_attribute as v where v.attrelid = 'jobq.job'::regclass
         )
     ),
-    '{dedup,expiries,is_awaited,keep,lane,lane_id,last_error_details,place,uncounted,waits_since}', 'the view shows all that is for people'
+    '{dedup,due_at,expiries,is_awaited,keep,lane_id,last_error_details,place,transition_slot,uncounted,waits_since}', 'the view shows all that is for people'
 );
 
 select is(
@@ -104,24 +105,28 @@ select is(
     (
         select array_agg(a.attname::text order by a.attname)
         from pg_attribute as a
-        join pg_trigger as t on t.tgrelid = a.attrelid and t.tgname = 'job_identity'
         where a.attrelid = 'jobq_private.job'::regclass
         and a.attnum > 0
-        and a.attnum <> all(t.tgattr)
+        and not exists (
+            select from pg_trigger as t
+            where t.tgrelid = a.attrelid and t.tgname in ('job_identity', 'job_lane')
+            and a.attnum = any(t.tgattr)
+        )
     ),
     array[
-        'attempt', 'cancel_reason', 'cancel_requested_at', 'claimed_at', 'expires_at',
-        'expiries', 'heartbeat_at', 'is_awaited', 'keep', 'lane', 'last_error',
-        'last_error_code', 'last_error_details', 'lease', 'lease_expires_at', 'max_attempts',
+        'attempt', 'cancel_reason', 'cancel_requested_at', 'claimed_at', 'due_at', 'expires_at',
+        'expiries', 'heartbeat_at', 'is_awaited', 'keep', 'last_error',
+        'last_error_code', 'last_error_details', 'lease', 'lease_expires_at',
         'metadata', 'place', 'previous_state', 'priority', 'progress', 'region', 'run_at',
-        'state', 'timeout', 'uncounted', 'waits_since', 'worker'
+        'state', 'timeout', 'transition_slot', 'uncounted', 'waits_since', 'worker'
     ],
-    'job_identity guards all other columns against change'
+    'job_identity and job_lane guard all other columns against change'
 );
 
 -- All that a caller can say of a job, but for what needs other jobs.
 select jsonb_populate_record(null::jobq_private.new_job, jsonb_object_agg(a.attname, case
-    when a.atttypid in ('integer'::regtype, 'smallint'::regtype) then '7'
+    when a.attname = 'ordinal' then '1'
+    when a.atttypid in ('integer'::regtype, 'smallint'::regtype, 'numeric'::regtype) then '7'
     when a.atttypid = 'jsonb'::regtype then '{"c": 3}'
     when a.atttypid = 'interval'::regtype then '"2 h"'
     when a.atttypid = 'timestamptz'::regtype then '"2100-01-01Z"'
@@ -132,7 +137,9 @@ end::jsonb)) as new_job
 from pg_attribute as a
 where a.attrelid = 'jobq_private.new_job'::regclass
 and a.attname not in (
-    'dedup_key', 'dedup', 'after', 'after_failure', 'batch_id', 'callback_of', 'is_awaited'
+    'dedup_key', 'dedup', 'after', 'after_failure', 'batch_id', 'callback_of', 'is_awaited',
+    'job_id', 'lease', 'keep', 'delivery_version', 'is_limited', 'dedup_period',
+    'dedup_max_wait', 'max_depth', 'lane_id'
 ) \gset
 
 create function pg_temp.newest()
@@ -145,24 +152,32 @@ as $$
 $$;
 
 savepoint unmade;
-select from jobq_private.store_job(:'new_job');
-select pg_temp.newest() as by_one \gset
-rollback to unmade;
-select jobq_private.store_jobs(array[:'new_job'::jobq_private.new_job]) \g /dev/null
-select pg_temp.newest() as by_many \gset
+select jobq_private.store_jobs(array[:'new_job'::jobq_private.new_job], true) \g /dev/null
+select pg_temp.newest() as stored \gset
 rollback to unmade;
 select from jobq_private.schedule_store(array[:'new_job'::jobq_private.new_job]);
 select pg_temp.newest() as by_schedule \gset
+rollback to unmade;
 select is(
     pg_temp.differing(
-        to_jsonb(:'new_job'::jobq_private.new_job) - 'ordinal',
-        :'by_one'
+        jsonb_strip_nulls(to_jsonb(:'new_job'::jobq_private.new_job) - 'ordinal'), :'stored'
     ),
-    '{after,after_failure,callback_of,is_awaited}', 'store_job keeps all that callers say'
+    '{}', 'store_jobs keeps all that callers say'
 );
-select is(pg_temp.differing(:'by_one', :'by_many'), '{}', 'store_jobs keeps what store_job does');
 select is(
-    pg_temp.differing(:'by_one', :'by_schedule'), '{}', 'schedule_store keeps what store_job does'
+    pg_temp.differing(:'stored', :'by_schedule'), '{}', 'schedule_store keeps what store_jobs does'
+);
+
+-- The short way of enqueue() and the way of all jobs make the same of a job.
+select jobq.put_kind('plain', priority => 3, max_attempts => 4, keep_dead => '2 days');
+select jobq.put_queue('plain', timeout => '7 s', lease => '8 s');
+savepoint unmade;
+select jobq.enqueue('plain', '{"n": 1}', 'plain') \g /dev/null
+select pg_temp.newest() as by_enqueue \gset
+rollback to unmade;
+select jobq.enqueue_many('[{"kind": "plain", "payload": {"n": 1}, "queue": "plain"}]') \g /dev/null
+select is(
+    pg_temp.newest() - 'due_at', :'by_enqueue'::jsonb - 'due_at', 'a plain job is the same by enqueue() as by enqueue_many()'
 );
 
 select is_empty(

@@ -1,6 +1,7 @@
 -- The strategies of dedup keys that look at the time.
+-- Needs more than the core.
 begin;
-select plan(16);
+select plan(18);
 
 select jobq.put_kind(
     'save', dedup => 'debounce', dedup_period => '1 min', dedup_max_wait => '90 s'
@@ -40,12 +41,30 @@ select jobq.change_many('{"run_at": "2020-01-01"}', array[:'first']::uuid[]);
 select is(
     (select c.job_id from jobq.claim('{default}', 'w', 1) as c), :'first', 'it runs then'
 );
-select is(
-    jobq.enqueue('save', '{"n": 5}', dedup_key => 'doc'), :'first',
-    'while it runs a call gives it'
+select jobq.enqueue('save', '{"n": 5}', dedup_key => 'doc') as second \gset
+select results_eq(
+    'select payload, state collate "default" from jobq.job where kind = ''save'' and idempotency_key is null order by job_id',
+    $$
+    values ('{"n": 4}'::jsonb, 'running'), ('{"n": 1}', 'queued'), ('{"n": 5}', 'blocked')
+    $$,
+    'a call while it runs makes a job that waits for its end'
 );
 select is(
-    (select payload from jobq.job where job_id = :'first'), '{"n": 4}', 'and changes nothing'
+    jobq.enqueue('save', '{"n": 6}', dedup_key => 'doc'), :'second',
+    'which takes the payload of later calls'
+);
+select jobq.fail(:'first', 1, 'x', 'x', retry_in => '1 h');
+select is(
+    jobq.enqueue('save', '{"n": 7}', dedup_key => 'doc'), :'second',
+    'also while the first waits to be tried again'
+);
+select jobq.change_many('{"run_at": "2020-01-01"}', array[:'first']::uuid[]);
+select jobq.complete(c.job_id, c.attempt) from jobq.claim('{default}', 'w', 1) as c;
+select jobq.maintain();
+select results_eq(
+    format('select payload, state collate "default" from jobq.job where job_id = %L', :'second'),
+    $$ values ('{"n": 7}'::jsonb, 'queued') $$,
+    'it runs after the first, with the newest payload'
 );
 select jobq.enqueue('keyed', dedup_key => 'a', dedup => 'debounce', concurrency_key => 'k');
 select is(

@@ -22,14 +22,14 @@ $$;
 select jobq.enqueue('plain') as plain \gset
 select is(
     (
-        select jsonb_strip_nulls(to_jsonb(j))
+        select jsonb_strip_nulls(to_jsonb(j)) - 'due_at'
         from jobq_private.job as j
-        where j.job_id = :'plain'
+        where j.job_id = :'plain' and j.due_at between now() and clock_timestamp()
     ),
     jsonb_build_object(
         'job_id', :'plain', 'created_at', now(), 'run_at', now(), 'lease', interval '30 s',
         'timeout', interval '5 min', 'attempt', 0, 'uncounted', 0, 'max_attempts', 5,
-        'expiries', 0, 'priority', 0, 'lane', 0, 'is_awaited', false,
+        'expiries', 0, 'priority', 0, 'transition_slot', 0, 'is_awaited', false,
         'state', 'queued', 'region', 'default', 'queue', 'default', 'kind', 'plain',
         'metadata', '{}'::jsonb, 'payload', '{}'::jsonb
     ),

@@ -1,6 +1,6 @@
 -- What jobq.enqueue_many() promises.
 begin;
-select plan(44);
+select plan(45);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -19,6 +19,16 @@ end
 $$;
 
 -- What comes back, and what is stored
+create temporary table mixed as
+select * from jobq.enqueue_many('[
+    {"kind": "first", "queue": "q3"}, {"kind": "second", "queue": "q1"},
+    {"kind": "third", "queue": "q2"}
+]');
+select results_eq(
+    'select j.kind from mixed as m join jobq.job as j using (job_id) order by m.ordinal',
+    $$ values ('first'), ('second'), ('third') $$,
+    'each answer is that of its job, whatever the queues'
+);
 create temporary table batch as
 select * from jobq.enqueue_many('[
     {"kind": "a", "payload": {"n": 1}, "queue": "q", "run_at": "2999-01-01T00:00:00Z",
@@ -212,7 +222,7 @@ from (
     ('"max_attempts": 1e30', 'max_attempts: %out of range%'),
     ('"timeout": "1 fortnight of 3"', 'timeout: %'),
     ('"after": ["nobody"]', 'after: %"nobody"'),
-    ('"payload": null', 'payload must not be null; without one it is {}')
+    ('"payload": null', 'payload must not be null; the default is {}')
 ) as b (member, told);
 select jobq.configure(max_payload_bytes => 1024, max_payload_depth => 3);
 select is(

@@ -1,4 +1,5 @@
 -- A job that could not start in time is dead, EXPIRED, whoever would claim it.
+-- Needs more than the core.
 begin;
 select plan(15);
 

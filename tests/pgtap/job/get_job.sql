@@ -1,4 +1,5 @@
 -- What jobq.get_job() promises.
+-- Needs more than the core.
 begin;
 select plan(9);
 

@@ -1,4 +1,5 @@
 -- What no reader of JSON can hold never reaches one, no text of more than a gigabyte is made of
+-- Needs more than the core.
 -- numbers, and no batch takes all locks.
 begin;
 select plan(35);

@@ -1,4 +1,5 @@
 -- What becomes of keys in batches, when they have passed on, and when they are old.
+-- Needs more than the core.
 begin;
 select plan(16);
 

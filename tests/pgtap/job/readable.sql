@@ -1,4 +1,5 @@
 -- What no client could read is refused, or left out of a failure, wherever it comes from.
+-- Needs more than the core.
 begin;
 select plan(25);
 

@@ -1,4 +1,5 @@
 -- What jobq.redrive() promises.
+-- Needs more than the core.
 begin;
 select plan(23);
 
@@ -68,7 +69,7 @@ select is(
 select is(jobq.fail(:'dead', 2, 'boom'), 'dead', 'max_attempts holds again');
 select jobq.redrive(:'dead');
 select is(
-    (select count(*) from jobq.list_attempts(:'dead')), 2::bigint, 'the history is kept'
+    (select count(*) from jobq_internal.list_attempts(:'dead')), 2::bigint, 'the history is kept'
 );
 
 select jobq.enqueue('work') as cancelled \gset
@@ -139,7 +140,7 @@ select results_eq(
         select j.state, g.spec::jsonb ->> 'url'
         from delivered
         join jobq_private.job as j using (job_id)
-        cross join lateral jobq.get_delivery('hook', j.delivery_version, j.job_id) as g
+        cross join lateral jobq_internal.get_delivery('hook', j.delivery_version, j.job_id) as g
         order by n
     $$,
     $$ values ('queued' collate "C", 'http://old'), ('queued', 'http://new') $$,

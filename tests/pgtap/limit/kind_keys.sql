@@ -1,7 +1,7 @@
 -- Limits that a kind puts on each of its keys, across queues, by one session;
 -- tests/python/test_limits.py has many.
 begin;
-select plan(40);
+select plan(37);
 
 create function pg_temp.claimed(queue text, jobs integer default 9)
 returns integer
@@ -81,16 +81,6 @@ select is(
 );
 select is(pg_temp.reason('pair', 'y'), 'key_busy', 'explain says so');
 select is(jobq.due_in('{x,y}'), null, 'a worker need not look until one ends');
-select count(*) as tasks from jobq.maintain() \gset
-select is(
-    (
-        select count(*)::integer from jobq_private.gate as g
-        where g.gate_id in (
-            jobq_private.key_gate_id('pair', 'a'), jobq_private.key_gate_id('pair', 'b')
-        )
-    ),
-    2, 'maintenance keeps out of the gates of keys with waiting jobs'
-);
 select is(
     (
         select count(*) from jobq.claim_job(
@@ -122,7 +112,7 @@ select is(
     pg_temp.claimed('x') + pg_temp.claimed('y'), 4, 'and so does none'
 );
 select is(
-    (select count(*)::integer from jobq_private.kind_gate), 0, 'claims look for none then'
+    (select count(limit_id)::integer from jobq_private.known_limit), 0, 'claims look for none then'
 );
 select jobq.put_kind('pair', key_max_running => 1);
 select jobq.enqueue('pair', queue => 'x', concurrency_key => 'a');
@@ -133,8 +123,9 @@ select jobq.put_queue('narrow', key_max_running => 1);
 select jobq.put_kind('twin', key_max_running => 2);
 select jobq.enqueue('twin', queue => q, concurrency_key => 'a')
 from unnest('{narrow,wide}'::text[]) as q, generate_series(1, 3);
-select is(pg_temp.claimed('narrow'), 1, 'the limits of queue and kind bind at once');
-select is(pg_temp.claimed('wide'), 1, 'whichever has room for less');
+select jobq.enqueue('plain', queue => 'narrow', concurrency_key => 'a') from generate_series(1, 3);
+select is(pg_temp.claimed('narrow'), 3, 'the limit of a kind stands for that of its queue');
+select is(pg_temp.claimed('wide'), 0, 'in all queues; jobs of other kinds keep to that of the queue');
 
 -- Rates
 select jobq.put_kind(
@@ -180,30 +171,13 @@ select is(pg_temp.claimed('line'), 0, 'and waits again');
 select jobq.cancel(:'head', 'enough');
 select is(pg_temp.claimed('line'), 1, 'one that is cancelled is waited for no more');
 
--- Who is behind a job whose kind may start none
+-- Who waits for nobody
 select jobq.put_kind('single', key_max_running => 1);
-select jobq.put_kind(
-    'late', key_max_running => 1, dedup => 'debounce', dedup_period => '1 h', dedup_max_wait => '2 h'
-);
-select jobq.enqueue(k, queue => 'full', concurrency_key => k)
-from unnest('{single,late}'::text[]) as k;
-select is(pg_temp.claimed('full'), 2, 'two keys with all that may run');
-select jobq.enqueue('single', queue => 'behind', concurrency_key => 'single') as head \gset
-select jobq.enqueue(
-    'late', queue => 'behind', concurrency_key => 'late', dedup_key => 'd', run_at => now()
-);
-select jobq.enqueue('work', queue => 'behind', concurrency_key => k)
-from unnest('{single,late}'::text[]) as k;
-select is(
-    pg_temp.claimed('behind', 1) + pg_temp.claimed('behind', 1) + pg_temp.claimed('behind', 1), 0,
-    'what goes first may not start'
-);
-select jobq.change_many(
-    jsonb_build_object('run_at', now() + interval '1 h'), array[:'head'::uuid]
-);
-select is(pg_temp.claimed('behind', 1), 1, 'when it is put off, the next may');
-select jobq.enqueue('late', queue => 'behind', concurrency_key => 'late', dedup_key => 'd');
-select is(pg_temp.claimed('behind', 1), 1, 'and when a later call debounces it');
+select jobq.enqueue('single', queue => 'full', concurrency_key => 'a');
+select is(pg_temp.claimed('full'), 1, 'a key with all that may run');
+select jobq.enqueue('single', queue => 'behind', concurrency_key => 'a');
+select jobq.enqueue('work', queue => 'behind', concurrency_key => 'a');
+select is(pg_temp.claimed('behind'), 1, 'keeps up no job of another kind');
 
 -- What nobody waits for
 select jobq.put_kind('brief', key_max_running => 1);
@@ -214,10 +188,10 @@ select pg_temp.claimed('brief');
 select count(*) as tasks from jobq.maintain() \gset
 select is_empty(
     $$
-    select g.gate_id from jobq_private.gate as g
-    where g.gate_id = jobq_private.key_gate_id('brief', 'a')
+    select g.limit_id from jobq_private.limit_state as g
+    where g.limit_id = jobq_private.key_limit_id('brief', 'a')
     $$,
-    'maintenance forgets the gate of a key for which nothing waits'
+    'maintenance forgets the limit of a key for which nothing waits'
 );
 
 select * from finish();

@@ -128,7 +128,7 @@ select is(
     'the limit of a key goes before its queue''s'
 );
 select results_eq(
-    'select queue, concurrency_key, max_running, running from jobq.list_limits(''one'')',
+    'select queue, concurrency_key, max_running, running from jobq_internal.list_limits(''one'')',
     $$values ('one', 'a', 2, 2::bigint)$$, 'and is listed with what runs'
 );
 select is(

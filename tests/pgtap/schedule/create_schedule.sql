@@ -25,7 +25,7 @@ select results_eq(
     $$
     select s.version, s.status, s.kind, s.queue, s.payload, s.metadata, s.missed, s.catch_up,
         s.dedup, s.dedup_key, s.gap, s.fold, s.jitter, s.last_tick_at, s.region
-    from jobq.get_schedule('report') as s
+    from jobq_internal.get_schedule('report') as s
     $$,
     $$
     values (1, 'active' collate "C", 'make_report', null::text, '{}'::jsonb, '{}'::jsonb,
@@ -35,7 +35,7 @@ select results_eq(
     'by cron, all missed slots are made up for, and firings may overlap'
 );
 select is(
-    (jobq.get_schedule('report')).next_run_at,
+    (jobq_internal.get_schedule('report')).next_run_at,
     jobq.next_tick('0 9 * * MON', 'Asia/Kolkata'),
     'the first slot is the next firing of its expression in its zone'
 );
@@ -44,7 +44,7 @@ select results_eq(
     $$
     select s.cron, s.every, s.from_completion, s.missed, s.dedup, s.dedup_key,
         s.next_run_at between now() + interval '90 s' and clock_timestamp() + interval '90 s'
-    from jobq.get_schedule('poll') as s
+    from jobq_internal.get_schedule('poll') as s
     $$,
     $$ values (null::text, '90 s'::interval, false, 'latest', 'skip', 'poll', true) $$,
     'by interval, the latest slot makes up for those missed, firings do not overlap, and
@@ -69,7 +69,7 @@ select results_eq(
     $$
     select v.version, v.status, v.cron, v.next_run_at is null, v.retired_at is null,
         v.previous_version_id is null, v.replaced_by_id is null
-    from jobq.list_schedule_versions('report') as v
+    from jobq_internal.list_schedule_versions('report') as v
     $$,
     $$
     values (2, 'active' collate "C", '0 10 * * MON', false, true, false, true),
@@ -78,12 +78,12 @@ select results_eq(
     'it takes over, and the old one is history'
 );
 select is(
-    (jobq.get_schedule('report')).previous_version_id, :'report'::uuid,
+    (jobq_internal.get_schedule('report')).previous_version_id, :'report'::uuid,
     'it names the version before it'
 );
 select is(
-    (jobq.get_schedule(:'report')).replaced_by_id,
-    (jobq.get_schedule('report')).schedule_id, 'and that one names it'
+    (jobq_internal.get_schedule(:'report')).replaced_by_id,
+    (jobq_internal.get_schedule('report')).schedule_id, 'and that one names it'
 );
 select is(
     (select count(*) from jobq_private.job as j), 0::bigint, 'declaring fires nothing'
@@ -120,7 +120,7 @@ select ok(
 )
 from part as p;
 select is(
-    (select max(v.version) from jobq.list_schedule_versions('parts') as v), 32,
+    (select max(v.version) from jobq_internal.list_schedule_versions('parts') as v), 32,
     'and each time back again, too'
 );
 select is(
@@ -132,33 +132,33 @@ select is(
 -- Bounds
 select jobq.create_schedule('later', 'k', '0 9 * * *', starts_at => '2099-03-01 09:00 UTC');
 select is(
-    (jobq.get_schedule('later')).next_run_at, '2099-03-01 09:00 UTC'::timestamptz,
+    (jobq_internal.get_schedule('later')).next_run_at, '2099-03-01 09:00 UTC'::timestamptz,
     'a slot at starts_at is the first'
 );
 select jobq.create_schedule('beat', 'k', every => '7 min', starts_at => '2020-01-01 00:00 UTC');
 select is(
-    mod(extract(epoch from (jobq.get_schedule('beat')).next_run_at
+    mod(extract(epoch from (jobq_internal.get_schedule('beat')).next_run_at
         - '2020-01-01 00:00 UTC'::timestamptz), 420), 0::numeric,
     'a fixed rate counts from starts_at'
 );
 select ok(
-    (jobq.get_schedule('beat')).next_run_at between now() and now() + interval '8 min',
+    (jobq_internal.get_schedule('beat')).next_run_at between now() and now() + interval '8 min',
     'and makes up for nothing before it was declared'
 );
 select jobq.create_schedule('over', 'k', '0 0 1 1 *', ends_at => '2026-01-01 00:00 UTC');
 select is(
-    (jobq.get_schedule('over')).next_run_at, null,
+    (jobq_internal.get_schedule('over')).next_run_at, null,
     'a slot at ends_at is none: such a schedule has no next slot'
 );
 select is(
     jobq.create_schedule('over', 'k', '0 0 1 1 *', ends_at => '2026-01-01 00:00 UTC'),
-    (jobq.get_schedule('over')).schedule_id, 'nor another version when declared again'
+    (jobq_internal.get_schedule('over')).schedule_id, 'nor another version when declared again'
 );
 select jobq.create_schedule('endless', 'k', '@daily', ends_at => 'infinity');
-select is((jobq.get_schedule('endless')).ends_at, null, 'infinity is no end');
+select is((jobq_internal.get_schedule('endless')).ends_at, null, 'infinity is no end');
 select jobq.create_schedule('none', 'k', '@daily', missed => 'none');
 select is(
-    (jobq.get_schedule('none')).catch_up, '1 min'::interval,
+    (jobq_internal.get_schedule('none')).catch_up, '1 min'::interval,
     'missed none forgives a minute'
 );
 
@@ -166,13 +166,13 @@ select is(
 select jobq.put_kind('lonely', dedup => 'replace');
 select jobq.create_schedule('keyed', 'lonely', '@daily', dedup_key => 'one at a time');
 select results_eq(
-    $$ select s.dedup, s.dedup_key from jobq.get_schedule('keyed') as s $$,
+    $$ select s.dedup, s.dedup_key from jobq_internal.get_schedule('keyed') as s $$,
     $$ values ('replace', 'one at a time') $$,
     'a dedup_key alone takes the strategy of the kind'
 );
 select jobq.create_schedule('named', 'k', '@daily', dedup => 'skip');
 select is(
-    (jobq.get_schedule('named')).dedup_key, 'named', 'a strategy alone takes the name as key'
+    (jobq_internal.get_schedule('named')).dedup_key, 'named', 'a strategy alone takes the name as key'
 );
 
 -- A name comes back
@@ -181,7 +181,7 @@ select isnt(
     jobq.create_schedule('poll', 'poll_api', every => '90 s'), :'poll'::uuid,
     'a retired name can be declared again'
 );
-select is((jobq.get_schedule('poll')).version, 2, 'as the next version of the same history');
+select is((jobq_internal.get_schedule('poll')).version, 2, 'as the next version of the same history');
 
 -- Refusals
 select is(pg_temp.refusal(a.statement), a.code, format('%s: %s', a.statement, a.code))

@@ -27,44 +27,44 @@ select jobq.retire_schedule('s1');
 select jobq.update_schedule('s3', '{"payload": {"b": 2}}');
 
 -- get_schedule
-select is((jobq.get_schedule('s3')).version, 2, 'a name means the newest version');
-select is((jobq.get_schedule('s1')).status, 'retired', 'though it be retired');
+select is((jobq_internal.get_schedule('s3')).version, 2, 'a name means the newest version');
+select is((jobq_internal.get_schedule('s1')).status, 'retired', 'though it be retired');
 select is(
-    (jobq.get_schedule(upper((jobq.get_schedule('s2')).schedule_id::text))).name, 's2',
+    (jobq_internal.get_schedule(upper((jobq_internal.get_schedule('s2')).schedule_id::text))).name, 's2',
     'an id means its version, in capitals too'
 );
 
 -- list_schedules
 select is(
-    array(select l.name from jobq.list_schedules() as l), array['s3', 's5', 's4', 's2'],
+    array(select l.name from jobq_internal.list_schedules() as l), array['s3', 's5', 's4', 's2'],
     'those in force are listed, the newest version first'
 );
 select is(
-    array(select l.name from jobq.list_schedules('retired') as l), array['s3', 's1'],
+    array(select l.name from jobq_internal.list_schedules('retired') as l), array['s3', 's1'],
     'the retired ones if asked for'
 );
-select is(array(select l.name from jobq.list_schedules('paused') as l), array['s2'], 'by status');
+select is(array(select l.name from jobq_internal.list_schedules('paused') as l), array['s2'], 'by status');
 select is(
-    array(select l.name from jobq.list_schedules(kind => 'k1') as l), array['s3', 's5'], 'by kind'
+    array(select l.name from jobq_internal.list_schedules(kind => 'k1') as l), array['s3', 's5'], 'by kind'
 );
 select is(
-    array(select l.name from jobq.list_schedules(queue => 'q') as l), array['s3', 's2'],
+    array(select l.name from jobq_internal.list_schedules(queue => 'q') as l), array['s3', 's2'],
     'by queue'
 );
 select is(
-    array(select l.name from jobq.list_schedules(
-        before => (jobq.get_schedule('s5')).schedule_id, max_schedules => 1) as l),
+    array(select l.name from jobq_internal.list_schedules(
+        before => (jobq_internal.get_schedule('s5')).schedule_id, max_schedules => 1) as l),
     array['s4'], 'page by page'
 );
 
 -- list_schedule_versions
 select results_eq(
-    $$ select v.version, v.payload from jobq.list_schedule_versions('s3') as v $$,
+    $$ select v.version, v.payload from jobq_internal.list_schedule_versions('s3') as v $$,
     $$ values (2, '{"b": 2}'::jsonb), (1, '{}') $$, 'the newest version comes first'
 );
 select is(
-    (select count(*) from jobq.list_schedule_versions(
-        (jobq.get_schedule('s3')).previous_version_id::text)), 2::bigint,
+    (select count(*) from jobq_internal.list_schedule_versions(
+        (jobq_internal.get_schedule('s3')).previous_version_id::text)), 2::bigint,
     'any version''s id leads to all of them'
 );
 
@@ -97,7 +97,7 @@ select results_eq(
 select results_eq(
     $$ select p.item ->> 'name', p.cursor is null
     from jobq_http.page_schedules(
-        before => (jobq.get_schedule('s5')).schedule_id, max_schedules => 2) as p $$,
+        before => (jobq_internal.get_schedule('s5')).schedule_id, max_schedules => 2) as p $$,
     $$ values ('s4', false), ('s2', true) $$, 'the last one does not'
 );
 select is_empty(
@@ -152,14 +152,14 @@ select isnt(
 select is(pg_temp.refusal(a.statement), a.code, format('%s: %s', a.statement, a.code))
 from (
     values
-    ('select jobq.get_schedule(null)', '22004 NULL_ARGUMENT'),
-    ('select jobq.get_schedule(''nobody'')', 'JQ007 SCHEDULE_NOT_FOUND'),
+    ('select jobq_internal.get_schedule(null)', '22004 NULL_ARGUMENT'),
+    ('select jobq_internal.get_schedule(''nobody'')', 'JQ007 SCHEDULE_NOT_FOUND'),
     ('select jobq_http.show_schedule(''nobody'')', 'JQ007 SCHEDULE_NOT_FOUND'),
-    ('select jobq.list_schedule_versions(''nobody'')', 'JQ007 SCHEDULE_NOT_FOUND'),
+    ('select jobq_internal.list_schedule_versions(''nobody'')', 'JQ007 SCHEDULE_NOT_FOUND'),
     ('select jobq_http.page_schedule_versions(''nobody'')', 'JQ007 SCHEDULE_NOT_FOUND'),
-    ('select jobq.list_schedules(''ACTIVE'')', '22023 INVALID_ARGUMENT'),
-    ('select jobq.list_schedules(max_schedules => 0)', '22023 INVALID_ARGUMENT'),
-    ('select jobq.list_schedules(max_schedules => null)', '22004 NULL_ARGUMENT'),
+    ('select jobq_internal.list_schedules(''ACTIVE'')', '22023 INVALID_ARGUMENT'),
+    ('select jobq_internal.list_schedules(max_schedules => 0)', '22023 INVALID_ARGUMENT'),
+    ('select jobq_internal.list_schedules(max_schedules => null)', '22004 NULL_ARGUMENT'),
     ('select jobq_http.submit_schedule(''{"kind": "k", "corn": "x"}'')', '22023 INVALID_ARGUMENT'),
     ('select jobq_http.submit_schedule(null)', '22004 NULL_ARGUMENT')
 ) as a (statement, code);

@@ -26,7 +26,7 @@ select jobq.create_schedule('beat', 'k', every => '10 min') as beat \gset
 update jobq_private.schedule set next_run_at = now() - interval '25 min';
 select jobq.pause_schedule(s, 'holiday') from unnest(array['nightly', :'beat']) as s;
 select results_eq(
-    $$ select s.name, s.paused_at, s.pause_reason from jobq.list_schedules('paused') as s
+    $$ select s.name, s.paused_at, s.pause_reason from jobq_internal.list_schedules('paused') as s
     order by s.name $$,
     $$ values ('beat', now(), 'holiday'), ('nightly', now(), 'holiday') $$,
     'it says since when, and why'
@@ -34,26 +34,26 @@ select results_eq(
 select is((select count(*) from jobq.tick()), 0::bigint, 'a paused schedule does not fire');
 select jobq.pause_schedule('nightly', 'another reason');
 select is(
-    (jobq.get_schedule('nightly')).pause_reason, 'holiday', 'pausing it again changes nothing'
+    (jobq_internal.get_schedule('nightly')).pause_reason, 'holiday', 'pausing it again changes nothing'
 );
 select jobq.resume_schedule(s) from unnest(array['nightly', 'beat']) as s;
 select results_eq(
-    $$ select s.name, s.paused_at, s.pause_reason from jobq.list_schedules('active') as s
+    $$ select s.name, s.paused_at, s.pause_reason from jobq_internal.list_schedules('active') as s
     order by s.name $$,
     $$ values ('beat', null::timestamptz, null::text), ('nightly', null, null) $$,
     'resuming undoes it'
 );
 select is(
-    (jobq.get_schedule('nightly')).next_run_at, jobq.next_tick(:'daily'),
+    (jobq_internal.get_schedule('nightly')).next_run_at, jobq.next_tick(:'daily'),
     'slots that came while it was paused are not made up for'
 );
 select is(
-    (jobq.get_schedule('beat')).next_run_at, now() + interval '5 min',
+    (jobq_internal.get_schedule('beat')).next_run_at, now() + interval '5 min',
     'a fixed rate keeps its beat'
 );
 select jobq.resume_schedule('beat');
 select is(
-    (jobq.get_schedule('beat')).next_run_at, now() + interval '5 min',
+    (jobq_internal.get_schedule('beat')).next_run_at, now() + interval '5 min',
     'resuming it again changes nothing'
 );
 
@@ -65,13 +65,13 @@ select jobq.pause_schedule('after');
 select jobq.cancel(:'job');
 select jobq.tick();
 select is(
-    (jobq.get_schedule('after')).awaited_job_id, :'job'::uuid,
+    (jobq_internal.get_schedule('after')).awaited_job_id, :'job'::uuid,
     'while it is paused it does not look for the job''s end'
 );
 select jobq.resume_schedule('after');
 select jobq.tick();
 select ok(
-    (jobq.get_schedule('after')).next_run_at > now() + interval '59 min',
+    (jobq_internal.get_schedule('after')).next_run_at > now() + interval '59 min',
     'afterwards it counts from there'
 );
 
@@ -95,9 +95,9 @@ select results_eq(
 select is((jobq.get_job(:'running')).state, 'running', 'its job that runs goes on');
 select is((jobq.get_job(:'waiting')).state, 'queued', 'and so does the one that waits');
 select is(jobq.complete(:'running', 1), true, 'which can be finished');
-select is((jobq.get_schedule('nightly')).schedule_id, :'nightly', 'it can be looked up by name');
+select is((jobq_internal.get_schedule('nightly')).schedule_id, :'nightly', 'it can be looked up by name');
 select is_empty(
-    $$ select from jobq.list_schedules() as s where s.name in ('nightly', 'beat') $$,
+    $$ select from jobq_internal.list_schedules() as s where s.name in ('nightly', 'beat') $$,
     'it is no longer among those in force'
 );
 select lives_ok($$ select jobq.retire_schedule('nightly') $$, 'retiring it again does nothing');

@@ -5,7 +5,7 @@ select plan(15);
 select jobq.create_schedule(
     'report', 'make_report', '0 9 * * MON', payload => '{"n": 1}', queue => 'q', priority => 3
 );
-select (jobq.get_schedule('report')).next_run_at as next_run_at \gset
+select (jobq_internal.get_schedule('report')).next_run_at as next_run_at \gset
 create temporary table made as select jobq.run_schedule('report') as job_id;
 select results_eq(
     'select j.kind, j.payload, j.queue, j.priority::integer, j.run_at <= clock_timestamp()
@@ -18,7 +18,7 @@ select is(
     'it takes no slot'
 );
 select is(
-    (jobq.get_schedule('report')).next_run_at, :'next_run_at'::timestamptz,
+    (jobq_internal.get_schedule('report')).next_run_at, :'next_run_at'::timestamptz,
     'and the schedule fires as before'
 );
 select results_eq(
@@ -62,7 +62,7 @@ select is(
 );
 select jobq.update_schedule('import', '{"concurrency_key": "customer-8"}');
 select is(
-    (select j.concurrency_key from jobq.get_schedule('import') as j), 'customer-8',
+    (select j.concurrency_key from jobq_internal.get_schedule('import') as j), 'customer-8',
     'a new version may have another'
 );
 select throws_ok(

@@ -78,7 +78,7 @@ select is(
     'its key names the schedule and the slot in milliseconds'
 );
 select results_eq(
-    $$ select s.last_tick_at, s.next_run_at from jobq.get_schedule('report') as s $$,
+    $$ select s.last_tick_at, s.next_run_at from jobq_internal.get_schedule('report') as s $$,
     $$ values (pg_temp.slot(), pg_temp.slot() + interval '1 hour') $$,
     'the schedule goes on to the next slot'
 );
@@ -129,7 +129,7 @@ begin
     for _n in 1 .. 12 loop
         _jobs := jobq_private.schedule_advance(1, '2026-03-16 09:10:30 UTC');
         insert into iteration values (
-            _n, (_jobs[1]).slot_at, (jobq.get_schedule('outage')).next_run_at
+            _n, (_jobs[1]).slot_at, (jobq_internal.get_schedule('outage')).next_run_at
         );
     end loop;
 end
@@ -210,11 +210,11 @@ select is_empty(
     $$ select pg_temp.slots('stale') $$, 'latest drops what is past its catch-up window'
 );
 select ok(
-    (jobq.get_schedule(s)).next_run_at > clock_timestamp(), s || ' goes on with the next slot'
+    (jobq_internal.get_schedule(s)).next_run_at > clock_timestamp(), s || ' goes on with the next slot'
 )
 from unnest(array['all', 'latest', 'none', 'fresh', 'stale']) as s;
 select is(
-    (jobq.get_schedule('none')).last_tick_at, null, 'a slot that did not fire is not the last'
+    (jobq_internal.get_schedule('none')).last_tick_at, null, 'a slot that did not fire is not the last'
 );
 
 -- Intervals
@@ -232,7 +232,7 @@ select is(
     'its latest slot is on the beat'
 );
 select is(
-    (jobq.get_schedule('last beat')).next_run_at, now() + interval '5 min', 'and so is the next'
+    (jobq_internal.get_schedule('last beat')).next_run_at, now() + interval '5 min', 'and so is the next'
 );
 
 -- Bounds
@@ -248,7 +248,7 @@ select is(
     'slots before ends_at fire, even late, and the one at ends_at does not'
 );
 select results_eq(
-    $$ select s.status, s.next_run_at from jobq.get_schedule('ending') as s $$,
+    $$ select s.status, s.next_run_at from jobq_internal.get_schedule('ending') as s $$,
     $$ values ('active' collate "C", null::timestamptz) $$, 'then no slot is left'
 );
 
@@ -322,7 +322,7 @@ select results_eq(
     $$ values ('found') $$, 'a zone that is gone does not hold up other schedules'
 );
 select results_eq(
-    $$ select s.status, s.pause_reason from jobq.get_schedule('lost') as s $$,
+    $$ select s.status, s.pause_reason from jobq_internal.get_schedule('lost') as s $$,
     $$ values ('paused' collate "C", 'time zone "Mars/Base" not recognized') $$,
     'it pauses its own, and says why'
 );
@@ -344,7 +344,7 @@ select pg_temp.make_due('after', now() - interval '1 hour');
 select job_id as first from jobq.tick() as t join jobq.schedule as s using (schedule_id)
 where s.name = 'after' \gset
 select results_eq(
-    $$ select s.next_run_at, s.awaited_job_id from jobq.get_schedule('after') as s $$,
+    $$ select s.next_run_at, s.awaited_job_id from jobq_internal.get_schedule('after') as s $$,
     format('values (null::timestamptz, %L::uuid)', :'first'),
     'one that counts from completion has no next slot while its job lives'
 );
@@ -357,7 +357,7 @@ select from jobq.claim_job(:'first', 'w');
 select jobq.fail(:'first', 1, 'broken', retryable => true);
 select jobq.tick();
 select is(
-    (jobq.get_schedule('after')).awaited_job_id, :'first'::uuid,
+    (jobq_internal.get_schedule('after')).awaited_job_id, :'first'::uuid,
     'a job that will be retried has not ended'
 );
 update jobq_private.job set run_at = now() where job_id = :'first';
@@ -365,7 +365,7 @@ select from jobq.claim_job(:'first', 'w');
 select jobq.complete(:'first', 2);
 select jobq.tick();
 select is(
-    (jobq.get_schedule('after')).next_run_at,
+    (jobq_internal.get_schedule('after')).next_run_at,
     (jobq.get_job(:'first')).finished_at + interval '10 min',
     'when it has ended the next slot is counted from that moment'
 );
@@ -375,10 +375,10 @@ select jobq.create_schedule('vanished', 'slow2', every => '10 min', from_complet
 select pg_temp.make_due('vanished', now());
 select jobq.tick();
 delete from jobq_private.job
-where job_id = (jobq.get_schedule('vanished')).awaited_job_id;
+where job_id = (jobq_internal.get_schedule('vanished')).awaited_job_id;
 select jobq.tick();
 select is(
-    (jobq.get_schedule('vanished')).next_run_at, now() + interval '10 min',
+    (jobq_internal.get_schedule('vanished')).next_run_at, now() + interval '10 min',
     'a job that is forgotten has ended'
 );
 
@@ -388,7 +388,7 @@ select jobq.create_schedule('held', 'slow3', every => '10 min', from_completion 
 select pg_temp.make_due('held', now());
 select jobq.tick();
 select is(
-    (jobq.get_schedule('held')).awaited_job_id, :'held'::uuid,
+    (jobq_internal.get_schedule('held')).awaited_job_id, :'held'::uuid,
     'it awaits the job that stands for its slot'
 );
 select jobq.create_schedule('too late', 'slow4', every => '10 min', from_completion => true,
@@ -399,7 +399,7 @@ select is_empty(
     where s.name = 'too late' $$, 'one that counts from completion may drop a late slot, too'
 );
 select is(
-    (jobq.get_schedule('too late')).next_run_at, now() + interval '5 min', 'and goes on'
+    (jobq_internal.get_schedule('too late')).next_run_at, now() + interval '5 min', 'and goes on'
 );
 
 -- Rows of versions
@@ -440,15 +440,15 @@ select results_eq(
     $$ values ('fine') $$, 'the others fire'
 );
 select results_eq(
-    $$ select next_run_at, last_tick_at from jobq.get_schedule('taken') $$,
+    $$ select next_run_at, last_tick_at from jobq_internal.get_schedule('taken') $$,
     $$ values (now() - interval '2 min', null::timestamptz) $$, 'what cannot fire keeps its slot'
 );
 select matches(
     (select h.finding from jobq.health() as h where h.subject = 'schedules' and not h.is_ok),
-    '^taken was to fire at .*job_schedule_idx', 'health() says why'
+    '^taken should have fired at .*job_schedule_idx', 'health() says why'
 );
 select is_empty('select from jobq.tick()', 'it is not tried again at once');
-select ok(jobq.tick_in() between '50 s' and '1 min', 'but a minute later');
+select ok(jobq_internal.tick_in() between '50 s' and '1 min', 'but a minute later');
 delete from jobq_private.job as j where j.schedule_id = :'taken';
 update jobq_private.schedule set retry_at = now() where name = 'taken';
 select results_eq(

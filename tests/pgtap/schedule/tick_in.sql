@@ -1,18 +1,18 @@
--- What jobq.tick_in() promises.
+-- What jobq_internal.tick_in() promises.
 begin;
 select plan(5);
 
-select is(jobq.tick_in(), null::interval, 'without schedules there is nothing to tick');
+select is(jobq_internal.tick_in(), null::interval, 'without schedules there is nothing to tick');
 select jobq.create_schedule(name => 'hourly', kind => 'work', every => '1 h') as hourly \gset
 select ok(
-    jobq.tick_in() between '59 min' and '1 h', 'else one may sleep until the next slot is due'
+    jobq_internal.tick_in() between '59 min' and '1 h', 'else one may sleep until the next slot is due'
 );
 update jobq_private.schedule set next_run_at = clock_timestamp() - interval '1 s';
-select ok(jobq.tick_in() <= '0', 'a slot that is due leaves no sleep');
+select ok(jobq_internal.tick_in() <= '0', 'a slot that is due leaves no sleep');
 select from jobq.tick();
-select ok(jobq.tick_in() > '58 min', 'and once it has fired the one after counts');
+select ok(jobq_internal.tick_in() > '58 min', 'and once it has fired the one after counts');
 select jobq.pause_schedule('hourly');
-select is(jobq.tick_in(), null::interval, 'a paused schedule is left alone');
+select is(jobq_internal.tick_in(), null::interval, 'a paused schedule is left alone');
 
 select * from finish();
 rollback;

@@ -35,7 +35,7 @@ select jobq.update_schedule('report', '{"payload": {"b": 2}, "priority": 7}') as
 select results_eq(
     $$
     select s.version, s.payload, s.priority, s.cron, s.jitter, s.previous_version_id
-    from jobq.get_schedule('report') as s
+    from jobq_internal.get_schedule('report') as s
     $$,
     format(
         $$ values (2, '{"b": 2}'::jsonb, 7, pg_temp.hourly(), '5 s'::interval, %L::uuid) $$,
@@ -43,10 +43,10 @@ select results_eq(
     ),
     'what it does not name stays'
 );
-select is((jobq.get_schedule(:'one')).status, 'retired', 'the old version is retired');
+select is((jobq_internal.get_schedule(:'one')).status, 'retired', 'the old version is retired');
 select jobq.update_schedule(:'two', '{"jitter": null}') as three \gset
 select is(
-    (jobq.get_schedule('report')).jitter, '0'::interval,
+    (jobq_internal.get_schedule('report')).jitter, '0'::interval,
     'null means the default; the present version may be named by its id'
 );
 
@@ -55,7 +55,7 @@ update jobq_private.schedule set next_run_at = now() - interval '1 hour'
 where schedule_id = :'three';
 select jobq.update_schedule('report', '{"payload": {"c": 3}}') as four \gset
 select is(
-    (jobq.get_schedule('report')).next_run_at, now() - interval '1 hour',
+    (jobq_internal.get_schedule('report')).next_run_at, now() - interval '1 hour',
     'slots that are due stay due'
 );
 select count(*) from jobq.tick() \gset fired_
@@ -63,10 +63,10 @@ select results_eq(
     format('select distinct schedule_id from jobq_private.job', ''),
     format('values (%L::uuid)', :'four'), 'and fire as the new version'
 );
-select (jobq.get_schedule('report')).last_tick_at as tick \gset
+select (jobq_internal.get_schedule('report')).last_tick_at as tick \gset
 select jobq.update_schedule('report', '{"kind": "k2"}');
 select is(
-    (jobq.get_schedule('report')).last_tick_at, :'tick'::timestamptz,
+    (jobq_internal.get_schedule('report')).last_tick_at, :'tick'::timestamptz,
     'the last slot goes on through the versions'
 );
 select is((select count(*) from jobq.tick()), 0::bigint, 'so that none fires twice');
@@ -77,12 +77,12 @@ update jobq_private.schedule set next_run_at = date_trunc('hour', now()) - inter
 where schedule_id = :'hourly';
 select jobq.update_schedule('hourly', '{"cron": "*/30 * * * *"}');
 select is(
-    (jobq.get_schedule('hourly')).next_run_at, date_trunc('hour', now()) - interval '2 hours',
+    (jobq_internal.get_schedule('hourly')).next_run_at, date_trunc('hour', now()) - interval '2 hours',
     'a slot that both calendars have is not lost'
 );
 select jobq.update_schedule('hourly', '{"cron": "15 * * * *"}');
 select is(
-    (jobq.get_schedule('hourly')).next_run_at,
+    (jobq_internal.get_schedule('hourly')).next_run_at,
     date_trunc('hour', now()) - interval '105 minutes',
     'one that only the new calendar has takes the place of the old'
 );
@@ -90,28 +90,28 @@ select is(
 -- Cron and interval take each other's place
 select jobq.update_schedule('hourly', '{"every": "10 s", "from_completion": true}');
 select results_eq(
-    $$ select s.cron, s.every, s.from_completion from jobq.get_schedule('hourly') as s $$,
+    $$ select s.cron, s.every, s.from_completion from jobq_internal.get_schedule('hourly') as s $$,
     $$ values (null::text, '10 s'::interval, true) $$, 'every takes cron away'
 );
 select jobq.update_schedule('hourly', '{"cron": "@daily"}');
 select results_eq(
-    $$ select s.cron, s.every, s.from_completion from jobq.get_schedule('hourly') as s $$,
+    $$ select s.cron, s.every, s.from_completion from jobq_internal.get_schedule('hourly') as s $$,
     $$ values ('@daily', null::interval, false) $$, 'and cron takes every away'
 );
 
 -- A fixed rate keeps its beat when only its bounds change
 select jobq.create_schedule('beat', 'k', every => '1 h') as beat \gset
-select (jobq.get_schedule('beat')).next_run_at as next \gset
+select (jobq_internal.get_schedule('beat')).next_run_at as next \gset
 select jobq.update_schedule('beat', '{"ends_at": "2099-01-01T00:00:00Z"}');
 select is(
-    (jobq.get_schedule('beat')).next_run_at, :'next'::timestamptz,
+    (jobq_internal.get_schedule('beat')).next_run_at, :'next'::timestamptz,
     'a fixed rate keeps its beat when its end changes'
 );
 select jobq.update_schedule('beat', '{"ends_at": "2020-01-01T00:00:00Z"}');
-select is((jobq.get_schedule('beat')).next_run_at, null, 'an end in the past leaves no slot');
+select is((jobq_internal.get_schedule('beat')).next_run_at, null, 'an end in the past leaves no slot');
 select jobq.update_schedule('beat', '{"ends_at": null}');
 select ok(
-    (jobq.get_schedule('beat')).next_run_at > now(), 'and without it there is one again'
+    (jobq_internal.get_schedule('beat')).next_run_at > now(), 'and without it there is one again'
 );
 
 -- One that awaits a job goes on to await it
@@ -120,16 +120,16 @@ update jobq_private.schedule set next_run_at = now() where schedule_id = :'after
 select job_id as awaited from jobq.tick() where schedule_id = :'after' \gset
 select jobq.update_schedule('after', '{"every": "2 h"}');
 select is(
-    (jobq.get_schedule('after')).awaited_job_id, :'awaited'::uuid,
+    (jobq_internal.get_schedule('after')).awaited_job_id, :'awaited'::uuid,
     'a new version awaits the job that the old one awaited'
 );
-select is((jobq.get_schedule('after')).next_run_at, null, 'and has no slot before it ends');
+select is((jobq_internal.get_schedule('after')).next_run_at, null, 'and has no slot before it ends');
 
 -- A pause stays
 select jobq.pause_schedule('report', 'holiday');
 select jobq.update_schedule('report', '{"payload": {}}');
 select results_eq(
-    $$ select s.status, s.pause_reason from jobq.get_schedule('report') as s $$,
+    $$ select s.status, s.pause_reason from jobq_internal.get_schedule('report') as s $$,
     $$ values ('paused' collate "C", 'holiday') $$, 'a paused schedule stays paused'
 );
 

@@ -81,23 +81,37 @@ select results_eq(
     $$ values (3, interval '8 days') $$, 'a refused change changes nothing'
 );
 
-create temporary view written as
-select
-    d.priority, d.max_attempts, d.timeout, d.lease, d.dedup, d.reuse_key_after_failure,
-    d.max_payload_bytes, d.max_payload_depth
-from jobq_private.defaults() as d;
-create temporary view said as
-select
-    g.priority::integer, g.max_attempts, g.timeout, g.lease, g.dedup, g.reuse_key_after_failure,
-    g.max_payload_bytes, g.max_payload_depth
-from jobq_private.setting as g;
-select results_eq('select * from written', 'select * from said', 'what enqueue() reads is the same');
+-- Changed by hand, past all triggers, in a transaction that has enqueued before
+select jobq.enqueue('plain');
+set local session_replication_role = replica;
 update jobq_private.setting
-set
-    priority = -7, max_attempts = 11, timeout = '1 day 2 h 3.004 s', lease = '7 s',
-    dedup = 'replace', reuse_key_after_failure = true, max_payload_bytes = 2048,
-    max_payload_depth = 3;
-select results_eq('select * from written', 'select * from said', 'also after a change by hand');
+set priority = -7, max_attempts = 11, timeout = '1 day 2 h 3.004 s', lease = '7 s', max_payload_bytes = 2048;
+insert into jobq_private.kind (kind, timeout) values ('ruled', '7 s');
+insert into jobq_private.queue (queue, lease) values ('q', '8 s');
+set local session_replication_role = origin;
+create temporary table stored (job_id uuid, nth integer);
+insert into stored values
+(jobq.enqueue('plain'), 1), (jobq.enqueue('ruled', queue => 'q'), 2),
+(jobq.enqueue('ruled', queue => 'q', idempotency_key => 'k'), 3);
+insert into stored
+select m.job_id, 3 + m.ordinal from jobq.enqueue_many('[{"kind": "plain"}, {"kind": "ruled", "queue": "q"}]') as m;
+select results_eq(
+    $$
+    select s.nth, j.priority::integer, j.max_attempts, j.timeout, j.lease
+    from stored as s
+    join jobq_private.job as j on j.job_id = s.job_id
+    order by s.nth
+    $$,
+    $$
+    values (1, -7, 11, interval '26:00:03.004', interval '7 s'), (2, -7, 11, '7 s', '8 s'),
+    (3, -7, 11, '7 s', '8 s'), (4, -7, 11, '26:00:03.004', '7 s'), (5, -7, 11, '7 s', '8 s')
+    $$,
+    'whatever is written to the settings holds for the next job'
+);
+select throws_ok(
+    $$ select jobq.enqueue('plain', to_jsonb(repeat('a', 2100))) $$, 'JQ005', null,
+    'its limits too'
+);
 
 select * from finish();
 rollback;

@@ -1,4 +1,5 @@
 -- What jobq.delete_kind() promises.
+-- Needs more than the core.
 begin;
 select plan(12);
 
@@ -75,7 +76,7 @@ select is(
     'it is deleted as a definition'
 );
 select is(
-    (select count(*)::integer from jobq.list_kinds() as k where k.kind = 'e'), 0,
+    (select count(*)::integer from jobq_internal.list_kinds() as k where k.kind = 'e'), 0,
     'and its kind with it'
 );
 

@@ -1,4 +1,5 @@
 -- What jobq.delete_queue() promises.
+-- Needs more than the core.
 begin;
 select plan(9);
 

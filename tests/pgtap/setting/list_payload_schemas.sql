@@ -1,4 +1,5 @@
--- What jobq.list_payload_schemas() promises, and how JSON Schemas that the database cannot
+-- What jobq_internal.list_payload_schemas() promises, and how JSON Schemas that the database cannot
+-- Needs more than the core.
 -- enforce by itself are enforced where the extension pg_jsonschema is. A stand-in of the
 -- extension's signature answers here: it tells how it is asked, not how well that checks.
 begin;
@@ -29,12 +30,12 @@ select jobq.put_endpoint('e-any', 'HTTP', '{"url": "http://u"}') as doc \gset
 
 prepare listed as
 select s.kind, s.schema ->> 'oneOf' is not null
-from jobq.list_payload_schemas('{e-plain,e-either,e-any,work}') as s;
+from jobq_internal.list_payload_schemas('{e-plain,e-either,e-any,work}') as s;
 select results_eq(
     'listed', $$ values ('e-either', true) $$,
     'clients get the schemas that the database cannot enforce by itself, and no others'
 );
-select is_empty('select * from jobq.list_payload_schemas(null)', 'no kinds, no schemas');
+select is_empty('select * from jobq_internal.list_payload_schemas(null)', 'no kinds, no schemas');
 select is(
     pg_temp.refusal('select jobq.enqueue(''e-plain'')'), 'JQ006 PAYLOAD_INVALID',
     'what it can enforce it enforces'

@@ -1,4 +1,5 @@
--- What jobq.list_undeclared_kinds() promises, and put_kind() with a version.
+-- What jobq_internal.list_undeclared_kinds() promises, and put_kind() with a version.
+-- Needs more than the core.
 begin;
 select plan(15);
 
@@ -6,7 +7,7 @@ select jobq.put_kind('plain');
 select jobq.put_kind('built', max_attempts => 2, version => 12);
 
 prepare undeclared (bigint) as
-select k.kind from jobq.list_undeclared_kinds('{new,built,plain}', $1) as k;
+select k.kind from jobq_internal.list_undeclared_kinds('{new,built,plain}', $1) as k;
 select results_eq(
     'execute undeclared(null)', '{new}'::text[], 'without a version it is what nobody has declared'
 );
@@ -20,11 +21,11 @@ select results_eq(
 select results_eq(
     'execute undeclared(13)', '{built,new,plain}'::text[], 'what an older one has declared is to be declared'
 );
-select is_empty('select * from jobq.list_undeclared_kinds(null, 1)', 'no kinds, nothing to declare');
+select is_empty('select * from jobq_internal.list_undeclared_kinds(null, 1)', 'no kinds, nothing to declare');
 
 -- put_kind() with a version
 prepare declared as
-select k.max_attempts, k.version from jobq.list_kinds() as k where k.kind = 'built';
+select k.max_attempts, k.version from jobq_internal.list_kinds() as k where k.kind = 'built';
 select jobq.put_kind('built', max_attempts => 3, version => 11);
 select results_eq('declared', 'values (2, 12::bigint)', 'an older version changes nothing');
 select jobq.put_kind('built', max_attempts => 3, version => 12);
@@ -39,7 +40,7 @@ select jobq.put_kind('built', max_attempts => 5, version => 14);
 select results_eq('declared', 'values (5, 14::bigint)', 'until there is a newer version');
 select jobq.put_kind('plain', max_attempts => 6, version => 1);
 select is(
-    (select k.max_attempts from jobq.list_kinds() as k where k.kind = 'plain'), 6,
+    (select k.max_attempts from jobq_internal.list_kinds() as k where k.kind = 'plain'), 6,
     'a first version replaces what was declared without one'
 );
 select throws_ok(

@@ -1,8 +1,9 @@
 -- Kinds, queues and workers as lists.
+-- Needs more than the core.
 begin;
 select plan(11);
 
-select is_empty('select * from jobq.list_kinds()', 'no kind is declared at first');
+select is_empty('select * from jobq_internal.list_kinds()', 'no kind is declared at first');
 select jobq.put_kind(
     'b', queue => 'q', priority => 3, max_attempts => 7, timeout => '3 s', lease => '4 s',
     retry_preset => 'delivery', dedup => 'replace', keep_succeeded => '0',
@@ -14,7 +15,7 @@ select results_eq(
     select
         kind, queue, priority, max_attempts, timeout, lease, retry_preset, dedup, concurrency_key,
         keep_succeeded, keep_dead, keep_cancelled, run, retry_on, is_endpoint, payload_schema
-    from jobq.list_kinds()
+    from jobq_internal.list_kinds()
     $$,
     $$
     values
@@ -26,13 +27,13 @@ select results_eq(
     $$,
     'what is declared of each is told'
 );
-select is_empty('select * from jobq.list_queues()', 'no queue is declared at first');
+select is_empty('select * from jobq_internal.list_queues()', 'no queue is declared at first');
 select jobq.put_queue('q', priority => 3, max_depth => 9, key_max_running => 2);
 select jobq.pause_queue('p', 'because');
 select results_eq(
     $$
     select queue, priority, max_depth, key_max_running, paused_at is not null, pause_reason
-    from jobq.list_queues()
+    from jobq_internal.list_queues()
     $$,
     $$
     values ('p', null::integer, null::integer, null::integer, true, 'because'),
@@ -48,20 +49,20 @@ select jobq.put_queue(
 select is_empty(
     $$
     select from jsonb_each((
-        select to_jsonb(q) - '{queue,paused_at,pause_reason,created_at,updated_at}'::text[]
+        select to_jsonb(q) - '{queue,budget,key_budget,paused_at,pause_reason,created_at,updated_at}'::text[]
         from jobq_private.queue as q where q.queue = 'all'
     )) as d (name, value)
     where not exists (
-        select from jobq.list_queues() as q
+        select from jobq_internal.list_queues() as q
         where q.queue = 'all' and to_jsonb(q) -> d.name = d.value
     )
     $$,
     'whatever a queue says is in the list'
 );
-select is_empty('select * from jobq.list_workers()', 'nobody works at first');
+select is_empty('select * from jobq_internal.list_workers()', 'nobody works at first');
 select jobq.heartbeat('w', '{}', '{}', '{q}', '{a}');
 select results_eq(
-    'select worker, queues, is_live, jobs, except_kinds, release from jobq.list_workers()',
+    'select worker, queues, is_live, jobs, except_kinds, release from jobq_internal.list_workers()',
     $$ values ('w', '{q}'::text[], true, 0::bigint, '{a}'::text[], null::text) $$,
     'and each worker is told'
 );
@@ -79,7 +80,7 @@ select results_eq(
         ordered, on_dead, key_max_running, key_rate_limit, key_rate_period, key_rate_burst,
         max_running, rate_limit, rate_period, rate_burst, dedup_period, dedup_max_wait,
         retry_strategy, retry_initial_delay, retry_max_delay, retry_jitter, reuse_key_after_failure
-    from jobq.list_kinds()
+    from jobq_internal.list_kinds()
     where kind = 'c'
     $$,
     $$

@@ -1,6 +1,7 @@
 -- What jobq.put_kind() promises; settings.sql shows what its settings do.
+-- Needs more than the core.
 begin;
-select plan(59);
+select plan(66);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -173,6 +174,51 @@ select is_empty(
     and obj_description(c.oid, 'pg_constraint') is null
     $$,
     'every rule of a definition says in words what is wanted'
+);
+
+select is(
+    pg_temp.detail('select jobq.put_kind(''crm'', concurrency_key => array[''c'', ''u'', ''s''])'),
+    'concurrency_key must be a path of names: did you mean {cus}?',
+    'a text that a client has split into characters is no path'
+);
+select is(
+    pg_temp.detail($$ select jobq.put_kind('crm', concurrency_key => '{nope}', payload_schema => '{
+        "type": "object", "properties": {"customer": {"type": "string"}},
+        "additionalProperties": false
+    }') $$),
+    'concurrency_key: payload_schema allows no member nope',
+    'nor is one to a member that no payload may have'
+);
+select lives_ok(
+    $$ select jobq.put_kind('crm', concurrency_key => '{customer}', payload_schema => '{
+        "type": "object", "properties": {"customer": {"type": "string"}},
+        "additionalProperties": false
+    }') $$,
+    'a path that the schema admits is taken'
+);
+select lives_ok(
+    $$ select jobq.put_kind('crm', concurrency_key => '{a,b}', payload_schema => '{}') $$,
+    'and any path where the schema says nothing'
+);
+
+-- Jobs that were made before anybody declared their kind
+select jobq.enqueue('late', queue => 'late') as once, jobq.enqueue('later', queue => 'late') as often,
+    jobq.enqueue('late', queue => 'late', max_attempts => 3) as given \gset
+select jobq.put_kind('late', max_attempts => 1), jobq.put_kind('later', max_attempts => 7);
+create temporary table failed as
+select c.job_id, jobq.fail(c.job_id, c.attempt, 'x') as state
+from jobq.claim('{late}', 'w', 9) as c;
+select is(
+    (select f.state from failed as f where f.job_id = :'once'), 'dead',
+    'a job from before the kind was declared has as many attempts as the kind says'
+);
+select results_eq(
+    format('select f.state, j.max_attempts from failed as f join jobq.job as j using (job_id) where job_id = %L', :'often'),
+    $$ values ('retrying', 7) $$, 'also where it says more'
+);
+select is(
+    (select f.state from failed as f where f.job_id = :'given'), 'retrying',
+    'but what the call has said holds'
 );
 
 select * from finish();

@@ -5,7 +5,7 @@ select plan(5);
 select jobq.put_kind('k', priority => 3), jobq.put_queue('q'), jobq.put_limit('q', 'key', 2);
 select jobq.put_secret('token', decode(repeat('0123', 20), 'hex'), 'key-1');
 select jobq.create_schedule('daily', 'k', '@daily') as schedule \gset
-create temp table before as select * from jobq.list_declarations();
+create temp table before as select * from jobq_internal.list_declarations();
 
 select results_eq(
     $$select type, name from before
@@ -24,13 +24,13 @@ select ok(
 );
 update jobq_private.kind set updated_at = '2001-01-01', created_at = '2001-01-01';
 select is_empty(
-    'select * from jobq.list_declarations() except select * from before',
+    'select * from jobq_internal.list_declarations() except select * from before',
     'when something was declared does not matter'
 );
 select jobq.put_kind('k', priority => 4), jobq.pause_queue('q'), jobq.configure(max_attempts => 3);
 select results_eq(
     $$select type from (
-        select type, name, declaration from jobq.list_declarations() except select * from before
+        select type, name, declaration from jobq_internal.list_declarations() except select * from before
     ) as d order by 1$$,
     $$values ('kind'), ('queue'), ('setting')$$,
     'what was declared does'

@@ -9,12 +9,12 @@ select lives_ok(
 );
 select lives_ok($$ select jobq.put_epoch(2, '{0,1}') $$, 'the same again changes nothing');
 select results_eq(
-    'select epoch, shard_ids, began_at > now() from jobq.list_epochs()',
+    'select epoch, shard_ids, began_at > now() from jobq_internal.list_epochs()',
     $$ values (2, '{0,1}'::integer[], true), (1, '{0}', false) $$,
     'they are listed, the newest first'
 );
 select is(
-    (select keys_until - began_at from jobq.list_epochs() limit 1), interval '30 days',
+    (select keys_until - began_at from jobq_internal.list_epochs() limit 1), interval '30 days',
     'with how long keys of the one before live'
 );
 select throws_ok(

@@ -2,18 +2,18 @@
 begin;
 select plan(12);
 
-select is_empty('select * from jobq.list_shards()', 'a database is in no cluster at first');
+select is_empty('select * from jobq_internal.list_shards()', 'a database is in no cluster at first');
 select lives_ok(
     $$ select jobq.put_shard(3, 'postgresql://here/app', true) $$, 'it is given a number'
 );
 select jobq.enqueue('k') as job_id \gset
-select is(jobq.shard_of(:'job_id'), 3, 'which the ids of its jobs carry');
-select is(jobq.shard_of(jobq.open_batch()), 3, 'and those of its batches');
+select is(jobq_internal.shard_of(:'job_id'), 3, 'which the ids of its jobs carry');
+select is(jobq_internal.shard_of(jobq.open_batch()), 3, 'and those of its batches');
 select lives_ok(
     $$ select jobq.put_shard(4, 'postgresql://there/app') $$, 'another is named'
 );
 select results_eq(
-    'select shard_id, url, is_own from jobq.list_shards()',
+    'select shard_id, url, is_own from jobq_internal.list_shards()',
     $$ values (3, 'postgresql://here/app', true), (4, 'postgresql://there/app', false) $$,
     'all are listed'
 );

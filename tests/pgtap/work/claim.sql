@@ -1,4 +1,5 @@
 -- What jobq.claim() promises.
+-- Needs more than the core.
 begin;
 select plan(35);
 

@@ -1,4 +1,5 @@
 -- What jobq.confirm_cancel() promises.
+-- Needs more than the core.
 begin;
 select plan(11);
 
@@ -44,7 +45,7 @@ select results_eq(
     'it is cancelled, for the reason that was given'
 );
 select results_eq(
-    format('select attempt, state, worker from jobq.list_attempts(%L)', :'one'),
+    format('select attempt, state, worker from jobq_internal.list_attempts(%L)', :'one'),
     $$ values (1, 'cancelled' collate "C", 'w') $$, 'and its attempt is in the history'
 );
 select is(

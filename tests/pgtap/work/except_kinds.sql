@@ -1,4 +1,5 @@
 -- A worker leaves kinds that it has no handler for to others, and everybody can see which.
+-- Needs more than the core.
 begin;
 select plan(20);
 
@@ -15,7 +16,7 @@ select is(
     jobq.due_in('{default}', '{new}'), null, 'and does not keep the worker from sleeping'
 );
 select ok(jobq.due_in('{default}') <= '0', 'which it would without');
-select is(jobq.next_due('{default}', '{new}'), null, 'the same by next_due()');
+select is(jobq_internal.next_due('{default}', '{new}'), null, 'the same by next_due()');
 select throws_ok(
     format('select from jobq.claim(''{default}'', ''w'', 1, except_kinds => %L)', a.kinds), a.sqlstate, null,
     a.kinds || ' is refused'
@@ -48,7 +49,7 @@ select results_eq(
 );
 select is(
     (select h.finding from jobq.health() as h where h.subject = 'kinds' and not h.is_ok),
-    'no live worker knows new in queue default', 'and so does health()'
+    'no live worker has a handler for new in queue default', 'and so does health()'
 );
 select jobq.heartbeat('newer', '{}', '{}', '{default}', '{}');
 select results_eq(

@@ -1,4 +1,5 @@
 -- What jobq.heartbeat() promises.
+-- Needs more than the core.
 begin;
 select plan(25);
 
@@ -143,7 +144,7 @@ select is(
 );
 select results_eq(
     $$ select is_ok, finding from jobq.health() where subject = 'slots' $$,
-    $$ values (false, '3 slots of worker idle are held by handlers that hang') $$,
+    $$ values (false, 'handlers that hang occupy 3 slots of worker idle') $$,
     'of which health tells'
 );
 update jobq_private.worker set seen_at = now() - interval '61 s' where worker = 'idle';

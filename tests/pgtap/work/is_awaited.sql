@@ -1,4 +1,5 @@
 -- What a claim tells of jobs for whose end something may wait.
+-- Needs more than the core.
 begin;
 select plan(8);
 

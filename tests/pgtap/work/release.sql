@@ -1,4 +1,5 @@
 -- What jobq.release() promises.
+-- Needs more than the core.
 begin;
 select plan(14);
 
@@ -33,7 +34,7 @@ select results_eq(
     'its attempt is not counted, and it may run at once'
 );
 select results_eq(
-    format('select attempt, state, error from jobq.list_attempts(%L)', :'one'),
+    format('select attempt, state, error from jobq_internal.list_attempts(%L)', :'one'),
     $$ values (1, 'queued' collate "C", null::text) $$,
     'the attempt stays in its history'
 );

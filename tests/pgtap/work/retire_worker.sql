@@ -1,4 +1,5 @@
 -- What jobq.retire_worker() promises.
+-- Needs more than the core.
 begin;
 select plan(3);
 

@@ -58,14 +58,14 @@ select is((select j.batch_id::text from jobq.job as j where j.job_id = :'m1'), :
     'a member knows its batch');
 select is(
     (select (b.members, b.queued, b.sealed_at is null)::text
-    from jobq.batch_status(:'batch') as b),
+    from jobq_internal.batch_status(:'batch') as b),
     '(2,2,t)', 'batch_status() counts members by state'
 );
 select matches(
     (select e.explanation from jobq.explain((
         select j.job_id from jobq.job as j where j.kind = 'e'
     )) as e),
-    'waits for the end of batch .*: 2 of its members live, not sealed',
+    'waits for the end of batch .*: members live: 2, not sealed',
     'explain() says what the jobs at its end wait for'
 );
 select pg_temp.ended(:'m1', true);
@@ -76,7 +76,7 @@ select jobq.seal_batch(:'batch');
 select from jobq_private.resolve();
 select is(pg_temp.states('{s,e,d}'), 'd cancelled, e queued, s queued',
     'sealed, it ends: nobody has died');
-select ok((select b.ended_at is not null from jobq.batch_status(:'batch') as b),
+select ok((select b.ended_at is not null from jobq_internal.batch_status(:'batch') as b),
     'batch_status() says so');
 select is(pg_temp.refusal(format('select jobq.enqueue(''m'', batch_id => %L)', :'batch')),
     'JQ002 BATCH_ENDED', 'nobody joins a batch that has ended');
@@ -97,7 +97,7 @@ select jobq.seal_batch(:'batch');
 select from jobq_private.resolve();
 select is(pg_temp.states('{s2,e2,d2}'), 'd2 queued, e2 queued, s2 cancelled',
     'success is not, when one has died');
-select is((select (b.members, b.succeeded, b.dead)::text from jobq.batch_status(:'batch') as b),
+select is((select (b.members, b.succeeded, b.dead)::text from jobq_internal.batch_status(:'batch') as b),
     '(2,1,1)', 'and the figures tell');
 
 -- Without members, and with none of the jobs
@@ -106,7 +106,7 @@ select jobq.seal_batch(:'batch');
 select from jobq_private.resolve();
 select is(pg_temp.states('{s3}'), 's3 queued', 'a batch without members ends when it is sealed');
 select jobq.open_batch() as batch \gset
-select is((select b.members from jobq.batch_status(:'batch') as b), 0::bigint,
+select is((select b.members from jobq_internal.batch_status(:'batch') as b), 0::bigint,
     'a batch may just be counted');
 
 -- Members that add members, and members that wait
@@ -154,7 +154,7 @@ select is((select j.state from jobq.job as j where j.job_id = :'runs'), 'running
 select jobq.confirm_cancel(:'runs', 1);
 select from jobq_private.resolve();
 select is(pg_temp.states('{e6,s6}'), 'e6 queued, s6 cancelled', 'then the batch has ended');
-select is_empty('select from jobq_private.look', 'nothing is left to look at');
+select is_empty('select from jobq_private.pending', 'nothing is left to look at');
 
 -- A member that is deleted
 select jobq.open_batch('{"kind": "s7"}') as batch \gset
@@ -184,7 +184,7 @@ select is(pg_temp.states('{s10}'), 's10 queued', 'one that had succeeded has');
 
 -- A job at the end of a batch that is cancelled, and redriven
 select jobq.open_batch('{"kind": "s11"}', '{"kind": "e11"}') as batch \gset
-select on_success as s11, on_end as e11 from jobq.batch_status(:'batch') \gset
+select on_success as s11, on_end as e11 from jobq_internal.batch_status(:'batch') \gset
 select jobq.enqueue('m', batch_id => :'batch') as m1 \gset
 select jobq.cancel(j) from unnest(array[:'s11', :'e11']::uuid[]) as j;
 select jobq.redrive(:'s11');
@@ -208,7 +208,7 @@ select is(pg_temp.states('{s11}'), 's11 queued', 'once more, after the end too')
 
 -- Its condition is looked at anew
 select jobq.open_batch('{"kind": "s12"}', null, '{"kind": "d12"}') as batch \gset
-select on_success as s12, on_first_death as d12 from jobq.batch_status(:'batch') \gset
+select on_success as s12, on_first_death as d12 from jobq_internal.batch_status(:'batch') \gset
 select jobq.enqueue('m', batch_id => :'batch') as m1 \gset
 select jobq.seal_batch(:'batch');
 select pg_temp.ended(:'m1', false);
@@ -225,11 +225,11 @@ select from jobq.claim_job(:'m1', 'w');
 select jobq.complete(:'m1', 2);
 select from jobq_private.resolve();
 select is(
-    pg_temp.states('{s12}') || (select b.ended_at is not null from jobq.batch_status(:'batch') as b),
+    pg_temp.states('{s12}') || (select b.ended_at is not null from jobq_internal.batch_status(:'batch') as b),
     's12 queuedtrue', 'and runs when they have succeeded'
 );
 select jobq.open_batch(on_first_death => '{"kind": "d13"}') as batch \gset
-select on_first_death as d13 from jobq.batch_status(:'batch') \gset
+select on_first_death as d13 from jobq_internal.batch_status(:'batch') \gset
 select jobq.enqueue('m', batch_id => :'batch') as m1 \gset
 select jobq.seal_batch(:'batch');
 select pg_temp.ended(:'m1', true);
@@ -243,12 +243,12 @@ select matches(
 
 -- A member that waits for the end of its own batch
 select jobq.open_batch('{"kind": "s8"}') as batch \gset
-select on_success as s8 from jobq.batch_status(:'batch') \gset
+select on_success as s8 from jobq_internal.batch_status(:'batch') \gset
 select jobq.enqueue('m', batch_id => :'batch', after => array[:'s8']::uuid[]) as m1 \gset
 select jobq.seal_batch(:'batch');
 select alike(
     (select x.explanation from jobq.explain(:'m1') as x where x.reason = 'held_up'),
-    '%, s8: blocked, waits for the end of batch ' || :'batch' || ': 1 of its members live%',
+    '%, s8: blocked, waits for the end of batch ' || :'batch' || ': members live: 1%',
     'explain() shows that a member waits for its own batch'
 );
 
@@ -257,7 +257,7 @@ select is(pg_temp.refusal('select jobq.enqueue(''m'', batch_id => gen_random_uui
     'JQ001 BATCH_NOT_FOUND', 'a batch that is not there is refused');
 select is(pg_temp.refusal('select jobq.seal_batch(gen_random_uuid())'),
     'JQ001 BATCH_NOT_FOUND', 'at seal_batch()');
-select is(pg_temp.refusal('select jobq.batch_status(null)'), '22004 NULL_ARGUMENT', 'and null');
+select is(pg_temp.refusal('select jobq_internal.batch_status(null)'), '22004 NULL_ARGUMENT', 'and null');
 select is(pg_temp.refusal('select jobq.cancel_batch(gen_random_uuid())'),
     'JQ001 BATCH_NOT_FOUND', 'at cancel_batch()');
 select is(pg_temp.refusal(format('select jobq.cancel_batch(%L, max_jobs => 0)', :'batch')),

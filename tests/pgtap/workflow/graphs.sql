@@ -69,7 +69,7 @@ select results_eq(
     $$values ('d'), ('b'), ('a'), ('c')$$, 'a row for each job, as they were given'
 );
 select is(pg_temp.states(), 'a queued, b blocked, c blocked, d blocked', 'what waits is blocked');
-select is_empty('select from jobq_private.look', 'nobody has to look at what is new');
+select is_empty('select from jobq_private.pending', 'nobody has to look at what is new');
 select is(
     (select (j.payload, j.kind)::text from jobq.job as j
     join jobq_private.node as n on n.job_id = j.job_id where n.name = 'b'),
@@ -82,7 +82,7 @@ select results_eq(
     $$
     select i.name, i.result
     from jobq_private.node as n
-    cross join lateral jobq.list_inputs(n.job_id) as i
+    cross join lateral jobq_internal.list_inputs(n.job_id) as i
     where n.name = 'd'
     order by 1
     $$,
@@ -200,7 +200,7 @@ select lives_ok(
     'any blocked job may come to wait, by its id'
 );
 select is(
-    (select count(*) from jobq.list_inputs(:'waits_apart')), 2::bigint, 'and it does'
+    (select count(*) from jobq_internal.list_inputs(:'waits_apart')), 2::bigint, 'and it does'
 );
 select jobq.delete_many(kind => k) from unnest('{waits apart,also,apart}'::text[]) as k;
 delete from jobq_private.node where name = 'also';
@@ -232,7 +232,7 @@ select is(
 select is(
     (
         select string_agg(n ->> 'error_code', ' ')
-        from jsonb_array_elements(jobq.show_graph(:'split') -> 'nodes') as n
+        from jsonb_array_elements(jobq_internal.show_graph(:'split') -> 'nodes') as n
     ), null, 'which have no error any more'
 );
 select is(
@@ -256,7 +256,7 @@ select is(
     (
         select (d ->> 'is_whole') || ' ' || jsonb_array_length(d -> 'nodes') || ' '
             || jsonb_array_length(d -> 'edges')
-        from jobq.show_graph(:'split') as d
+        from jobq_internal.show_graph(:'split') as d
     ),
     'true 5 5', 'show_graph() has all nodes and edges'
 );
@@ -264,14 +264,14 @@ select is(
     (
         select n ->> 'held_up_by' = j.job_id::text
         from jobq_private.node as j
-        cross join jsonb_array_elements(jobq.show_graph(:'split') -> 'nodes') as n
+        cross join jsonb_array_elements(jobq_internal.show_graph(:'split') -> 'nodes') as n
         where n ->> 'name' = 'end' and j.name = 'join'
     ),
     true, 'and says which job holds up one that is blocked'
 );
-select is((select (d ->> 'is_whole')::boolean from jobq.show_graph(:'split', 2) as d), false,
+select is((select (d ->> 'is_whole')::boolean from jobq_internal.show_graph(:'split', 2) as d), false,
     'or that there are more');
-select is(pg_temp.refusal('select jobq.show_graph(gen_random_uuid())'), 'JQ001 JOB_NOT_FOUND',
+select is(pg_temp.refusal('select jobq_internal.show_graph(gen_random_uuid())'), 'JQ001 JOB_NOT_FOUND',
     'a job that is not there has no graph');
 
 -- A chain of a thousand
@@ -288,7 +288,7 @@ set local statement_timeout = '60s';
 select results_eq(
     format($$
         select count(*), count(distinct n ->> 'held_up_by'), min(f.name) collate "default"
-        from jsonb_array_elements(jobq.show_graph(%L) -> 'nodes') as n
+        from jsonb_array_elements(jobq_internal.show_graph(%L) -> 'nodes') as n
         join jobq_private.node as f on f.job_id = (n ->> 'held_up_by')::uuid
     $$, :'middle'),
     $$ values (999::bigint, 1::bigint, '1') $$, 'show_graph() looks at each arrow once'

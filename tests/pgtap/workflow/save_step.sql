@@ -33,7 +33,7 @@ select is(
 );
 select is(jobq.save_step(:'job_id', 1, 'b', null), 'null'::jsonb, 'no value is JSON null');
 select results_eq(
-    format($$ select name, value, outcome from jobq.save_steps(
+    format($$ select name, value, outcome from jobq_internal.save_steps(
         array[%1$L, %1$L, '00000000-0000-7000-8000-000000000000']::uuid[], '{1,1,1}',
         '{a,c,d}', '[7, 8, 9]') $$, :'job_id'),
     $$ values ('a', '{"n": 1}'::jsonb, 'known'), ('c', '8', 'saved'), ('d', null, 'lost') $$,

@@ -1,16 +1,6 @@
 """The worker: claims jobs, runs their handlers, settles them."""
 
-from jobq.worker.logs import configure_logging
-from jobq.worker.loops import loop_factory
-from jobq.worker.shards import ShardedWorker
-from jobq.worker.worker import EXIT_FAILED, EXIT_OK, EXIT_RECYCLE, Worker
+from jobq.worker.signals import EXIT_FAILED, EXIT_OK, EXIT_RECYCLE
+from jobq.worker.worker import Shared, Worker, loop_factory
 
-__all__ = [
-    "EXIT_FAILED",
-    "EXIT_OK",
-    "EXIT_RECYCLE",
-    "ShardedWorker",
-    "Worker",
-    "configure_logging",
-    "loop_factory",
-]
+__all__ = ["EXIT_FAILED", "EXIT_OK", "EXIT_RECYCLE", "Shared", "Worker", "loop_factory"]

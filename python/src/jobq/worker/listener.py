@@ -1,51 +1,73 @@
 """The session that listens: what wakes an idle worker.
 
-It speaks the protocol of docs/wake-ups.md. Whatever happens to it, the worker goes on by
-polling; the session comes back by itself.
+It speaks the protocol of docs/protocol.md. If it fails, the worker polls until it is back.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from jobq.client.notifications import Notifications
 from jobq.errors import JobqError
-from jobq.notifications import Notifications
-from jobq.worker.link import Link, Pace, Silence
-from jobq.worker.logs import Sparing
+from jobq.worker import tuning
+from jobq.worker.connections import Backoff, Complaints, Link
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-__all__ = ["Listener"]
-
-# Seconds: its calls take no time, and the worker waits for them.
-DEADLINE: Final = 3.0
+__all__ = ["Listener", "Wakeups"]
 
 logger = logging.getLogger("jobq.worker")
+
+
+class Wakeups:
+    """What wakes the parts of a worker, whoever finds that there is something to do.
+
+    Attributes:
+        producer: set when the producer is to look what to do.
+        has_jobs: whether a job may have become runnable since it looked.
+        functions: set when there may be jobs that are functions of the database.
+        heartbeat: set when somebody may have asked to cancel a job.
+        maintenance: set when a schedule was changed, or with a sign of life.
+    """
+
+    def __init__(self) -> None:
+        self.producer = asyncio.Event()
+        self.functions = asyncio.Event()
+        self.heartbeat = asyncio.Event()
+        self.maintenance = asyncio.Event()
+        self.has_jobs = False
+
+    def job(self) -> None:
+        """Wake whoever claims: a job may have become runnable."""
+        self.has_jobs = True
+        self.producer.set()
+        self.functions.set()
 
 
 class Listener:
     """Listens on a direct connection, and reconnects for as long as it runs.
 
     Args:
-        url: a libpq URL that leads to the server itself, not to a pooler.
-        queues: whose jobs the worker takes.
-        silence: shared with the worker's other connections.
+        url: of the server itself, not of a pooler.
+        queues: whose jobs wake the worker.
+        wakeups: what to set.
+        peers: the other links of the worker.
 
     Attributes:
-        on_job: called when a job of these queues may have become runnable.
-        on_cancel: called when a running job of these queues may have to be cancelled.
         is_waiting: whether producers know that the worker sleeps.
     """
 
-    def __init__(self, url: str, queues: Sequence[str], silence: Silence) -> None:
-        self._link = Link(url, "jobq listener", deadline=DEADLINE, silence=silence)
-        silence.tell(self._doubt)
+    def __init__(
+        self, url: str, queues: Sequence[str], wakeups: Wakeups, peers: list[Link]
+    ) -> None:
+        # The producer waits for these calls, so their deadline is short.
+        deadline = tuning.CALL_SECONDS / 3
+        self._link = Link(url, "jobq listener", deadline=deadline, peers=peers)
         self._queues = list(queues)
-        self.on_job: Callable[[], None] = _nothing
-        self.on_cancel: Callable[[], None] = _nothing
+        self._wakeups = wakeups
         self._notifications: Notifications | None = None
         self._lost = asyncio.Event()
         self._is_closed = False
@@ -58,23 +80,23 @@ class Listener:
 
     async def run(self) -> None:
         """Connect, listen, and begin again whenever the connection is lost."""
-        pace = Pace()
-        complaints = Sparing(logger)
+        backoff, complaints = Backoff(), Complaints()
         while True:
             try:
                 await self._listen()
             except JobqError as error:
                 complaints.warning("cannot listen, polling meanwhile: %s", error)
-                await asyncio.sleep(pace.next())
+                await asyncio.sleep(backoff.next())
                 continue
-            pace.reset()
-            self.on_job()
-            self.on_cancel()
+            backoff.reset()
+            self._wakeups.job()
+            self._wakeups.heartbeat.set()
+            self._wakeups.maintenance.set()
             await self._lost.wait()
             if self._is_closed:
                 return
             logger.warning("the listening connection is lost, polling meanwhile")
-            await asyncio.sleep(pace.next())
+            await asyncio.sleep(backoff.next())
 
     async def begin_wait(self) -> bool:
         """Say that the worker is about to sleep; true when no enqueue can have missed it.
@@ -122,15 +144,12 @@ class Listener:
         return rows
 
     def _dispatch(self, channel: str, queue: str) -> None:
-        if queue in self._queues and channel == "jobq":
-            self.on_job()
+        if queue == "*":
+            self._wakeups.maintenance.set()
+        elif queue in self._queues and channel == "jobq":
+            self._wakeups.job()
         elif queue in self._queues:
-            self.on_cancel()
-
-    def _doubt(self) -> None:
-        """Connect anew if nothing was heard here either since another call had no answer."""
-        if self._notifications is not None and self._link.is_suspect:
-            self._forget()
+            self._wakeups.heartbeat.set()
 
     def _forget(self) -> None:
         if self._notifications is not None:
@@ -138,7 +157,3 @@ class Listener:
         self._notifications = None
         self.is_waiting = False
         self._lost.set()
-
-
-def _nothing() -> None:
-    """Take no notice."""

@@ -1,96 +1,113 @@
-"""What a worker counts, for Prometheus (the extra ``metrics``)."""
+"""What a worker logs and counts, and the port where it tells Prometheus and probes."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
-from bisect import bisect_left
-from collections import Counter, defaultdict
-from itertools import accumulate
-from typing import TYPE_CHECKING, Final
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import msgspec
 
 try:
-    from prometheus_client import CollectorRegistry, generate_latest
-    from prometheus_client.core import (
-        CounterMetricFamily,
-        GaugeMetricFamily,
-        HistogramMetricFamily,
-    )
+    import prometheus_client
 except ImportError:
     HAS_PROMETHEUS = False
 else:
     HAS_PROMETHEUS = True
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+from jobq.registry.settlement import Failed, Released
+from jobq.worker import tuning
+from jobq.worker.connections import Complaints
+from jobq.worker.controller import in_words
+from jobq.worker.queries import current_job
 
-    from prometheus_client.core import Metric
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from uuid import UUID
 
     from jobq.registry import Registry
-    from jobq.worker.held import Held
+    from jobq.worker.controller import SkippedKinds
+    from jobq.worker.queries import Job
+    from jobq.worker.signals import Stop
 
-__all__ = ["HAS_PROMETHEUS", "Metrics"]
+__all__ = ["HAS_PROMETHEUS", "Metrics", "Probe", "Report", "fields_of"]
 
+logger = logging.getLogger("jobq.worker")
+
+ENDS: Final = ("kind", "outcome")
 # Seconds.
 BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, 300.0, 3600.0)
+METRICS: Final[Any] = (
+    ("Counter", "jobs_started", "Jobs started.", ("kind",), {}),
+    ("Counter", "jobs_completed", "Jobs settled, by what came of the attempt.", ENDS, {}),
+    (
+        "Histogram", "job_duration_seconds", "From an attempt's start to its settlement.", ENDS,
+        {"buckets": BUCKETS},
+    ),
+    ("Gauge", "jobs_running", "Jobs whose handlers run now.", (), {}),
+    ("Gauge", "slots_stuck", "Slots lost to handlers that hang.", (), {}),
+    ("Counter", "jobs_unable", "Jobs given back for want of something.", ("code",), {}),
+    ("Gauge", "kinds_left", "Kinds left to others for want of something.", ("code",), {}),
+    ("Counter", "jobs_unnamed", "Jobs counted under the kind (other).", (), {}),
+)  # fmt: skip
 
-
-# Kinds of a fallback handler, such as endpoints, that have a label of their own: 100 of them
-# make a page of half a megabyte.
-MOST_NAMES: Final = 100
-# The label of all others; no kind is called so.
+# The label of all kinds beyond the first; no kind is called so.
 OTHER: Final = "(other)"
+
+_LEVELS: Final = {
+    "succeeded": logging.INFO,
+    "released": logging.INFO,
+    "cancelled": logging.INFO,
+    "unknown": logging.INFO,
+    "retrying": logging.WARNING,
+    "lost": logging.WARNING,
+    "dead": logging.ERROR,
+}
 
 
 class Metrics:
-    """Counts of one worker, kept as plain numbers and named when they are asked for.
-
-    Args:
-        registry: the handlers; kinds without one have a label of their own only while there
-            are few, since whoever enqueues may name them as they like.
-
-    Attributes:
-        left: how many kinds this worker leaves to others, by what it lacks for them.
-    """
+    """Counts of a process, for Prometheus (the extra ``metrics``)."""
 
     def __init__(self, registry: Registry) -> None:
         self._handlers = registry
         self._kinds = {handler.kind for handler in registry}
         self._others: set[str] = set()
-        self._unnamed = 0
-        self._lacks: Counter[str] = Counter()
-        self.left: Mapping[str, int] = {}
-        self._stuck = 0
-        self._started: dict[str, int] = {}
-        self._ended: defaultdict[tuple[str, str], Ended] = defaultdict(Ended)
-        self._running = 0
-        self._registry = CollectorRegistry()
-        self._registry.register(self)
+        self._codes: set[str] = set()
+        self._registry = prometheus_client.CollectorRegistry()
+        self._by_name: dict[str, Any] = {
+            name: getattr(prometheus_client, form)(
+                f"worker_{name}", text, labels, registry=self._registry, **options
+            )
+            for form, name, text, labels, options in METRICS
+        }
 
-    def started(self, held: Held) -> None:
+    def started(self, kind: str, *, is_served: bool = False) -> None:
         """Count a job that starts."""
-        kind = held.kind
-        label = kind if kind in self._kinds else self._label(kind)
-        self._started[label] = self._started.get(label, 0) + 1
+        self._by_name["jobs_started"].labels(self._label(kind, is_served=is_served)).inc()
 
-    def ended(self, jobs: Iterable[Held], outcome: str) -> None:
-        """Count jobs that are settled."""
-        now = time.monotonic()
-        for held in jobs:
-            kind = held.kind
-            ended = self._ended[kind if kind in self._kinds else self._label(kind), outcome]
-            ended.count += 1
-            if held.started_at:
-                ended.took(now - held.started_at)
-
-    def called(self, kind: str, state: str) -> None:
-        """Count a job that is a function of the database, and has ended."""
-        label = self._label(kind, is_served=True)
-        self._started[label] = self._started.get(label, 0) + 1
-        self._ended[label, state].count += 1
+    def ended(self, kind: str, outcome: str, seconds: float | None) -> None:
+        """Count a job that is settled, and how long it took if it was started."""
+        label = self._label(kind)
+        self._by_name["jobs_completed"].labels(label, outcome).inc()
+        if seconds is not None:
+            self._by_name["job_duration_seconds"].labels(label, outcome).observe(seconds)
 
     def lacked(self, code: str) -> None:
         """Count a job that was given back because this worker cannot do it."""
-        self._lacks[code if code in self._lacks or len(self._lacks) < MOST_NAMES else OTHER] += 1
+        if code in self._codes or len(self._codes) < tuning.MOST_KINDS:
+            self._codes.add(code)
+        else:
+            code = OTHER
+        self._by_name["jobs_unable"].labels(code).inc()
+
+    def left(self, kinds: Mapping[str, int]) -> None:
+        """Tell how many kinds are left to others, by what is lacking for them."""
+        self._by_name["kinds_left"].clear()
+        for code, count in kinds.items():
+            self._by_name["kinds_left"].labels(code).set(count)
 
     def text(self, running: int, stuck: int) -> bytes:
         """Return everything in Prometheus's text format.
@@ -99,86 +116,189 @@ class Metrics:
             running: how many handlers run now.
             stuck: how many run on long after their jobs were settled.
         """
-        self._running, self._stuck = running, stuck
-        return generate_latest(self._registry)
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield every metric, as prometheus_client asks its collectors to."""
-        started = CounterMetricFamily("worker_jobs_started", "Jobs started.", labels=["kind"])
-        for kind, count in self._started.items():
-            started.add_metric([kind], count)
-        yield started
-        labels = ["kind", "outcome"]
-        ended = CounterMetricFamily(
-            "worker_jobs_completed", "Jobs settled, by what came of the attempt.", labels=labels
-        )
-        for key, known in self._ended.items():
-            ended.add_metric(key, known.count)
-        yield ended
-        durations = HistogramMetricFamily(
-            "worker_job_duration_seconds",
-            "From an attempt's start to its settlement.",
-            labels=labels,
-        )
-        for key, known in self._ended.items():
-            if known.has_durations:
-                durations.add_metric(key, known.buckets(), known.sum)
-        yield durations
-        yield GaugeMetricFamily(
-            "worker_jobs_running", "Jobs whose handlers run now.", value=self._running
-        )
-        yield GaugeMetricFamily(
-            "worker_slots_stuck", "Slots lost to handlers that hang.", value=self._stuck
-        )
-        unable = CounterMetricFamily(
-            "worker_jobs_unable", "Jobs given back for want of something.", labels=["code"]
-        )
-        for code, count in self._lacks.items():
-            unable.add_metric([code], count)
-        yield unable
-        left = GaugeMetricFamily(
-            "worker_kinds_left",
-            "Kinds left to other workers for want of something.",
-            labels=["code"],
-        )
-        for code, kinds in self.left.items():
-            left.add_metric([code], kinds)
-        yield left
-        yield CounterMetricFamily(
-            "worker_jobs_unnamed", f"Jobs counted under the kind {OTHER}.", value=self._unnamed
-        )
+        self._by_name["jobs_running"].set(running)
+        self._by_name["slots_stuck"].set(stuck)
+        return prometheus_client.generate_latest(self._registry)
 
     def _label(self, kind: str, *, is_served: bool = False) -> str:
         """Return a kind's label: its own if it is known, or one of the first few."""
         if kind in self._kinds or kind in self._others:
             return kind
         is_served = is_served or self._handlers.get(kind) is not None
-        if is_served and len(self._others) < MOST_NAMES:
+        if is_served and len(self._others) < tuning.MOST_KINDS:
             self._others.add(kind)
             return kind
-        self._unnamed += 1
+        self._by_name["jobs_unnamed"].inc()
         return OTHER
 
 
-class Ended:
-    """How many jobs came to one end, how many took how long, and the sum of that in seconds."""
+@dataclass(eq=False)
+class Report:
+    """Logs and counts what came of jobs, and what the worker cannot run."""
 
-    def __init__(self) -> None:
-        self.count = 0
-        self.sum = 0.0
-        self._counts = [0] * (len(BUCKETS) + 1)
+    worker: str
+    metrics: Metrics | None
+    skipped: SkippedKinds
+    stop: Stop
 
-    @property
-    def has_durations(self) -> bool:
-        """Whether any of them had been started."""
-        return any(self._counts)
+    def __post_init__(self) -> None:
+        self._complaints = Complaints()
 
-    def took(self, seconds: float) -> None:
-        """Count a duration."""
-        self._counts[bisect_left(BUCKETS, seconds)] += 1
-        self.sum += seconds
+    def started(self, job: Job) -> None:
+        """Report that a job starts."""
+        if self.metrics is not None:
+            self.metrics.started(job.kind)
+        if logger.isEnabledFor(logging.DEBUG):
+            logger.debug("job started", extra={"job_fields": _job_fields(job, self.worker)})
 
-    def buckets(self) -> list[tuple[str, int]]:
-        """Return the upper bound of each bucket, and how many were within it."""
-        bounds = (*map(str, BUCKETS), "+Inf")
-        return list(zip(bounds, accumulate(self._counts), strict=True))
+    def succeeded(self, jobs: Sequence[Job]) -> None:
+        """Report jobs that have succeeded."""
+        if self.metrics is not None or logger.isEnabledFor(logging.INFO):
+            for job in jobs:
+                self._end(job, "succeeded")
+        self.stop.count(len(jobs))
+
+    def ended(self, job: Job, outcome: str) -> None:
+        """Report what came of a job."""
+        self._end(job, outcome)
+        self.stop.count(1 if job.started_at else 0)
+        if isinstance(job.settlement, Released) and job.settlement.reason is not None:
+            self.unable(job.kind, *job.settlement.reason)
+
+    def function_ended(self, job_id: UUID, kind: str, state: str) -> None:
+        """Report what came of a job that is a function of the database."""
+        is_run = state != "queued"
+        if self.metrics is not None and is_run:
+            self.metrics.started(kind, is_served=True)
+            self.metrics.ended(kind, state, None)
+        fields = {"job_id": job_id, "kind": kind, "worker": self.worker, "status": state}
+        logger.log(_LEVELS.get(state, logging.INFO), "job %s", state, extra={"job_fields": fields})
+        self.stop.count(1 if is_run else 0)
+
+    def unable(self, kind: str, code: str, text: str) -> None:
+        """Report what this worker lacks for a job of a kind."""
+        self.skipped.lacked(kind, code, text)
+        if self.metrics is not None:
+            self.metrics.lacked(code)
+        self._complaints.error("this worker cannot do %s: %s (%s)", kind, text, code)
+
+    def left_to_others(self) -> None:
+        """Report the kinds that the worker leaves to others, as is known beforehand."""
+        by_code = self.skipped.known_by_code()
+        if self.metrics is not None:
+            self.metrics.left({code: len(kinds) for code, kinds in by_code.items()})
+        for code, kinds in by_code.items():
+            message = f"this worker leaves kinds to others ({code}): %s"
+            self._complaints.error(message, in_words(kinds))
+
+    def _end(self, job: Job, outcome: str) -> None:
+        seconds = time.monotonic() - job.started_at if job.started_at else None
+        if self.metrics is not None:
+            self.metrics.ended(job.kind, outcome, seconds)
+        level = _LEVELS.get(outcome, logging.WARNING)
+        if not logger.isEnabledFor(level):
+            return
+        fields, trace = {**_job_fields(job, self.worker), "status": outcome}, ""
+        if seconds is not None:
+            fields["duration_ms"] = round(seconds * 1000, 1)
+        if isinstance(job.settlement, Failed):
+            fields["error_code"] = job.settlement.code
+            fields["error"] = job.settlement.error
+            trace = job.settlement.traceback
+        elif isinstance(job.settlement, Released) and job.settlement.until:
+            fields["run_at"] = job.settlement.until
+        extra = {"job_fields": fields}
+        record = logger.makeRecord(
+            logger.name, level, __file__, 0, "job %s", (outcome,), None, extra=extra
+        )
+        record.exc_text = trace or None  # which every formatter shows below the line
+        logger.handle(record)
+
+
+def _job_fields(job: Job, worker: str) -> dict[str, Any]:
+    """Return what every line about a job says."""
+    return {
+        "job_id": job.job_id,
+        "kind": job.kind,
+        "attempt": job.attempt,
+        "queue": job.queue,
+        "worker": worker,
+        "idempotency_key": job.idempotency_key,
+    }
+
+
+def fields_of(record: logging.LogRecord) -> dict[str, Any]:
+    """Return what a log line says of its job: one of the worker's, or one that a handler logs."""
+    given: dict[str, Any] | None = getattr(record, "job_fields", None)
+    current = current_job.get()
+    if given is None and current is not None:
+        return _job_fields(*current)
+    return given or {}
+
+
+# ---- a port for Prometheus and probes
+
+
+class Answers(Protocol):
+    """What a probe can ask a worker."""
+
+    def health(self) -> Mapping[str, object]:
+        """Return what is wrong and what is right; ``alive`` and ``ok`` sum it up."""
+
+    def metrics_text(self) -> bytes | None:
+        """Return Prometheus's text, or None where it is not available."""
+
+
+class Probe:
+    """Answers GET /healthz, /readyz (each 200 or 503) and /metrics, and nothing else.
+
+    /healthz: the event loop works, so the worker need not be restarted. /readyz: the database
+    has answered of late, too.
+    """
+
+    def __init__(self, worker: Answers) -> None:
+        self._worker = worker
+        self._server: asyncio.Server | None = None
+
+    async def open(self, host: str, port: int) -> int | None:
+        """Listen; return the port, a free one for 0, or None where it is taken."""
+        try:
+            self._server = await asyncio.start_server(self._serve, host, port)
+        except OSError as error:
+            logger.warning("no metrics and no health at %s:%d: %s", host, port, error)
+            return None
+        found: int = self._server.sockets[0].getsockname()[1]
+        logger.info("metrics at http://%s:%d/metrics", host, found)
+        return found
+
+    async def close(self) -> None:
+        """Stop listening."""
+        if self._server is not None:
+            self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, TimeoutError, ValueError, asyncio.IncompleteReadError):
+            async with asyncio.timeout(1.0):
+                request = await reader.readuntil(b"\r\n\r\n")
+                words = request.split(b"\r\n", 1)[0].split()
+                path = words[1].split(b"?")[0] if len(words) > 1 else b""
+                status, kind, body = self._answer(path)
+                head = (
+                    f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n"
+                    f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+                )
+                writer.write(head.encode() + body)
+                await writer.drain()
+        writer.close()
+
+    def _answer(self, path: bytes) -> tuple[str, str, bytes]:
+        question = {b"/healthz": "alive", b"/readyz": "ok"}.get(path)
+        if question is not None:
+            health = self._worker.health()
+            status = "200 OK" if health[question] else "503 Service Unavailable"
+            return status, "application/json", msgspec.json.encode(health)
+        plain = "text/plain; version=0.0.4; charset=utf-8"
+        metrics = self._worker.metrics_text() if path == b"/metrics" else None
+        if metrics is not None:
+            return "200 OK", plain, metrics
+        return "404 Not Found", plain, b"/healthz, /readyz and /metrics are here\n"

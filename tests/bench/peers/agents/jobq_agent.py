@@ -8,22 +8,19 @@ import os
 import subprocess
 import sys
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 from agent import key_of, main, wait_at_gate
 
 import jobq
-import jobq.cli
-import jobq.delivery
 import jobq.worker
+import jobq_cli
 from jobq.database import use_json
+from jobq_operations.deploy import single_file
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-
-SINGLE_FILE = Path(__file__).resolve().parents[4] / "jobq.sql"
 
 
 class JobqProducer:
@@ -58,9 +55,11 @@ class JobqAgent:
     chunk = 10_000
 
     async def install(self, url: str) -> str:
-        command = ["psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-d", url, "-f", str(SINGLE_FILE)]
+        command = ["psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-d", url, "-f", "-"]
         environment = {**os.environ, "PGOPTIONS": "--client-min-messages=warning"}
-        await asyncio.to_thread(subprocess.check_output, command, env=environment)
+        await asyncio.to_thread(
+            subprocess.check_output, command, env=environment, input=single_file().encode()
+        )
         async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
             # The tables of the next days, as they are there on any day but the first.
             while await has_upkeep(connection):
@@ -80,7 +79,7 @@ def work(url: str, target: str = "jobq_handlers:registry", *options: str) -> Non
     wait_at_gate()
     os.environ["DATABASE_URL"] = url
     command = ["worker", target, "--metrics-port", "0", "--log-level", "warning"]
-    jobq.cli.main([*command, *options])
+    jobq_cli.main([*command, *options])
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from agent import main
+
 from jobq_agent import JobqAgent, work
 
 if __name__ == "__main__":

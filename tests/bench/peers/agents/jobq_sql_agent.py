@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 from agent import main
-from jobq_agent import JobqAgent
 from psycopg.types.json import Jsonb
 
 from jobq.database import use_json
+from jobq_agent import JobqAgent
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -6,6 +6,7 @@ import sys
 
 import psycopg
 from agent import main
+
 from jobq_agent import JobqAgent, work
 
 

@@ -1,0 +1,4 @@
+-- Deploy jobq:admin to pg
+\set script `python3 -IS sql/render.py deploy admin`
+select 1 / (:'script' <> '')::int as rendered \gset
+:script

@@ -1,0 +1,4 @@
+-- Deploy jobq:handler to pg
+\set script `python3 -IS sql/render.py deploy handler`
+select 1 / (:'script' <> '')::int as rendered \gset
+:script

@@ -1,0 +1,1 @@
+"""Calls of the functions of the database, one module for each noun."""

@@ -1,0 +1,193 @@
+"""Values of Python's as PostgreSQL takes them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+import msgspec
+from psycopg.types.json import Jsonb
+
+from jobq.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from collections.abc import Set as AbstractSet
+
+__all__ = [
+    "JOB_TEXTS",
+    "as_json",
+    "as_jsonb",
+    "as_names",
+    "as_object",
+    "as_text",
+    "as_timedelta",
+    "as_uuid",
+    "as_uuids",
+    "encode",
+    "plain",
+    "refuse_lists",
+    "refuse_unknown",
+]
+
+# What is one text in every function that takes it.
+TEXTS: Final = frozenset(
+    {
+        "dedup",
+        "dedup_key",
+        "endpoint",
+        "event",
+        "idempotency_key",
+        "kind",
+        "name",
+        "queue",
+        "schedule",
+        "state",
+    }
+)
+JOB_TEXTS: Final = TEXTS | {"concurrency_key"}
+MANY: Final = (list, tuple, set, frozenset, dict, bytes, bytearray)
+
+
+def encode(value: object) -> str:
+    """Return JSON text.
+
+    Raises:
+        InvalidArgument: the value is not JSON.
+    """
+    try:
+        return as_json(value).decode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidArgument("a value cannot be written as JSON", detail=str(error)) from error
+
+
+def as_json(value: object) -> bytes:
+    """Return JSON.
+
+    Raises:
+        TypeError, ValueError, RecursionError: the value is not JSON; NaN and the infinities
+            are not, which msgspec would write as null.
+    """
+    text = msgspec.json.encode(value, enc_hook=plain)
+    if b"null" in text and not is_finite(msgspec.to_builtins(value, enc_hook=plain)):
+        raise ValueError("NaN and infinite numbers are not JSON")
+    return text
+
+
+def is_finite(value: object) -> bool:
+    """Tell whether every number in JSON is one that JSON has."""
+    match value:
+        case float():
+            return math.isfinite(value)
+        case dict():
+            return all(is_finite(item) for item in value.values())
+        case list() | tuple():
+            return all(is_finite(item) for item in value)
+        case _:
+            return True
+
+
+def plain(value: object) -> object:
+    """Return what a pydantic model holds; msgspec knows everything else by itself."""
+    dump = getattr(value, "model_dump", None)
+    if dump is None:
+        raise TypeError(f"{type(value).__name__} has no form in JSON")
+    return dump(mode="json")
+
+
+def as_jsonb(value: object) -> Jsonb | None:
+    """Return a parameter of type jsonb; None stays None."""
+    return None if value is None else Jsonb(value, dumps=encode)
+
+
+def as_text(value: object) -> str:
+    """Return a string, number, time or duration as PostgreSQL reads any of its types.
+
+    Raises:
+        InvalidArgument: the value is None, or has no such form.
+    """
+    if value is None:
+        raise InvalidArgument("an argument that is needed is None")
+    text = encode(value)
+    return value if isinstance(value, str) else text.strip('"')
+
+
+def refuse_lists(arguments: Mapping[str, object], texts: AbstractSet[str] = TEXTS) -> None:
+    """See that each text is one: the database would take a list as the text that shows it.
+
+    Args:
+        arguments: by their names.
+        texts: the names of those that are texts.
+
+    Raises:
+        InvalidArgument: a list, an object or bytes are given for one.
+    """
+    for name, value in arguments.items():
+        # Most are strings, and it is asked for every job.
+        if type(value) is not str and name in texts and isinstance(value, MANY):
+            raise InvalidArgument(f"{name} must be one text", detail=f"{value!r:.128}")
+
+
+def refuse_unknown(options: Iterable[str], known: type) -> None:
+    """Refuse options that there are not.
+
+    Raises:
+        TypeError: one is not there.
+    """
+    for name in sorted(set(options) - known.__annotations__.keys()):
+        raise TypeError(f"there is no option {name!r}")
+
+
+def as_timedelta(value: timedelta | float | str | None) -> timedelta | str | None:
+    """Return a duration, which may be given in seconds; text stays as it is."""
+    return timedelta(seconds=value) if isinstance(value, int | float) else value
+
+
+def as_uuid(job_id: UUID | str) -> UUID:
+    """Return a job's id.
+
+    Raises:
+        InvalidArgument: it is not a UUID.
+    """
+    if isinstance(job_id, UUID):
+        return job_id
+    try:
+        return UUID(job_id)
+    except (ValueError, AttributeError, TypeError) as error:
+        raise InvalidArgument("a job id must be a UUID", detail=str(job_id)) from error
+
+
+def as_uuids(job_ids: Iterable[UUID | str]) -> list[UUID]:
+    """Return the ids of jobs.
+
+    Raises:
+        InvalidArgument: one is no UUID, or a single id is given for a list.
+    """
+    if isinstance(job_ids, str | UUID):
+        raise InvalidArgument("ids of jobs are given as a list", detail=str(job_ids))
+    return [as_uuid(job_id) for job_id in job_ids]
+
+
+def as_names(names: Iterable[str] | None) -> list[str] | None:
+    """Return the names of queues or kinds; None stays None.
+
+    Raises:
+        InvalidArgument: a single name is given for a list.
+    """
+    if isinstance(names, str):
+        raise InvalidArgument("names are given as a list", detail=names)
+    return None if names is None else list(names)
+
+
+def as_object(name: str, value: object) -> dict[str, Any]:
+    """Return the members of a JSON object.
+
+    Raises:
+        InvalidArgument: it is no mapping.
+    """
+    if not isinstance(value, Mapping):
+        raise InvalidArgument(f"{name} must be an object", detail=f"{str(value)[:128]!r}")
+    return dict(value)

@@ -1,0 +1,260 @@
+"""Jobs: the calls that enqueue, show, cancel and redrive them.
+
+`Client` and `AsyncClient` have a method for each of these calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final, Unpack
+from uuid import UUID
+
+from jobq.calls.arguments import (
+    JOB_TEXTS,
+    as_jsonb,
+    as_object,
+    as_text,
+    as_uuid,
+    as_uuids,
+    encode,
+    refuse_lists,
+    refuse_unknown,
+)
+from jobq.calls.call import Call, first, scalar
+from jobq.calls.options import EnqueueOptions
+from jobq.models import (
+    Attempt,
+    CancelOutcome,
+    Enqueued,
+    Explanation,
+    Job,
+    JobPage,
+    Json,
+    LogLine,
+    RedriveOutcome,
+    State,
+    record,
+)
+from jobq.tracing import with_trace
+
+__all__ = [
+    "attempts",
+    "cancel",
+    "enqueue",
+    "enqueue_many",
+    "explain",
+    "find",
+    "get",
+    "list_jobs",
+    "logs",
+    "redrive",
+    "redrive_many",
+]
+
+
+# Statements name arguments in this order, so that there are few different ones.
+MEMBERS: Final = ("kind", "payload", *EnqueueOptions.__annotations__)
+
+
+def enqueue(kind: str, payload: Json = None, **options: Unpack[EnqueueOptions]) -> Call[Enqueued]:
+    """Add a job; it exists when the transaction commits.
+
+    Args:
+        kind: what is to be done; names the handler.
+        payload: JSON, a dataclass, or anything that msgspec can encode; None is ``{}``.
+        options: see `jobq.calls.options.EnqueueOptions`.
+
+    Returns:
+        The job's id, and whether this call created it.
+
+    Raises:
+        TypeError: there is no such option.
+        PayloadInvalid: the payload does not match the schema of its kind.
+        PayloadTooLarge: payload and metadata have too many bytes.
+        QueueFull: the queue has as many jobs as it may have.
+        Conflict: the dedup key is held by a job that runs, and ``replace`` was asked for.
+        JobNotFound: one of ``after`` is not there, or the batch is not.
+        IllegalState: the batch has ended.
+        InvalidArgument: an argument may not have this value.
+    """
+    refuse_unknown(options, EnqueueOptions)
+    given: dict[str, Any] = {"kind": kind, "payload": payload, **options}
+    given["metadata"] = with_trace(given.get("metadata"))
+    given["after"] = as_uuids(given.get("after") or ()) or None
+    if given.get("batch_id") is not None:
+        given["batch_id"] = as_uuid(given["batch_id"])
+    job = {name: given[name] for name in MEMBERS if given.get(name) is not None}
+    refuse_lists(job, JOB_TEXTS)
+    inputs = [(as_text(kind), payload)]
+    if "idempotency_key" in job or "dedup_key" in job:
+        return Call("enqueue_many", {"jobs": as_jsonb([job])}, first, record(Enqueued), inputs)
+    for name in job.keys() - {"after"}:
+        value = job[name]
+        job[name] = encode(value) if name in ("payload", "metadata") else as_text(value)
+    return Call("enqueue", job, new_job, inputs=inputs)
+
+
+def new_job(rows: list[Any]) -> Enqueued:
+    """Read the answer of enqueue() without a key, which always creates a job."""
+    return Enqueued(scalar(rows), created=True)
+
+
+def enqueue_many(jobs: Iterable[Mapping[str, Json]]) -> Call[list[Enqueued]]:
+    """Add many jobs with one call, all or none.
+
+    Args:
+        jobs: of each, the parameters of ``enqueue`` by name.
+
+    Returns:
+        For each job, in its order, the id and whether it was created.
+
+    Raises:
+        JobqError: as ``enqueue``; the detail names the job.
+    """
+    given = [{k: v for k, v in as_object("each job", job).items() if v is not None} for job in jobs]
+    for job in given:
+        refuse_lists(job, JOB_TEXTS)
+    inputs = [(str(job.get("kind")), job.get("payload")) for job in given]
+    return Call("enqueue_many", {"jobs": as_jsonb(given)}, list, record(Enqueued), inputs)
+
+
+def get(job_id: UUID | str) -> Call[Job]:
+    """Return one job, live or archived.
+
+    Raises:
+        JobNotFound: there is none, or its retention has ended.
+    """
+    return Call("get_job", {"job_id": as_uuid(job_id)}, first, record(Job))
+
+
+def find(kind: str, idempotency_key: str) -> Call[UUID | None]:
+    """Return the id of the job that an idempotency key stands for, or None."""
+    arguments = {"kind": kind, "idempotency_key": idempotency_key}
+    return Call("find_job", arguments, scalar)
+
+
+def list_jobs(
+    state: State | None = None,
+    kind: str | None = None,
+    queue: str | None = None,
+    before: UUID | str | None = None,
+    max_jobs: int = 50,
+) -> Call[JobPage]:
+    """Return a page of jobs, newest first.
+
+    A page may have few jobs or none, and still a ``cursor``: the search has looked at 100,000 jobs,
+    and goes on from there.
+
+    Args:
+        state: only jobs in this state.
+        kind: only jobs of this kind.
+        queue: only jobs of this queue.
+        before: the ``cursor`` of the page before, or any job's id.
+        max_jobs: 1 to 1000.
+    """
+    arguments = {
+        "state": state,
+        "kind": kind,
+        "queue": queue,
+        "before": None if before is None else as_uuid(before),
+        "max_jobs": max_jobs,
+    }
+
+    def read(rows: list[Job]) -> JobPage:
+        is_cut = bool(rows) and not rows[-1].state
+        cursor = rows[-1].job_id if is_cut or len(rows) == max_jobs else None
+        return JobPage(rows[:-1] if is_cut else rows, cursor)
+
+    return Call("list_jobs", arguments, read, record(Job), may_lag=True)
+
+
+def attempts(job_id: UUID | str) -> Call[list[Attempt]]:
+    """Return the attempts of one job, in their order.
+
+    Raises:
+        JobNotFound: there is no such job.
+    """
+    return Call("list_attempts", {"job_id": as_uuid(job_id)}, list, record(Attempt))
+
+
+def logs(job_id: UUID | str) -> Call[list[LogLine]]:
+    """Return what handlers logged for one job, in its order.
+
+    Raises:
+        JobNotFound: there is no such job.
+    """
+    return Call("list_logs", {"job_id": as_uuid(job_id)}, list, record(LogLine))
+
+
+def explain(job_id: UUID | str) -> Call[list[Explanation]]:
+    """Say why a job is not running: every reason that holds, the first one first.
+
+    Raises:
+        JobNotFound: there is no such job.
+    """
+    return Call("explain", {"job_id": as_uuid(job_id)}, list, record(Explanation))
+
+
+def cancel(job_id: UUID | str, reason: str | None = None) -> Call[CancelOutcome]:
+    """Cancel a waiting job at once, ask the worker of a running one, and say which.
+
+    Args:
+        job_id: the job.
+        reason: at most 512 characters, kept with the job.
+
+    Raises:
+        JobNotFound: there is no such job.
+    """
+    return Call("cancel", {"job_id": as_uuid(job_id), "reason": reason}, scalar)
+
+
+def redrive(job_id: UUID | str, *, latest: bool = False) -> Call[RedriveOutcome]:
+    """Run a dead or cancelled job again, its attempts counted afresh, and return its new state.
+
+    Args:
+        job_id: its id.
+        latest: whether a delivery is made by its endpoint as it is now, and no longer as it was
+            when the job was made.
+
+    Returns:
+        ``queued``, or ``blocked`` where it has to wait again.
+
+    Raises:
+        JobNotFound: there is no such job.
+        IllegalState: it is neither dead nor cancelled.
+        Conflict: a live job holds its dedup key.
+    """
+    return Call("redrive", {"job_id": as_uuid(job_id), "latest": latest}, scalar)
+
+
+def redrive_many(
+    queue: str | None = None,
+    kind: str | None = None,
+    since: datetime | None = None,
+    error_code: str | None = None,
+    max_jobs: int = 1000,
+    *,
+    job_ids: Iterable[UUID | str] | None = None,
+    dry_run: bool = False,
+    latest: bool = False,
+) -> Call[list[UUID]]:
+    """Run many dead jobs again and return their ids.
+
+    Args:
+        queue: only jobs of this queue.
+        kind: only jobs of this kind.
+        since: only jobs that ended at or after this moment.
+        error_code: only jobs whose last error has this code.
+        max_jobs: at most so many, 1 to 100000.
+        job_ids: only those of these jobs that are dead.
+        dry_run: whether to return the ids only.
+        latest: whether deliveries are made by their endpoint as it is now, and no longer as it
+            was when the job was made.
+    """
+    # The parameters, by their names.
+    arguments = {
+        **locals(),
+        "job_ids": job_ids if job_ids is None else as_uuids(job_ids),
+    }
+    return Call("redrive_many", arguments, lambda rows: [row[0] for row in rows])

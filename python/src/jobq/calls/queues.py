@@ -1,0 +1,70 @@
+"""Queues: the calls that declare, pause and show them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Unpack
+
+from jobq.calls.arguments import refuse_unknown
+from jobq.calls.call import Call, nothing, scalar
+from jobq.calls.options import QueueOptions, in_time
+from jobq.models import DeclaredQueue, LiveWorker, QueueStats, record
+
+__all__ = [
+    "list_queues",
+    "list_workers",
+    "pause",
+    "put_queue",
+    "queue_stats",
+    "replica_lag",
+    "resume",
+]
+
+
+def put_queue(queue: str, **options: Unpack[QueueOptions]) -> Call[None]:
+    """Declare a queue in place of what was declared of it.
+
+    Args:
+        queue: its name.
+        options: see `jobq.calls.options.QueueOptions`.
+
+    Raises:
+        TypeError: there is no such option.
+        InvalidArgument: a value is out of range.
+    """
+    refuse_unknown(options, QueueOptions)
+    return Call("put_queue", in_time({"queue": queue, **options}), nothing)
+
+
+def pause(queue: str, reason: str | None = None) -> Call[None]:
+    """Stop claims from a queue; what runs goes on, and enqueueing too."""
+    return Call("pause_queue", {"queue": queue, "reason": reason}, nothing)
+
+
+def resume(queue: str) -> Call[None]:
+    """Allow claims from a paused queue again.
+
+    Raises:
+        NotFound: nobody has declared or paused this queue.
+    """
+    return Call("resume_queue", {"queue": queue}, nothing)
+
+
+def queue_stats() -> Call[list[QueueStats]]:
+    """Return one record for each queue that has jobs or is declared."""
+    return Call("queue_stats", {}, list, record(QueueStats), may_lag=True)
+
+
+def replica_lag() -> Call[timedelta | None]:
+    """Return how far what the client lists may lie behind; None where the primary answers."""
+    return Call("replica_lag", {}, scalar, may_lag=True)
+
+
+def list_queues() -> Call[list[DeclaredQueue]]:
+    """Return what is declared of each queue, by name."""
+    return Call("list_queues", {}, list, record(DeclaredQueue))
+
+
+def list_workers() -> Call[list[LiveWorker]]:
+    """Return the workers that were seen of late, by name."""
+    return Call("list_workers", {}, list, record(LiveWorker))

@@ -1,5 +1,0 @@
-"""The command line: `jobq`, a thin layer over the client, the worker and the HTTP API."""
-
-from jobq.cli.commands import main
-
-__all__ = ["main"]

@@ -1,5 +1,0 @@
-"""`python -m jobq.cli`."""
-
-from jobq.cli import main
-
-main()

@@ -1,0 +1,642 @@
+"""The client: each method is one call of one function of the database.
+
+`Client` waits, `AsyncClient` awaits; the modules of `jobq.calls` describe the
+calls that both make.
+A client made of a URL has a pool of its own, and each call is a transaction of its own.
+A client made of a connection works in that connection's transaction and never ends it:
+
+    with psycopg.connect(url) as connection:
+        connection.execute("insert into ...")
+        Client(connection).enqueue("send_email", {"to": "ada@example.org"})
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+import time
+from contextlib import (
+    aclosing,
+    asynccontextmanager,
+    closing,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
+
+from psycopg import AsyncConnection, Connection
+from psycopg.pq import TransactionStatus
+
+from jobq.calls import kinds
+from jobq.calls.arguments import as_names
+from jobq.calls.call import reading_json, statement
+from jobq.calls.events import AsyncBell, Bell
+from jobq.client.declarations import Declarations
+from jobq.client.endings import Ending, Endings
+from jobq.client.json_schemas import JsonSchemas
+from jobq.client.methods import AwaitedCalls, WaitingCalls
+from jobq.database import (
+    AsyncPool,
+    Pool,
+    confirmed,
+    conninfo,
+    renewed,
+    use_json,
+    use_json_async,
+)
+from jobq.errors import (
+    DatabaseUnavailable,
+    InvalidArgument,
+    JobCancelled,
+    JobFailed,
+    JobqError,
+    translate,
+)
+from jobq.registry.handler import result_parser
+
+if TYPE_CHECKING:
+    from collections.abc import (
+        AsyncGenerator,
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Coroutine,
+        Generator,
+        Iterable,
+        Iterator,
+        Sequence,
+    )
+    from contextlib import AbstractContextManager
+    from datetime import datetime
+    from uuid import UUID
+
+    from jobq.calls.call import Call
+    from jobq.calls.events import Event, EventPage
+    from jobq.models import Job, Json
+    from jobq.registry import Registry
+
+__all__ = ["AsyncClient", "Client"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+POOL_SIZE: Final = 8
+PATIENCE: Final = 10.0
+FIRST_PAUSE: Final = 0.005
+LONGEST_PAUSE: Final = 0.25
+EVENTS: Final = 1000
+
+
+class Client(WaitingCalls):
+    """A client that waits for each answer. Safe for threads when made of a URL.
+
+    Args:
+        database: a libpq URL, for a pool of its own; or a connection of the caller's, whose
+            transaction every call joins and which stays the caller's to end.
+        pool_size: at most so many connections, opened when they are needed.
+        patience: seconds to wait for a connection of the pool.
+        listen_database: a libpq URL that leads to the server directly, not to a pooler in
+            transaction mode; `result` listens there, on one more connection for as long as
+            it waits. None polls.
+        is_pooled: whether ``database`` leads to such a pooler; implied by
+            ``listen_database``. A pooler takes no settings, and knows no prepared statements.
+        read_database: a libpq URL of a standby, which answers `list_jobs`, `queue_stats`,
+            `list_schedules` and `list_definitions`, as of `replica_lag` ago.
+        registry: handlers, the kinds of which are declared before the first job that is
+            enqueued; see `declare`.
+
+    Raises:
+        JobqError: every method, as the function of its name in ``jobq.calls`` says;
+            DatabaseUnavailable when there is no answer.
+    """
+
+    def __init__(
+        self,
+        database: str | Connection[Any],
+        *,
+        pool_size: int = POOL_SIZE,
+        patience: float = PATIENCE,
+        listen_database: str | None = None,
+        is_pooled: bool = False,
+        read_database: str | None = None,
+        registry: Registry | None = None,
+    ) -> None:
+        is_pooled = is_pooled or listen_database is not None
+
+        def pool(url: str) -> Pool:
+            return Pool(
+                conninfo(url, "jobq client", is_pooled=is_pooled),
+                **_pool(pool_size, patience, is_pooled=is_pooled),
+                configure=use_json,
+            )
+
+        self._home = pool(database) if isinstance(database, str) else database
+        self._standby = self._home if read_database is None else pool(read_database)
+        self._listen_database = listen_database
+        self._schemas = JsonSchemas()
+        self._declarations = Declarations(registry)
+        self._declaring = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the client's own connections; the caller's are left alone."""
+        for home in {self._home, self._standby}:
+            if isinstance(home, Pool):
+                home.close()
+
+    @property
+    def conninfo(self) -> str | None:
+        """How this client connects; None where it has the caller's connection."""
+        return str(self._home.conninfo) if isinstance(self._home, Pool) else None
+
+    def run(self, call: Call[T]) -> T:
+        """Make a call and return what it answers."""
+        given = call.given
+        if call.inputs:
+            if self._declarations.are_due:
+                self.declare()
+            self._check(call.inputs)
+        text = statement(call.function, tuple(given), call.from_now)
+        with (
+            translate(given.values()),
+            self._connected(call) as connection,
+            confirmed(connection),
+            reading_json(connection.cursor(row_factory=call.row_factory)) as cursor,
+        ):
+            return call.read(cursor.execute(text, given).fetchall())
+
+    def declare(self) -> None:
+        """Declare the kinds of the registry, of which nobody has, or only an older version.
+
+        It is done before the first job that is enqueued; call it to have it done at the start.
+        What cannot be declared, since the log-in may not or the caller's transaction is open,
+        is a warning in the log ``jobq.client``, and jobs go by what is declared so far.
+
+        Raises:
+            DatabaseUnavailable: there is no answer.
+        """
+        with self._declaring:
+            steps = self._declarations.steps(in_transaction=_is_open(self._home))
+            answer: Any = None
+            with closing(steps), suppress(StopIteration):
+                while True:
+                    call = steps.send(answer)
+                    try:
+                        answer = self.run(call)
+                    except DatabaseUnavailable:
+                        raise
+                    except JobqError as error:
+                        answer = error
+
+    def _check(self, inputs: Sequence[tuple[str, Json]]) -> None:
+        """Refuse payloads that do not fit the schemas that only clients can enforce."""
+        unknown = self._schemas.unknown(kind for kind, _ in inputs)
+        if unknown:
+            found = self.run(kinds.list_payload_schemas(unknown))
+            self._schemas.learn(unknown, found)
+        self._schemas.check(inputs)
+
+    @contextmanager
+    def _connected(self, call: Call[Any]) -> Iterator[Connection[Any]]:
+        home = self._standby if call.may_lag else self._home
+        if not isinstance(home, Pool):
+            yield home
+            return
+        home.open()
+        with home.connection() as connection, renewed(connection):
+            yield connection
+
+    @overload
+    def result(self, job_id: UUID | str, timeout: float | None = None) -> Json: ...
+    @overload
+    def result(
+        self,
+        job_id: UUID | str,
+        timeout: float | None = None,
+        *,
+        of: Callable[..., Coroutine[Any, Any, R]],
+    ) -> R: ...
+    @overload
+    def result(
+        self,
+        job_id: UUID | str,
+        timeout: float | None = None,
+        *,
+        of: Callable[..., R],
+    ) -> R: ...
+    def result(
+        self,
+        job_id: UUID | str,
+        timeout: float | None = None,
+        *,
+        of: Callable[..., Any] | None = None,
+    ) -> Json:
+        """Wait until a job has ended and return its result.
+
+        It looks every 5 ms at first and every 250 ms in the end; with ``listen_database``
+        when the job has ended, and every 250 ms in case that this was missed.
+
+        Args:
+            job_id: the job; its transaction must have been committed.
+            timeout: seconds; None waits for ever.
+            of: the job's handler, or a type: the result is converted to what the handler is
+                annotated to return, or to the type, and type checkers know it. A handler of
+                batches returns a list, so give the type of one result.
+
+        Raises:
+            JobFailed: the job is dead.
+            JobCancelled: it was cancelled.
+            JobNotFound: there is no such job.
+            TimeoutError: it has not ended in time.
+            ValueError: the result does not fit the type.
+        """
+        job = self.get(job_id)
+        with self._told_of(job) as wait:
+            for pause in _pauses(timeout, self._listen_database is not None):
+                if job.is_finished:
+                    break
+                wait(pause)
+                job = self.get(job_id)
+        return _result_of(job, of)
+
+    def call(
+        self,
+        kind: str,
+        payload: Json = None,
+        timeout: float | None = None,
+        **options: Any,  # noqa: ANN401 - as `enqueue` has them
+    ) -> Json:
+        """Enqueue a job, wait until it has ended and return its result.
+
+        Args:
+            kind: what is to be done.
+            payload: as `enqueue` has it.
+            timeout: seconds to wait; None waits for ever. The job goes on after them.
+            options: the others of `enqueue`.
+
+        Raises:
+            InvalidArgument: a transaction is open, and no worker would see the job; or the timeout
+                is no number.
+            JobqError: as `enqueue` and `result`.
+            TimeoutError: it has not ended in time.
+        """
+        _refuse_open(self._home)
+        _check_wait(timeout)
+        return self.result(self.enqueue(kind, payload, **options).job_id, timeout)
+
+    def listen_events(
+        self,
+        after: str | None = None,
+        *,
+        queues: Iterable[str] | None = None,
+        kinds: Iterable[str] | None = None,
+        since: datetime | None = None,
+        follow: bool = True,
+    ) -> Generator[Event, None, None]:
+        """Yield each job that ends, once and in their order.
+
+        It begins with the call. With ``listen_database`` it sleeps until a job ends, on one
+        more connection; else it looks every half a second at least. Keep the cursor of the last
+        event that was dealt with, and begin there again.
+
+        Args:
+            after: the cursor of an event, or of a page; None begins at ``since``.
+            queues: only jobs of these queues.
+            kinds: only jobs of these kinds.
+            since: without ``after``: what ended at or after this moment; None is now.
+            follow: whether to wait for more; False ends when all has been told.
+
+        Raises:
+            InvalidArgument: as `page_events`; or a transaction is open, and ``follow``.
+        """
+        if follow:
+            _refuse_open(self._home)
+        chosen: dict[str, Any] = {
+            "queues": as_names(queues),
+            "kinds": as_names(kinds),
+            "max_events": EVENTS,
+        }
+        return self._events(self.page_events(after, since=since, **chosen), chosen, follow=follow)
+
+    def _events(
+        self, page: EventPage, chosen: dict[str, Any], *, follow: bool
+    ) -> Generator[Event, None, None]:
+        with closing(Bell(self._listen_database)) as bell:
+            while True:
+                yield from page.events
+                if page.events:
+                    bell.wake()
+                elif not (follow or page.is_behind):
+                    return
+                elif not page.is_behind:
+                    bell.rest(is_settled=page.is_settled)
+                page = self.page_events(page.cursor, **chosen)
+
+    @contextmanager
+    def _told_of(self, job: Job) -> Iterator[Callable[[float], None]]:
+        """Give what waits for so many seconds, or only until the job has ended."""
+        if self._listen_database is None:
+            yield time.sleep
+            return
+        with closing(Ending(self._listen_database, str(job.job_id))) as ending:
+            yield ending.wait
+
+
+class AsyncClient(AwaitedCalls):
+    """A client whose methods are awaited; otherwise as `Client`.
+
+    Args:
+        database: a libpq URL, for a pool of its own; or a connection of the caller's.
+        pool_size: at most so many connections, opened when they are needed.
+        patience: seconds to wait for a connection of the pool.
+        listen_database: as `Client` has it, but one connection serves all that wait, and
+            stays open.
+        is_pooled: as `Client` has it.
+        read_database: as `Client` has it.
+        registry: as `Client` has it.
+    """
+
+    def __init__(
+        self,
+        database: str | AsyncConnection[Any],
+        *,
+        pool_size: int = POOL_SIZE,
+        patience: float = PATIENCE,
+        listen_database: str | None = None,
+        is_pooled: bool = False,
+        read_database: str | None = None,
+        registry: Registry | None = None,
+    ) -> None:
+        is_pooled = is_pooled or listen_database is not None
+
+        def pool(url: str) -> AsyncPool:
+            return AsyncPool(
+                conninfo(url, "jobq client", is_pooled=is_pooled),
+                **_pool(pool_size, patience, is_pooled=is_pooled),
+                configure=use_json_async,
+            )
+
+        self._home = pool(database) if isinstance(database, str) else database
+        self._standby = self._home if read_database is None else pool(read_database)
+        self._listen_database = listen_database
+        self._endings = None if listen_database is None else Endings(listen_database)
+        self._schemas = JsonSchemas()
+        self._declarations = Declarations(registry)
+        self._declaring = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the client's own connections; the caller's are left alone."""
+        if self._endings is not None:
+            await self._endings.close()
+        for home in {self._home, self._standby}:
+            if isinstance(home, AsyncPool):
+                await home.close()
+
+    async def run(self, call: Call[T]) -> T:
+        """Make a call and return what it answers."""
+        given = call.given
+        if call.inputs:
+            if self._declarations.are_due:
+                await self.declare()
+            await self._check(call.inputs)
+        text = statement(call.function, tuple(given), call.from_now)
+        with translate(given.values()):
+            async with (
+                self._connected(call) as connection,
+                reading_json(connection.cursor(row_factory=call.row_factory)) as cursor,
+            ):
+                with confirmed(connection):
+                    await cursor.execute(text, given)
+                    return call.read(await cursor.fetchall())
+
+    async def declare(self) -> None:
+        """Declare the kinds of the registry, of which nobody has; see `Client.declare`.
+
+        Raises:
+            DatabaseUnavailable: there is no answer.
+        """
+        async with self._declaring:
+            steps = self._declarations.steps(in_transaction=_is_open(self._home))
+            answer: Any = None
+            with closing(steps), suppress(StopIteration):
+                while True:
+                    call = steps.send(answer)
+                    try:
+                        answer = await self.run(call)
+                    except DatabaseUnavailable:
+                        raise
+                    except JobqError as error:
+                        answer = error
+
+    async def _check(self, inputs: Sequence[tuple[str, Json]]) -> None:
+        """Refuse payloads that do not fit the schemas that only clients can enforce."""
+        unknown = self._schemas.unknown(kind for kind, _ in inputs)
+        if unknown:
+            found = await self.run(kinds.list_payload_schemas(unknown))
+            self._schemas.learn(unknown, found)
+        if self._schemas.are_for(inputs):
+            await asyncio.to_thread(self._schemas.check, inputs)
+
+    @asynccontextmanager
+    async def _connected(self, call: Call[Any]) -> AsyncIterator[AsyncConnection[Any]]:
+        home = self._standby if call.may_lag else self._home
+        if not isinstance(home, AsyncPool):
+            yield home
+            return
+        await home.open()
+        async with home.connection() as connection:
+            with renewed(connection):
+                yield connection
+
+    @overload
+    async def result(self, job_id: UUID | str, timeout: float | None = None) -> Json: ...  # noqa: ASYNC109 - as Client has it
+    @overload
+    async def result(
+        self,
+        job_id: UUID | str,
+        timeout: float | None = None,  # noqa: ASYNC109
+        *,
+        of: Callable[..., Coroutine[Any, Any, R]],
+    ) -> R: ...
+    @overload
+    async def result(
+        self,
+        job_id: UUID | str,
+        timeout: float | None = None,  # noqa: ASYNC109
+        *,
+        of: Callable[..., R],
+    ) -> R: ...
+    async def result(
+        self,
+        job_id: UUID | str,
+        timeout: float | None = None,  # noqa: ASYNC109 - as Client has it
+        *,
+        of: Callable[..., Any] | None = None,
+    ) -> Json:
+        """Wait until a job has ended and return its result; see `Client.result`.
+
+        Args:
+            job_id: the job; its transaction must have been committed.
+            timeout: seconds; None waits for ever.
+            of: the job's handler, or a type: the result is converted to what the handler is
+                annotated to return, or to the type, and type checkers know it. A handler of
+                batches returns a list, so give the type of one result.
+
+        Raises:
+            JobFailed: the job is dead.
+            JobCancelled: it was cancelled.
+            JobNotFound: there is no such job.
+            TimeoutError: it has not ended in time.
+            ValueError: the result does not fit the type.
+        """
+        job = await self.get(job_id)
+        with self._told_of(job) as wait:
+            for pause in _pauses(timeout, self._endings is not None):
+                if job.is_finished:
+                    break
+                await wait(pause)
+                job = await self.get(job_id)
+        return _result_of(job, of)
+
+    async def call(
+        self,
+        kind: str,
+        payload: Json = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - as Client has it
+        **options: Any,  # noqa: ANN401 - as `enqueue` has them
+    ) -> Json:
+        """Enqueue a job, wait until it has ended and return its result; see `Client.call`.
+
+        Args:
+            kind: what is to be done.
+            payload: as `enqueue` has it.
+            timeout: seconds to wait; None waits for ever. The job goes on after them.
+            options: the others of `enqueue`.
+
+        Raises:
+            InvalidArgument: a transaction is open, and no worker would see the job; or the timeout
+                is no number.
+            JobqError: as `enqueue` and `result`.
+            TimeoutError: it has not ended in time.
+        """
+        _refuse_open(self._home)
+        _check_wait(timeout)
+        return await self.result((await self.enqueue(kind, payload, **options)).job_id, timeout)
+
+    async def listen_events(
+        self,
+        after: str | None = None,
+        *,
+        queues: Iterable[str] | None = None,
+        kinds: Iterable[str] | None = None,
+        since: datetime | None = None,
+        follow: bool = True,
+    ) -> AsyncGenerator[Event, None]:
+        """Yield each job that ends, once and in the order; see `Client.listen_events`.
+
+        It begins when its first event is asked for.
+
+        Args:
+            after: the cursor of an event, or of a page; None begins at ``since``.
+            queues: only jobs of these queues.
+            kinds: only jobs of these kinds.
+            since: without ``after``: what ended at or after this moment; None is now.
+            follow: whether to wait for more; False ends when all has been told.
+
+        Raises:
+            InvalidArgument: as `page_events`; or a transaction is open, and ``follow``.
+        """
+        if follow:
+            _refuse_open(self._home)
+        chosen: dict[str, Any] = {
+            "queues": as_names(queues),
+            "kinds": as_names(kinds),
+            "max_events": EVENTS,
+        }
+        page = await self.page_events(after, since=since, **chosen)
+        async with aclosing(AsyncBell(self._listen_database)) as bell:
+            while True:
+                for event in page.events:
+                    yield event
+                if page.events:
+                    await bell.wake()
+                elif not (follow or page.is_behind):
+                    return
+                elif not page.is_behind:
+                    await bell.rest(is_settled=page.is_settled)
+                page = await self.page_events(page.cursor, **chosen)
+
+    def _told_of(self, job: Job) -> AbstractContextManager[Callable[[float], Awaitable[None]]]:
+        """Give what waits for so many seconds, or only until the job has ended."""
+        if self._endings is None or job.is_finished:
+            return nullcontext(asyncio.sleep)
+        return self._endings.of(str(job.job_id))
+
+
+def _is_open(home: object) -> bool:
+    """Whether calls join a transaction of the caller's."""
+    return isinstance(home, Connection | AsyncConnection) and (
+        not home.autocommit or home.info.transaction_status != TransactionStatus.IDLE
+    )
+
+
+def _refuse_open(home: object) -> None:
+    """Refuse to wait for a job on a connection whose transaction hides it."""
+    if _is_open(home):
+        raise InvalidArgument(
+            "a job cannot be waited for in the transaction that enqueues it",
+            hint="enqueue and commit, then wait with result(); or give the client a URL",
+        )
+
+
+def _check_wait(timeout: object) -> None:
+    """Refuse what cannot be waited for, before a job is enqueued."""
+    is_number = isinstance(timeout, int | float) and timeout == timeout  # noqa: PLR0124 - not NaN
+    if timeout is not None and not is_number:
+        raise InvalidArgument("timeout must be a number of seconds, or None")
+
+
+def _pool(size: int, patience: float, *, is_pooled: bool) -> dict[str, Any]:
+    """Return how a client's pool behaves; it connects when it is first used."""
+    prepared = {"prepare_threshold": None} if is_pooled else {}
+    return {
+        "kwargs": {"autocommit": True, **prepared},
+        "min_size": 0,
+        "max_size": size,
+        "timeout": patience,
+        "reconnect_timeout": patience,
+        "name": "jobq client",
+        "open": False,
+    }
+
+
+def _pauses(timeout: float | None, is_told: bool) -> Iterator[float]:
+    """Yield how long to wait between looks until time is up; they grow, unless one is told."""
+    deadline = math.inf if timeout is None else time.monotonic() + timeout
+    pause = LONGEST_PAUSE if is_told else FIRST_PAUSE
+    while (left := deadline - time.monotonic()) > 0:
+        yield min(pause, left)
+        pause = min(1.3 * pause, LONGEST_PAUSE)
+
+
+def _result_of(job: Job, of: Callable[..., Any] | None) -> Json:
+    if not job.is_finished:
+        raise TimeoutError(f"job {job.job_id} has not ended in time")
+    if job.state == "dead":
+        raise JobFailed(job)
+    if job.state == "cancelled":
+        raise JobCancelled(job)
+    return job.result if of is None else result_parser(of)(job.result)

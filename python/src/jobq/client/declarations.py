@@ -1,0 +1,77 @@
+"""What the handlers in a producer's registry say of their kinds, declared before its first job.
+
+So it makes no difference whether a producer or a worker starts first. A version of the program
+keeps an older one, of which some still run during a deployment, from undoing it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from jobq.calls.kinds import list_undeclared_kinds
+from jobq.errors import JobqError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from jobq.calls.call import Call
+    from jobq.registry import Registry
+
+__all__ = ["Declarations"]
+
+logger = logging.getLogger("jobq.client")
+
+
+class Declarations:
+    """What a client has still to declare. A kind that it may not declare, it warns of once.
+
+    Args:
+        registry: the handlers; None has nothing to declare.
+    """
+
+    def __init__(self, registry: Registry | None) -> None:
+        self._registry = registry
+        self._seen = 0
+
+    @property
+    def are_due(self) -> bool:
+        """Whether the registry has handlers that were not yet looked at."""
+        return self._registry is not None and len(self._registry) != self._seen
+
+    def steps(self, *, in_transaction: bool) -> Generator[Call[Any], Any, None]:
+        """Yield each call to make, and receive its answer or the error that it ended with.
+
+        Args:
+            in_transaction: whether a transaction of the caller's is open. Nothing is declared
+                there, as all others that declare would wait until it ends.
+        """
+        if self._registry is None:
+            return
+        seen, calls = len(self._registry), self._registry.kinds()
+        undeclared = (
+            (yield list_undeclared_kinds(list(calls), self._registry.version)) if calls else []
+        )
+        if isinstance(undeclared, JobqError):
+            logger.warning("no kinds declared: %s", undeclared)
+        elif in_transaction and undeclared:
+            self._warn(
+                "declare() needs autocommit, and no open transaction, or a client with a URL",
+                undeclared,
+            )
+        else:
+            refused = defaultdict(list)
+            for kind in undeclared:
+                if (error := (yield calls[kind])) is not None:
+                    refused[str(error)].append(kind)
+            for reason, kinds in refused.items():
+                self._warn(reason, kinds)
+        self._seen = seen
+
+    def _warn(self, reason: str, kinds: list[str]) -> None:
+        logger.warning(
+            "jobs of %s go by what is declared so far, not by their handlers: %s",
+            ", ".join(kinds),
+            reason,
+        )

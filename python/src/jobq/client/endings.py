@@ -1,0 +1,167 @@
+"""Being told that a job has ended, on a connection that listens.
+
+It speaks the protocol of docs/protocol.md. A notification may be missed, and a connection
+lost: whoever waits looks at the job from time to time as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import defaultdict
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+from psycopg import AsyncConnection, Connection
+
+from jobq.client.notifications import Notifications
+from jobq.database import conninfo
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+__all__ = ["Ending", "Endings"]
+
+NAME: Final = "jobq client listener"
+MOST_STALE: Final = 100
+
+logger = logging.getLogger("jobq.client")
+
+
+class Ending:
+    """Waits for one job on a connection of its own, opened when it first waits.
+
+    Args:
+        url: a libpq URL that leads to the server itself, not to a pooler.
+        job_id: the job, as the database writes it.
+    """
+
+    def __init__(self, url: str, job_id: str) -> None:
+        self._conninfo = conninfo(url, NAME)
+        self._job_id = job_id
+        self._connection: Connection[Any] | None = None
+        self._is_lost = False
+
+    def wait(self, seconds: float) -> None:
+        """Return when the job has ended, after so many seconds, or when the connection fails."""
+        if self._is_lost:
+            time.sleep(seconds)
+            return
+        try:
+            self._listen(seconds)
+        except psycopg.Error as error:
+            logger.warning("cannot listen for a result, polling instead: %s", error)
+            self._is_lost = True
+
+    def close(self) -> None:
+        """Close the connection, if one is open."""
+        if self._connection is not None:
+            self._connection.close()
+
+    def _listen(self, seconds: float) -> None:
+        if self._connection is None:
+            self._connection = Connection.connect(self._conninfo, autocommit=True)
+            self._connection.execute("listen jobq_ended")
+            answer = self._connection.execute("select jobq.wait(%s)", [self._job_id])
+            if answer.fetchall() == [(True,)]:
+                return
+        for note in self._connection.notifies(timeout=seconds):
+            if note.payload == self._job_id:
+                return
+
+
+class Endings:
+    """Waits for any number of jobs on one connection, opened when somebody first waits.
+
+    One task runs every statement on it. When it is lost, those who wait just look, until
+    the next one to wait brings it back for all of them.
+
+    Args:
+        url: a libpq URL that leads to the server itself, not to a pooler.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._conninfo = conninfo(url, NAME)
+        self._waits: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
+        self._told: set[str] = set()
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._connection: AsyncConnection[Any] | None = None
+        self._notifications: Notifications | None = None
+
+    @contextmanager
+    def of(self, job_id: str) -> Iterator[Callable[[float], Awaitable[None]]]:
+        """Give what waits for so many seconds, or only until the job has ended."""
+        ended = asyncio.Event()
+
+        async def wait(seconds: float) -> None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await ended.wait()
+            ended.clear()
+
+        self._waits[job_id].add(ended)
+        self._told.discard(job_id)  # it may have ended before this wait began: look once more
+        self._change()
+        try:
+            yield wait
+        finally:
+            self._waits[job_id].remove(ended)
+            if not self._waits[job_id]:
+                del self._waits[job_id]
+            self._change()
+
+    async def close(self) -> None:
+        """Stop listening."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self._disconnect()
+
+    def _change(self) -> None:
+        self._changed.set()
+        if self._task is None:
+            self._task = asyncio.create_task(self._keep_told())
+
+    async def _keep_told(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            try:
+                await self._tell()
+            except psycopg.Error as error:
+                logger.warning("cannot listen for results, polling meanwhile: %s", error)
+                await self._disconnect()
+
+    async def _tell(self) -> None:
+        """Let the database know for which jobs somebody waits."""
+        if self._connection is None or self._notifications is None:
+            if not self._waits:
+                return
+            self._connection = await AsyncConnection.connect(self._conninfo, autocommit=True)
+            self._notifications = Notifications(self._connection, self._on_note, self._changed.set)
+            await self._connection.execute("listen jobq_ended")
+        self._notifications.unwatch()
+        if self._told and (not self._waits or len(self._told - self._waits.keys()) > MOST_STALE):
+            await self._connection.execute("select jobq.end_wait()")
+            self._told.clear()
+        for job_id in self._waits.keys() - self._told:
+            self._told.add(job_id)
+            answer = await self._connection.execute("select jobq.wait(%s)", [job_id])
+            if await answer.fetchall() == [(True,)]:
+                self._on_note("jobq_ended", job_id)
+        self._notifications.watch()
+
+    def _on_note(self, _channel: str, job_id: str) -> None:
+        for ended in self._waits.get(job_id, ()):
+            ended.set()
+
+    async def _disconnect(self) -> None:
+        if self._notifications is not None:
+            self._notifications.unwatch()
+        if self._connection is not None:
+            await self._connection.close()
+        self._connection = self._notifications = None
+        self._told.clear()

@@ -1,0 +1,99 @@
+"""JSON Schemas of payloads that the database cannot enforce by itself: its clients do.
+
+They are those of payload specs with keywords that ``put_kind`` refuses. A client asks for
+the schema of a kind each time, so that nothing is refused by an old one; of a kind that
+had none once in a while. What gets past it, from plain SQL or meanwhile, fails when it is
+delivered.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from jobq.calls.arguments import encode
+from jobq.errors import PayloadInvalid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from jobq.json_schema.input import InputSchema
+    from jobq.models import Json
+
+__all__ = ["JsonSchemas"]
+
+LIFETIME: Final = 60.0
+MOST: Final = 10_000
+
+
+class JsonSchemas:
+    """The schemas of kinds, as far as a client knows them; most kinds have none.
+
+    Args:
+        lifetime: seconds until a kind that has none is asked for again.
+    """
+
+    def __init__(self, lifetime: float = LIFETIME) -> None:
+        self._lifetime = lifetime
+        self._without: dict[str, float] = {}
+        self._schemas: dict[str, tuple[bytes, InputSchema]] = {}
+
+    def unknown(self, kinds: Iterable[str]) -> list[str]:
+        """Return the kinds that are to be asked for."""
+        now = time.monotonic()
+        return [k for k in set(kinds) if self._without.get(k, 0.0) <= now]
+
+    def learn(self, kinds: Iterable[str], found: Mapping[str, Json]) -> None:
+        """Take what was found when kinds were asked for."""
+        if len(self._without) + len(self._schemas) > MOST:
+            self._without.clear()
+            self._schemas.clear()
+        until = time.monotonic() + self._lifetime
+        for kind in kinds:
+            text = msgspec.json.encode(found[kind]) if kind in found else b""
+            if text and self._schemas.get(kind, (b"",))[0] == text:
+                continue
+            schema = input_schema(found[kind]) if text else None
+            if schema is None:
+                self._without[kind] = until
+                self._schemas.pop(kind, None)
+            else:
+                self._without.pop(kind, None)
+                self._schemas[kind] = text, schema
+
+    def are_for(self, inputs: Iterable[tuple[str, Json]]) -> bool:
+        """Whether any of these kinds has a schema, so that `check` takes time."""
+        return any(kind in self._schemas for kind, _ in inputs)
+
+    def check(self, inputs: Iterable[tuple[str, Json]]) -> None:
+        """Refuse payloads that do not fit.
+
+        Args:
+            inputs: kinds and payloads, in any form that can be enqueued; None is ``{}``.
+
+        Raises:
+            PayloadInvalid: one does not; the detail says which and why.
+        """
+        for number, (kind, payload) in enumerate(inputs, 1):
+            if kind not in self._schemas:
+                continue
+            _, schema = self._schemas[kind]
+            value = {} if payload is None else msgspec.json.decode(encode(payload))
+            problem = schema.violation(value)
+            if problem is not None:
+                raise PayloadInvalid(
+                    "the payload does not match the schema of its kind",
+                    sqlstate="JQ006",
+                    detail=f"job {number}: {problem}",
+                )
+
+
+def input_schema(schema: Json) -> InputSchema | None:
+    """Return what checks payloads, or None where the extra ``delivery`` is not installed."""
+    try:
+        from jobq.json_schema.input import InputSchema  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError:
+        return None
+    return InputSchema(schema)

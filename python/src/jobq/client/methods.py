@@ -1,0 +1,167 @@
+"""The methods that `Client` and `AsyncClient` have alike: one for each call of `jobq.calls`.
+
+A method makes its call by the client's ``run``: that of `Client` returns what the call answers,
+that of `AsyncClient` is awaited.
+"""
+
+from __future__ import annotations
+
+import inspect
+from functools import update_wrapper
+from types import MethodType
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, get_args, overload
+
+from jobq.calls import (
+    defaults,
+    definitions,
+    events,
+    function_jobs,
+    grants,
+    jobs,
+    kinds,
+    limits,
+    queues,
+    schedules,
+    steering,
+    workflows,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from jobq.calls.call import Call
+
+__all__ = ["AwaitedCalls", "WaitingCalls"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+F = TypeVar("F", bound="Callable[..., Any]")
+
+
+class Method(Generic[P, T]):
+    """A method made of a function that describes a call.
+
+    Args:
+        make: describes the call; its name, documentation and signature are the method's.
+    """
+
+    def __init__(self, make: Callable[P, Call[T]]) -> None:
+        def waiting(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401
+            return self.run(make(*args, **kwargs))
+
+        async def awaited(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401
+            return await self.run(make(*args, **kwargs))
+
+        self._waiting, self._awaited = dressed(waiting, make), dressed(awaited, make)
+
+    @overload
+    def __get__(self, client: None, owner: type) -> Callable[Concatenate[Any, P], Any]: ...
+    @overload
+    def __get__(self, client: WaitingCalls, owner: type) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, client: AwaitedCalls, owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(self, client: object, owner: type) -> Any:
+        """Return the method of a client, or the function of its class."""
+        function = self._awaited if issubclass(owner, AwaitedCalls) else self._waiting
+        return function if client is None else MethodType(function, client)
+
+
+def dressed(function: F, make: Callable[..., Call[Any]]) -> F:
+    """Give a function the name, the documentation and the signature that help() shows."""
+    update_wrapper(function, make)
+    signature = inspect.signature(make, eval_str=True)
+    (answer,) = get_args(signature.return_annotation)
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    parameters = [own, *signature.parameters.values()]
+    shown = signature.replace(parameters=parameters, return_annotation=answer)
+    vars(function)["__signature__"] = shown
+    return function
+
+
+class Calls:
+    """Every call that a client makes."""
+
+    enqueue = Method(jobs.enqueue)
+    enqueue_many = Method(jobs.enqueue_many)
+    get = Method(jobs.get)
+    find = Method(jobs.find)
+    list_jobs = Method(jobs.list_jobs)
+    attempts = Method(jobs.attempts)
+    logs = Method(jobs.logs)
+    page_events = Method(events.page_events)
+    explain = Method(jobs.explain)
+    emit = Method(workflows.emit)
+    signal = Method(workflows.signal)
+    list_steps = Method(workflows.list_steps)
+    list_inputs = Method(workflows.list_inputs)
+    open_batch = Method(workflows.open_batch)
+    seal_batch = Method(workflows.seal_batch)
+    cancel_batch = Method(workflows.cancel_batch)
+    batch = Method(workflows.batch)
+    enqueue_graph = Method(workflows.enqueue_graph)
+    graph = Method(workflows.graph)
+    cancel_tree = Method(workflows.cancel_tree)
+    redrive_tree = Method(workflows.redrive_tree)
+    queue_stats = Method(queues.queue_stats)
+    replica_lag = Method(queues.replica_lag)
+    settings = Method(defaults.settings)
+    cancel = Method(jobs.cancel)
+    redrive = Method(jobs.redrive)
+    redrive_many = Method(jobs.redrive_many)
+    change_many = Method(steering.change_many)
+    cancel_many = Method(steering.cancel_many)
+    delete_many = Method(steering.delete_many)
+    work = Method(function_jobs.work)
+    pause = Method(queues.pause)
+    resume = Method(queues.resume)
+    put_kind = Method(kinds.put_kind)
+    list_kinds = Method(kinds.list_kinds)
+    delete_kind = Method(kinds.delete_kind)
+    put_queue = Method(queues.put_queue)
+    list_queues = Method(queues.list_queues)
+    list_workers = Method(queues.list_workers)
+    put_budget = Method(limits.put_budget)
+    put_limit = Method(limits.put_limit)
+    list_budgets = Method(limits.list_budgets)
+    list_limits = Method(limits.list_limits)
+    hold_key = Method(limits.hold_key)
+    release_key = Method(limits.release_key)
+    delete_limit = Method(limits.delete_limit)
+    configure = Method(defaults.configure)
+    grant_queue = Method(grants.grant_queue)
+    revoke_queue = Method(grants.revoke_queue)
+    enforce_queue_grants = Method(grants.enforce_queue_grants)
+    list_queue_grants = Method(grants.list_queue_grants)
+    create_schedule = Method(schedules.create_schedule)
+    update_schedule = Method(schedules.update_schedule)
+    pause_schedule = Method(schedules.pause_schedule)
+    resume_schedule = Method(schedules.resume_schedule)
+    run_schedule = Method(schedules.run_schedule)
+    backfill_schedule = Method(schedules.backfill_schedule)
+    retire_schedule = Method(schedules.retire_schedule)
+    get_schedule = Method(schedules.get_schedule)
+    list_schedules = Method(schedules.list_schedules)
+    schedule_versions = Method(schedules.schedule_versions)
+    schedule_status = Method(schedules.schedule_status)
+    preview_schedule = Method(schedules.preview_schedule)
+    preview_cron = Method(schedules.preview_cron)
+    put_payload_spec = Method(definitions.put_payload_spec)
+    put_config = Method(definitions.put_config)
+    put_secret = Method(definitions.put_secret)
+    put_endpoint = Method(definitions.put_endpoint)
+    pause_endpoint = Method(definitions.pause_endpoint)
+    resume_endpoint = Method(definitions.resume_endpoint)
+    test_endpoint = Method(definitions.test_endpoint)
+    endpoint_stats = Method(definitions.endpoint_stats)
+    delete_definition = Method(definitions.delete_definition)
+    get_definition = Method(definitions.get_definition)
+    list_definitions = Method(definitions.list_definitions)
+    list_versions = Method(definitions.list_versions)
+
+
+class WaitingCalls(Calls):
+    """The calls of a client that waits for each answer."""
+
+
+class AwaitedCalls(Calls):
+    """The calls of a client whose methods are awaited."""

@@ -1,0 +1,107 @@
+"""The keywords of JSON Schema that a caller's input could make slow, done in bounded time.
+
+The library's own use Python's regular expressions, which some texts keep busy for ever, and
+compare each item of an array with each other. Patterns here are RE2's, which take a time
+linear in the text, and every keyword looks at what the whole check has used up already.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+from jsonschema.validators import extend
+
+from jobq.json_schema.patterns import compiled, look_at_the_clock
+from jobq.json_schema.unevaluated import unevaluated_items, unevaluated_properties
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator
+
+    from jobq.models import Json
+
+__all__ = ["BoundedValidator"]
+
+
+def pattern(validator: Any, wanted: str, value: Json, _schema: Json) -> Iterator[ValidationError]:  # noqa: ANN401
+    """Yield an error unless a string has a match."""
+    if validator.is_type(value, "string") and not compiled(wanted).search(value):
+        yield ValidationError(f"{value!r} does not match {wanted!r}")
+
+
+def pattern_properties(
+    validator: Any,  # noqa: ANN401 - jsonschema's own
+    schemas: dict[str, Json],
+    value: Json,
+    _schema: Json,
+) -> Iterator[ValidationError]:
+    """Yield the errors of members whose names match."""
+    if not validator.is_type(value, "object"):
+        return
+    for wanted, schema in schemas.items():
+        expression = compiled(wanted)
+        for name, member in value.items():
+            look_at_the_clock()
+            if expression.search(name):
+                yield from validator.descend(member, schema, path=name, schema_path=wanted)
+
+
+def additional_properties(
+    validator: Any,  # noqa: ANN401 - jsonschema's own
+    wanted: Json,
+    value: Json,
+    schema: dict[str, Json],
+) -> Iterator[ValidationError]:
+    """Yield the errors of members that no other keyword names."""
+    if not validator.is_type(value, "object"):
+        return
+    expressions = [compiled(each) for each in schema.get("patternProperties", ())]
+    for name in value.keys() - schema.get("properties", {}).keys():
+        look_at_the_clock()
+        if not any(expression.search(name) for expression in expressions):
+            yield from validator.descend(value[name], wanted, path=name)
+
+
+def unique_items(validator: Any, wanted: Json, value: Json, _schema: Json) -> Iterator[Any]:  # noqa: ANN401
+    """Yield an error when two items of an array are the same."""
+    if wanted and validator.is_type(value, "array"):
+        known = {frozen(item) for item in value}
+        if len(known) < len(value):
+            yield ValidationError(f"{value!r} has non-unique elements")
+
+
+def frozen(value: Json) -> Hashable:
+    """Return what is equal for equal JSON; 1 and 1.0 are, true and 1 are not."""
+    if isinstance(value, dict):
+        return "object", frozenset((name, frozen(item)) for name, item in value.items())
+    if isinstance(value, list):
+        return "array", tuple(frozen(item) for item in value)
+    return isinstance(value, bool), value
+
+
+def bounded(keyword: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
+    """Return a keyword that looks at the clock first."""
+
+    def check(validator: Any, wanted: Json, value: Json, schema: Json) -> Iterator[Any]:  # noqa: ANN401
+        look_at_the_clock()
+        yield from keyword(validator, wanted, value, schema) or ()
+
+    return check
+
+
+BoundedValidator: Final[Any] = extend(  # type: ignore[no-untyped-call]
+    Draft202012Validator,
+    {
+        name: bounded(keyword)
+        for name, keyword in {
+            **Draft202012Validator.VALIDATORS,
+            "pattern": pattern,
+            "patternProperties": pattern_properties,
+            "additionalProperties": additional_properties,
+            "uniqueItems": unique_items,
+            "unevaluatedItems": unevaluated_items,
+            "unevaluatedProperties": unevaluated_properties,
+        }.items()
+    },
+)

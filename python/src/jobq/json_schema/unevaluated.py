@@ -1,0 +1,97 @@
+"""The keywords unevaluatedProperties and unevaluatedItems, done in bounded time.
+
+The library's own match names by Python's regular expressions, and look each member and item
+up in a list of those that other keywords have seen.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jobq.json_schema.patterns import compiled, look_at_the_clock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jobq.models import Json
+
+__all__ = ["unevaluated_items", "unevaluated_properties"]
+
+
+def unevaluated_properties(
+    validator: Any,  # noqa: ANN401 - jsonschema's own
+    wanted: Json,
+    value: Json,
+    schema: dict[str, Json],
+) -> Iterator[Any]:
+    """Yield the errors of members that no other keyword has looked at."""
+    if isinstance(value, dict):
+        others = {name: each for name, each in schema.items() if name != "unevaluatedProperties"}
+        for name in value.keys() - evaluated(validator, value, others):
+            yield from validator.descend(value[name], wanted, path=name)
+
+
+def unevaluated_items(
+    validator: Any,  # noqa: ANN401 - jsonschema's own
+    wanted: Json,
+    value: Json,
+    schema: dict[str, Json],
+) -> Iterator[Any]:
+    """Yield the errors of items that no other keyword has looked at."""
+    if isinstance(value, list):
+        others = {name: each for name, each in schema.items() if name != "unevaluatedItems"}
+        for place in sorted(set(range(len(value))) - evaluated(validator, value, others)):
+            yield from validator.descend(value[place], wanted, path=place)
+
+
+def evaluated(validator: Any, value: Any, schema: Any) -> set[Any]:  # noqa: ANN401
+    """Return the names of members, or the places of items, that a schema has looked at."""
+    look_at_the_clock()
+    if not isinstance(schema, dict):
+        return set()
+    found = members(value, schema) if isinstance(value, dict) else items(validator, value, schema)
+    for inner, part in parts(validator, value, schema):
+        found |= evaluated(inner, value, part)
+    return found
+
+
+def members(value: dict[str, Json], schema: dict[str, Any]) -> set[str]:
+    """Return the names of members that a schema's own keywords have looked at."""
+    if "additionalProperties" in schema or "unevaluatedProperties" in schema:
+        return set(value)
+    found: set[str] = value.keys() & schema.get("properties", {}).keys()
+    for wanted in schema.get("patternProperties", ()):
+        look_at_the_clock()
+        expression = compiled(wanted)
+        found |= {name for name in value if expression.search(name)}
+    return found
+
+
+def items(validator: Any, value: list[Json], schema: dict[str, Any]) -> set[int]:  # noqa: ANN401
+    """Return the places of items that a schema's own keywords have looked at."""
+    if "items" in schema or "unevaluatedItems" in schema:
+        return set(range(len(value)))
+    found = set(range(min(len(value), len(schema.get("prefixItems", ())))))
+    if "contains" in schema:
+        inner = validator.evolve(schema=schema["contains"])
+        found |= {place for place, item in enumerate(value) if inner.is_valid(item)}
+    return found
+
+
+def parts(validator: Any, value: Any, schema: dict[str, Any]) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401
+    """Yield the schemas within a schema that hold for the same value, and who validates them."""
+    for name in schema.keys() & {"$ref", "$dynamicRef"}:
+        there = validator._resolver.lookup(schema[name])  # noqa: SLF001 - there is no other
+        inner = validator.evolve(schema=there.contents, _resolver=there.resolver)
+        yield inner, there.contents
+    for name in schema.keys() & {"allOf", "anyOf", "oneOf"}:
+        for part in schema[name]:
+            if validator.evolve(schema=part).is_valid(value):
+                yield validator, part
+    if isinstance(value, dict):
+        for name in value.keys() & schema.get("dependentSchemas", {}).keys():
+            yield validator, schema["dependentSchemas"][name]
+    if "if" in schema:
+        holds = validator.evolve(schema=schema["if"]).is_valid(value)
+        for name in ("if", "then") if holds else ("else",):
+            yield validator, schema.get(name)

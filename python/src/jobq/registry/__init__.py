@@ -1,0 +1,18 @@
+"""Handlers by kind, and what they can say and raise."""
+
+from jobq.registry.context import JobContext
+from jobq.registry.handler import Handler
+from jobq.registry.outcomes import Cancelled, Permanent, RateLimited, Retry, Snooze, Unable
+from jobq.registry.registry import Registry
+
+__all__ = [
+    "Cancelled",
+    "Handler",
+    "JobContext",
+    "Permanent",
+    "RateLimited",
+    "Registry",
+    "Retry",
+    "Snooze",
+    "Unable",
+]

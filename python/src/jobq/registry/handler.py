@@ -1,0 +1,246 @@
+"""What is known of a handler: how to call it, and what it declares of its kind."""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import math
+import sys
+import typing
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin
+
+import msgspec
+
+from jobq.registry.context import JobContext
+from jobq.registry.schema import payload_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["Handler", "Mode", "describe", "result_parser"]
+
+Mode = Literal["coroutine", "thread", "process"]
+
+_EXTRAS: Final = ("context", "connection")
+_BATCH_EXTRAS: Final = ("contexts",)
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """A function that does the jobs of a kind.
+
+    Attributes:
+        kind: what it does.
+        function: takes the payload, then what ``extras`` says.
+        mode: where it runs.
+        is_transactional: whether its connection's transaction completes the job.
+        extras: which of ``context`` and ``connection`` it takes, by name.
+        parse: makes its payload of JSON.
+        takes_payload: whether it takes the payload at all.
+        definition: the arguments of put_kind; empty when there is nothing to declare.
+        on_dead: called with the context and the error's code and text when a job is dead.
+        interrupt_on_cancel: whether it is interrupted when somebody asks to cancel the job.
+        batch: how many jobs it takes at a time at most; 0 where it takes one, and no list.
+        batch_wait: how many seconds a batch waits for more jobs.
+    """
+
+    kind: str
+    function: Callable[..., Any]
+    mode: Mode
+    is_transactional: bool
+    extras: tuple[str, ...]
+    parse: Callable[[Any], Any]
+    takes_payload: bool
+    definition: Mapping[str, Any]
+    on_dead: Callable[[JobContext, str, str], Any] | None
+    interrupt_on_cancel: bool = False
+    batch: int = 0
+    batch_wait: float = 0.0
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether it is a coroutine function."""
+        return self.mode == "coroutine"
+
+    def read(self, text: str) -> object:
+        """Make its payload of JSON text; None where it takes none.
+
+        Raises:
+            ValueError, RecursionError: the payload does not fit.
+        """
+        return self.parse(msgspec.json.decode(text)) if self.takes_payload else None
+
+    def arguments(self, payload: object, context: object, connection: object) -> tuple[Any, ...]:
+        """Return the positional arguments of a call."""
+        given = (payload,) if self.takes_payload else ()
+        if not self.extras:
+            return given
+        return (*given, *(context if e == "context" else connection for e in self.extras))
+
+
+def describe(
+    kind: str,
+    function: Callable[..., Any],
+    definition: Mapping[str, Any],
+    *,
+    transactional: bool,
+    process: bool,
+    on_dead: Callable[[JobContext, str, str], Any] | None,
+    interrupt_on_cancel: bool = False,
+    batch: int = 0,
+    batch_wait: float = 0.0,
+) -> Handler:
+    """Look at a handler's signature and return what is to be known of it.
+
+    Args:
+        kind: what it does.
+        function: a function, a coroutine function, or an instance with ``__call__``.
+        definition: the arguments of put_kind that were given with it.
+        transactional: whether it takes part in the transaction of the completion.
+        process: whether it runs in another process.
+        on_dead: called when a job is dead.
+        interrupt_on_cancel: whether it is interrupted when somebody asks to cancel the job.
+        batch: how many jobs it takes at a time at most; 0 where it takes one.
+        batch_wait: how many seconds a batch waits for more jobs.
+
+    Raises:
+        TypeError: it cannot be called as a handler is.
+    """
+    if not callable(function):
+        raise TypeError(f"handler of {kind}: {function!r} cannot be called")
+    is_function = inspect.isroutine(function) or isinstance(function, partial)
+    called = function if is_function else function.__call__  # type: ignore[operator]
+    is_coroutine = inspect.iscoroutinefunction(called)
+    takes_payload, extras, payload_type = _parameters(
+        kind, called, _BATCH_EXTRAS if batch else _EXTRAS
+    )
+    mode: Mode = "process" if process else "coroutine" if is_coroutine else "thread"
+    if interrupt_on_cancel and mode == "thread":
+        raise TypeError(f"handler of {kind}: a thread cannot be interrupted")
+    if type(batch) is not int or batch < 0:
+        raise TypeError(f"handler of {kind}: a batch is a number of jobs")
+    if not 0 <= batch_wait < math.inf:
+        raise TypeError(f"handler of {kind}: a batch waits for a number of seconds")
+    if batch:
+        payload_type = _item_type(kind, payload_type, is_plain=not (process or transactional))
+    if process and (is_coroutine or "connection" in extras or transactional):
+        raise TypeError(
+            f"handler of {kind}: one that runs in a process is a plain function "
+            "that takes the payload, and 'context' at most"
+        )
+    if transactional != ("connection" in extras):
+        raise TypeError(f"handler of {kind}: a transactional one, and no other, takes 'connection'")
+    schema = payload_schema(payload_type) if takes_payload else None
+    rules = {name: value for name, value in definition.items() if value is not None}
+    if schema is not None:
+        rules["payload_schema"] = schema
+    return Handler(
+        kind=kind,
+        function=function,
+        mode=mode,
+        is_transactional=transactional,
+        extras=extras,
+        parse=_parser(payload_type),
+        takes_payload=takes_payload,
+        definition=rules,
+        on_dead=on_dead or getattr(function, "on_dead", None),
+        interrupt_on_cancel=interrupt_on_cancel,
+        batch=batch,
+        batch_wait=batch_wait,
+    )
+
+
+def _item_type(kind: str, payloads_type: Any, *, is_plain: bool) -> Any:  # noqa: ANN401
+    """Return the type of the payloads in a batch.
+
+    Raises:
+        TypeError: the handler cannot take batches.
+    """
+    if not is_plain:
+        raise TypeError(f"handler of {kind}: one that takes batches is no transaction or process")
+    if payloads_type in (Any, list):
+        return Any
+    if get_origin(payloads_type) is not list:
+        raise TypeError(f"handler of {kind}: one that takes batches takes a list of payloads")
+    (item_type,) = get_args(payloads_type)
+    return item_type
+
+
+def _parameters(
+    kind: str, function: Callable[..., Any], known: tuple[str, ...]
+) -> tuple[bool, tuple[str, ...], Any]:
+    """Return whether a payload is taken, which extras follow, and the payload's type.
+
+    A function that takes any arguments (``*args``) and none by name takes the payload.
+    """
+    try:
+        named = inspect.signature(function).parameters.values()
+    except ValueError as error:
+        raise TypeError(f"handler of {kind}: {error}") from error
+    positional = [p for p in named if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    parameters = positional or [p for p in named if p.kind is p.VAR_POSITIONAL]
+    for p in named:
+        is_lost = p.kind is p.VAR_KEYWORD and not parameters
+        if is_lost or (p.kind is p.KEYWORD_ONLY and p.default is p.empty):
+            raise TypeError(f"handler of {kind}: {p.name!r} is given by place, not by name alone")
+    takes_payload = bool(parameters) and parameters[0].name not in known
+    rest = parameters[1:] if takes_payload else parameters
+    extras = tuple(p.name for p in rest if p.default is p.empty or p.name in known)
+    unknown = [name for name in extras if name not in known]
+    if unknown:
+        names = " and ".join(repr(name) for name in known)
+        raise TypeError(
+            f"handler of {kind}: after the payload come {names}, not {', '.join(unknown)}"
+        )
+    payload_type = _annotation(function, parameters[0].annotation) if takes_payload else Any
+    if payload_type is JobContext:
+        raise TypeError(f"handler of {kind}: the context is given by the name 'context' alone")
+    return takes_payload, extras, payload_type
+
+
+def _annotation(function: Callable[..., Any], given: Any) -> Any:  # noqa: ANN401
+    """Return the type that one annotation names, whether or not the others can be resolved."""
+    if given is inspect.Parameter.empty:
+        return Any
+    if not isinstance(given, str):
+        return given
+    while isinstance(function, partial):
+        function = function.func
+    plain = inspect.unwrap(getattr(function, "__func__", function))
+    names = {**vars(builtins), **vars(typing), **vars(sys.modules[plain.__module__])}
+    names.update(getattr(plain, "__globals__", {}))
+    closure = getattr(plain, "__closure__", None) or ()
+    names.update(zip(plain.__code__.co_freevars, (c.cell_contents for c in closure), strict=True))
+    try:
+        return eval(given, names)  # noqa: S307 - an annotation of the handler's own module
+    except NameError as error:
+        raise TypeError(
+            f"the type {given!r} must be importable where the handler stands"
+        ) from error
+
+
+def _parser(payload_type: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - any type
+    """Return what makes a payload of JSON; it raises ValueError when it does not fit."""
+    if payload_type in (Any, object, None) or _is_plain_dict(payload_type):
+        return _as_it_is
+    validate = getattr(payload_type, "model_validate", None)
+    if validate is not None:
+        return validate  # type: ignore[no-any-return]
+    return lambda payload: msgspec.convert(payload, payload_type)
+
+
+def result_parser(of: Callable[..., Any]) -> Callable[[Any], Any]:
+    """Return what makes a value of a job's result, by a type or by what a handler returns."""
+    if inspect.isclass(of) or get_origin(of) is not None:
+        return _parser(of)
+    return _parser(_annotation(of, inspect.signature(of).return_annotation))
+
+
+def _as_it_is(payload: object) -> object:
+    return payload
+
+
+def _is_plain_dict(payload_type: object) -> bool:
+    return payload_type is dict or payload_type == dict[str, Any]

@@ -1,0 +1,276 @@
+"""Durable steps: what an attempt has done is not done again by those that follow it.
+
+A step is worked through the same way in every handler. It is written as a generator that
+yields what it must wait for; a coroutine handler awaits that, any other has it at once.
+"""
+
+from __future__ import annotations
+
+import inspect
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from uuid import UUID
+
+import msgspec
+from psycopg.types.string import TextLoader
+
+from jobq.calls.arguments import encode
+from jobq.errors import (
+    EventTimeout,
+    InvalidArgument,
+    JobqError,
+    PayloadInvalid,
+    PayloadTooLarge,
+    StepInvalid,
+    translate,
+)
+from jobq.models import Input
+from jobq.registry.settlement import Suspended, moment_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Generator, Mapping
+
+    from psycopg import AsyncConnection, Connection
+
+    from jobq.models import Json
+
+__all__ = ["SAVE_STEP", "Call", "Steps", "in_transaction", "in_transaction_async"]
+
+SAVE_STEP: Final = "select jobq.save_step(%s, %s, %s, %s)"
+LIST_STEPS: Final = "select name, value from jobq.list_steps(%s)"
+LIST_INPUTS: Final = (
+    "select parent_id, name, kind, state, result, after_failure from jobq_internal.list_inputs(%s)"
+)
+WAIT_FOR: Final = "select outcome, payload from jobq.wait_for(%s, %s, %s, %s)"
+
+# Characters of a step's or an event's name, the database's limit.
+MAX_NAME: Final = 256
+LONGEST_WAIT: Final = timedelta(days=36500)
+
+Work: TypeAlias = "Generator[Any, Any, Any]"
+Call: TypeAlias = "Callable[[str, tuple[Any, ...]], Any]"
+"""Runs one of these statements and returns its rows, JSON as text, or an awaitable of them."""
+
+
+class Steps:
+    """The steps of one attempt.
+
+    Args:
+        call: runs the statements that record them.
+        job_id: the job.
+        attempt: of the job; the first one has nothing to look up.
+        is_awaited: whether the handler is a coroutine, which awaits its steps.
+
+    Attributes:
+        call: as given.
+    """
+
+    def __init__(self, call: Call, job_id: UUID, attempt: int, *, is_awaited: bool) -> None:
+        self.call = call
+        self._job_id = job_id
+        self._attempt = attempt
+        self._work = _awaited if is_awaited else _done
+        self._known: Mapping[str, Json] | None = {} if attempt == 1 else None
+        self._counts: dict[str, int] = {}
+        self._names: set[str] = set()
+        self._sleeps = 0
+
+    def step(self, name: str, call: Callable[[], Any]) -> Any:  # noqa: ANN401 - what it returns
+        """Do a step, or return what it has come to before."""
+        return self._work(self._step(self._own_name(name), call))
+
+    def sleep(self, until: datetime | timedelta | float) -> Any:  # noqa: ANN401 - None, or awaited
+        """Wait for a moment: for an event that nobody emits, by the database's clock."""
+        now = datetime.now(UTC)
+        if isinstance(until, datetime) and until.tzinfo is None:
+            raise StepInvalid("the moment to sleep until needs a time zone")
+        moment = until if isinstance(until, datetime) else _length("a sleep", until)
+        pause = max(moment_of(moment, now) - now, timedelta(0))
+        if pause > LONGEST_WAIT:
+            raise StepInvalid("a sleep must be of at most 36500 days", detail=str(until))
+        self._sleeps += 1
+        event = f"sleep:{self._job_id}:{self._sleeps}"
+        return self._work(self._sleep(event, pause))
+
+    def wait_for(self, event: str, timeout: timedelta | float | None) -> Any:  # noqa: ANN401 - the payload
+        """Wait for an event."""
+        _check_name("event", event)
+        limit = None if timeout is None else _length("timeout", timeout)
+        if limit is not None and not timedelta(0) <= limit <= LONGEST_WAIT:
+            raise StepInvalid("timeout must be between 0 and 36500 days", detail=str(timeout))
+        return self._work(self._wait_for(event, limit))
+
+    def inputs(self) -> Any:  # noqa: ANN401 - a list, or awaited
+        """Return what the jobs have come to that this one waited for."""
+        return self._work(self._inputs())
+
+    def _own_name(self, name: str) -> str:
+        """Return a name that no step has had in this attempt: with a number, where it is taken."""
+        _check_name("step", name)
+        if name not in self._names:
+            self._names.add(name)
+            return name
+        count = self._counts.get(name, 1) + 1
+        own = f"{name}#{count}"
+        while own in self._names:
+            count += 1
+            own = f"{name}#{count}"
+        _check_name("step", own)
+        self._counts[name] = count
+        self._names.add(own)
+        return own
+
+    def _inputs(self) -> Work:
+        rows = yield self.call(LIST_INPUTS, (self._job_id,))
+        return [
+            Input(UUID(str(parent)), name, kind, state, _value(result), rule)
+            for parent, name, kind, state, result, rule in rows
+        ]
+
+    def _step(self, name: str, function: Callable[[], Any]) -> Work:
+        known = yield from self._recorded()
+        if name in known:
+            return known[name]
+        text = _text_of(name, (yield function()))
+        try:
+            rows = yield self.call(SAVE_STEP, (self._job_id, self._attempt, name, text))
+        except (InvalidArgument, PayloadInvalid, PayloadTooLarge) as error:
+            raise StepInvalid(
+                "what a step returned cannot be recorded", detail=f"{name}: {error}"
+            ) from error
+        return _value(rows[0][0])
+
+    def _sleep(self, event: str, pause: timedelta) -> Work:
+        yield from self._waited(event, pause)
+
+    def _wait_for(self, event: str, timeout: timedelta | None) -> Work:
+        outcome, payload = yield from self._waited(event, timeout)
+        if outcome == "timed_out":
+            raise EventTimeout("the event did not come in time", detail=event)
+        return payload
+
+    def _waited(self, event: str, timeout: timedelta | None) -> Work:
+        known = yield from self._recorded()
+        ended = known.get(f"event:{event}")
+        if ended is not None:
+            return ended["outcome"], ended["payload"]
+        rows = yield self.call(WAIT_FOR, (self._job_id, self._attempt, event, timeout))
+        [(outcome, payload)] = rows
+        if outcome == "waiting":
+            raise Suspended
+        return outcome, _value(payload)
+
+    def _recorded(self) -> Work:
+        if self._known is None:
+            rows = yield self.call(LIST_STEPS, (self._job_id,))
+            self._known = {name: _value(value) for name, value in rows}
+        return self._known
+
+
+def in_transaction(connection: Connection[Any]) -> Call:
+    """Return what records steps on a connection, within its transaction."""
+
+    def call(statement: str, parameters: tuple[Any, ...]) -> list[Any]:
+        with translate(), connection.cursor() as cursor:
+            cursor.adapters.register_loader("jsonb", TextLoader)
+            return cursor.execute(statement, parameters).fetchall()
+
+    return call
+
+
+def in_transaction_async(connection: AsyncConnection[Any]) -> Call:
+    """Return the same for coroutines."""
+
+    async def call(statement: str, parameters: tuple[Any, ...]) -> list[Any]:
+        with translate():
+            async with connection.cursor() as cursor:
+                cursor.adapters.register_loader("jsonb", TextLoader)
+                return await (await cursor.execute(statement, parameters)).fetchall()
+
+    return call
+
+
+def _value(text: str | None) -> Json:
+    value: Json = None if text is None else msgspec.json.decode(text)
+    return value
+
+
+def _done(work: Work) -> Any:  # noqa: ANN401 - what the work comes to
+    """Work at once, for handlers that are plain functions."""
+    try:
+        wanted = next(work)
+        while True:
+            if inspect.iscoroutine(wanted):
+                wanted.close()
+                raise TypeError("a handler that is a plain function has plain functions as steps")
+            wanted = work.send(wanted)
+    except StopIteration as end:
+        return end.value
+
+
+async def _awaited(work: Work) -> Any:  # noqa: ANN401 - what the work comes to
+    """Work through something, awaiting what must be."""
+    try:
+        wanted = next(work)
+        while True:
+            try:
+                came = await _of(wanted) if inspect.isawaitable(wanted) else wanted
+            except JobqError as error:
+                wanted = work.throw(error)
+            else:
+                wanted = work.send(came)
+    except StopIteration as end:
+        return end.value
+
+
+async def _of(wanted: Awaitable[Any]) -> Any:  # noqa: ANN401 - whatever it is
+    return await wanted
+
+
+def _length(name: str, given: timedelta | float) -> timedelta:
+    """Return a length of time; one beyond all that is allowed for what no timedelta holds.
+
+    Raises:
+        StepInvalid: it is none.
+    """
+    if isinstance(given, timedelta):
+        return given
+    if not isinstance(given, int | float):
+        raise StepInvalid(
+            f"{name} must be a timedelta, or a number of seconds", detail=f"{given!r:.80}"
+        )
+    try:
+        return timedelta(seconds=given)
+    except (OverflowError, ValueError):
+        return timedelta.max
+
+
+def _check_name(what: str, name: object) -> None:
+    """Refuse a name that the database would refuse.
+
+    Raises:
+        StepInvalid: it is not text of 1 to 256 characters.
+    """
+    is_text = isinstance(name, str) and 1 <= len(name) <= MAX_NAME and "\0" not in name
+    if not is_text or (what == "step" and str(name).startswith("event:")):
+        raise StepInvalid(
+            f"the name of {'an' if what == 'event' else 'a'} {what} must be text"
+            f" of 1 to {MAX_NAME} characters"
+            + (", and not begin with event:" if what == "step" else ""),
+            detail=f"{str(name)[:MAX_NAME]!r}",
+        )
+
+
+def _text_of(name: str, value: object) -> str:
+    """Return what a step has come to as JSON text.
+
+    Raises:
+        StepInvalid: it is not JSON, or the database could not store it.
+    """
+    try:
+        text = encode(value)
+    except InvalidArgument as error:
+        raise StepInvalid("what a step returns must be JSON", detail=f"{name}: {error}") from error
+    if "\\u0000" in text:
+        raise StepInvalid("what a step returns must be JSON without NUL", detail=name)
+    return text

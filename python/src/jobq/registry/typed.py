@@ -1,0 +1,232 @@
+"""Handlers as type checkers see them: what a handler takes is what its jobs are enqueued with.
+
+@registry.handler("welcome")
+async def welcome(payload: Welcome) -> None: ...
+
+welcome.enqueue(client, Welcome(1))
+"""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import suppress
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    overload,
+)
+
+from jobq.calls.options import CommonOptions, EnqueueOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from datetime import timedelta
+    from typing import Unpack
+
+    from jobq.models import Json
+    from jobq.registry.context import JobContext
+
+__all__ = [
+    "BatchRegister",
+    "EnqueueOptions",
+    "Enqueues",
+    "EnqueuesMany",
+    "HandlerOptions",
+    "PlainHandler",
+    "Register",
+    "TypedHandler",
+    "enqueueing",
+]
+
+P = ParamSpec("P")
+T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
+K = TypeVar("K")
+C = TypeVar("C")
+C_contra = TypeVar("C_contra", contravariant=True)
+R_co = TypeVar("R_co", covariant=True)
+R = TypeVar("R")
+Payload_contra = TypeVar("Payload_contra", contravariant=True)
+Payload = TypeVar("Payload")
+
+
+class HandlerOptions(CommonOptions, total=False):
+    """What `Registry.handler` takes beside kind and batch.
+
+    Attributes:
+        retry: a preset: standard, decorrelated, powers_of_two or delivery.
+        hold_on_dead: whether a dead job of an ordered kind holds its key, until it is
+            redriven or the key released.
+        transactional: whether the handler takes ``connection``, whose transaction also
+            completes the job: its rows and the completion commit together or not at all.
+        process: whether a plain function runs in another process, for work on the CPU.
+        on_dead: called with the context, the error's code and its text when a job of
+            the kind is dead; a plain function or a coroutine function.
+        interrupt_on_cancel: whether a coroutine or a process is interrupted when somebody
+            asks to cancel the job, which is cancelled then.
+        batch_wait: how long a batch waits for more jobs, a timedelta or seconds; half of a
+            job's timeout at most.
+    """
+
+    retry: str | None
+    hold_on_dead: bool
+    transactional: bool
+    process: bool
+    on_dead: Callable[[JobContext, str, str], Any] | None
+    interrupt_on_cancel: bool
+    batch_wait: timedelta | float
+
+
+class Enqueues(Protocol[T_co]):
+    """A client, for one job: `Client` answers with Enqueued, `AsyncClient` is awaited for it."""
+
+    def enqueue(self, *args: Any, **kwargs: Any) -> T_co:  # noqa: ANN401 - any client's
+        """Add a job."""
+
+
+class EnqueuesMany(Protocol[T_co]):
+    """A client, for many jobs."""
+
+    def enqueue_many(self, *args: Any, **kwargs: Any) -> T_co:  # noqa: ANN401 - any client's
+        """Add many jobs."""
+
+
+class TypedHandler(Protocol[Payload_contra, P, R_co]):
+    """A handler with a payload: the function as it was, and how its jobs are enqueued."""
+
+    __name__: str
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Call the function."""
+
+    def enqueue(
+        self, client: Enqueues[T], payload: Payload_contra, **options: Unpack[EnqueueOptions]
+    ) -> T:
+        """Add a job of the handler's kind, as the client's `enqueue` does.
+
+        Raises:
+            TypeError: the function does the jobs of several kinds.
+            JobqError: as `Client.enqueue`.
+        """
+
+    def enqueue_many(self, client: EnqueuesMany[T], payloads: Iterable[Payload_contra]) -> T:
+        """Add a job of the handler's kind for each payload, all or none.
+
+        Raises:
+            TypeError: the function does the jobs of several kinds.
+            JobqError: as `Client.enqueue_many`.
+        """
+
+
+class PlainHandler(Protocol[P, R_co]):
+    """A handler without a payload: the function as it was, and how its jobs are enqueued."""
+
+    __name__: str
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Call the function."""
+
+    def enqueue(self, client: Enqueues[T], **options: Unpack[EnqueueOptions]) -> T:
+        """Add a job of the handler's kind, as the client's `enqueue` does.
+
+        Raises:
+            TypeError: the function does the jobs of several kinds.
+            JobqError: as `Client.enqueue`.
+        """
+
+
+class _TakesContext(Protocol[R_co]):
+    def __call__(self, context: JobContext) -> R_co: ...
+
+
+class _TakesConnection(Protocol[C_contra, R_co]):
+    def __call__(self, connection: C_contra) -> R_co: ...
+
+
+class _TakesContextFirst(Protocol[C_contra, R_co]):
+    def __call__(self, context: JobContext, connection: C_contra) -> R_co: ...
+
+
+class _TakesContextLast(Protocol[C_contra, R_co]):
+    def __call__(self, connection: C_contra, context: JobContext) -> R_co: ...
+
+
+class Register(Protocol):
+    """The decorator of a handler of single jobs; parameters' names tell what is no payload.
+
+    The first signature that fits is the one, so their overlaps do no harm.
+    """
+
+    @overload
+    def __call__(self, function: type[K], /) -> type[K]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, function: _TakesContext[R], /) -> PlainHandler[[JobContext], R]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, function: _TakesConnection[C, R], /) -> PlainHandler[[C], R]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self, function: _TakesContextFirst[C, R], /
+    ) -> PlainHandler[[JobContext, C], R]: ...
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self, function: _TakesContextLast[C, R], /
+    ) -> PlainHandler[[C, JobContext], R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Payload, P], R], /
+    ) -> TypedHandler[Payload, Concatenate[Payload, P], R]: ...
+    @overload
+    def __call__(self, function: Callable[[], R], /) -> PlainHandler[[], R]: ...
+
+
+class BatchRegister(Protocol):
+    """The decorator of a handler of batches."""
+
+    @overload
+    def __call__(self, function: type[K], /) -> type[K]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[list[Payload], P], R], /
+    ) -> TypedHandler[Payload, Concatenate[list[Payload], P], R]: ...
+
+
+class _Producer:
+    """What a handler's `enqueue` and `enqueue_many` are methods of."""
+
+    def __init__(self) -> None:
+        self.kinds: list[str] = []
+
+    @property
+    def kind(self) -> str:
+        if len(self.kinds) > 1:
+            raise TypeError(f"one handler does {', '.join(self.kinds)}: enqueue by the kind's name")
+        return self.kinds[0]
+
+    def enqueue(self, client: Enqueues[T], payload: Json = None, **options: Any) -> T:  # noqa: ANN401 - EnqueueOptions
+        return client.enqueue(self.kind, payload, **options)
+
+    def enqueue_many(self, client: EnqueuesMany[T], payloads: Iterable[Json]) -> T:
+        kind = self.kind
+        return client.enqueue_many([{"kind": kind, "payload": payload} for payload in payloads])
+
+
+def enqueueing(function: Callable[..., Any], kind: str) -> None:
+    """Give a handler `enqueue` and `enqueue_many`.
+
+    A class has none, nor what has an attribute of that name or can have no attributes.
+    """
+    if inspect.isclass(function):
+        return
+    known = getattr(getattr(function, "enqueue", None), "__self__", None)
+    if isinstance(known, _Producer):
+        known.kinds += [kind] if kind not in known.kinds else []
+    elif not hasattr(function, "enqueue"):
+        producer = _Producer()
+        producer.kinds.append(kind)
+        with suppress(AttributeError):
+            function.enqueue = producer.enqueue  # type: ignore[attr-defined]
+            function.enqueue_many = producer.enqueue_many  # type: ignore[attr-defined]

@@ -1,3 +1,0 @@
-"""Fixtures: DATABASE_URL names a database where `jobq deploy` has run."""
-
-pytest_plugins = ["jobq.contrib.pytest"]

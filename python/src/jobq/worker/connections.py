@@ -1,0 +1,294 @@
+"""A worker's connections: opened when needed, with a deadline on every call."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import socket
+import time
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.types.string import TextLoader
+
+from jobq.database import confirmed, conninfo, renewed
+from jobq.errors import DatabaseUnavailable, translate
+from jobq.worker import tuning
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+__all__ = ["Backoff", "Complaints", "Connections", "Link"]
+
+logger = logging.getLogger("jobq.worker")
+
+
+class Backoff:
+    """How long to wait before trying again: longer each time, half of it at random."""
+
+    def __init__(self, most: float | None = None) -> None:
+        self._most = most or tuning.BACKOFF_LAST
+        self._tries = 0
+
+    def reset(self) -> None:
+        """Begin anew, after a success."""
+        self._tries = 0
+
+    def next(self) -> float:
+        """Return how many seconds to wait."""
+        pause = min(self._most, tuning.BACKOFF_FIRST * 2.0 ** min(self._tries, 30))
+        self._tries += 1
+        return pause * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, hides nothing
+
+
+class Complaints:
+    """Logs a message that repeats once in a while: an outage does not fill the log."""
+
+    def __init__(self) -> None:
+        self._said_at: dict[str, float] = {}
+
+    def warning(self, message: str, *arguments: object) -> None:
+        """Log a warning, unless the same one was logged a moment ago."""
+        self._log(logging.WARNING, message, arguments)
+
+    def error(self, message: str, *arguments: object) -> None:
+        """Log an error, unless the same one was logged a moment ago."""
+        self._log(logging.ERROR, message, arguments)
+
+    def _log(self, level: int, message: str, arguments: tuple[object, ...]) -> None:
+        now = time.monotonic()
+        if now - self._said_at.get(message, float("-inf")) < tuning.SIGN_OF_LIFE:
+            level = logging.DEBUG
+        else:
+            self._said_at[message] = now
+        logger.log(level, message, *arguments)
+
+
+class Link:
+    """One connection to the database, used by one call at a time.
+
+    A call that fails or takes too long closes the connection; the next call opens another.
+    Nothing is repeated: whether a call that failed took effect is not known.
+
+    Args:
+        url: a libpq URL.
+        name: what it is for, shown by pg_stat_activity.
+        is_pooled: whether a pooler in transaction mode is in between.
+        deadline: seconds after which a call has failed; None is `tuning.CALL_SECONDS`.
+        peers: the links of the same worker. When the network falls silent, it does for all. So
+            the first call that meets its deadline has every link reconnect that has not answered
+            since that call began, and later calls do not wait for one deadline after the other.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        name: str,
+        *,
+        is_pooled: bool = False,
+        deadline: float | None = None,
+        peers: list[Link] | None = None,
+    ) -> None:
+        self._conninfo = conninfo(url, name, is_pooled=is_pooled)
+        hosts = str(conninfo_to_dict(self._conninfo).get("host") or "").split(",")
+        self._connect_deadline = tuning.CALL_SECONDS * len(hosts)
+        self._prepare_threshold = None if is_pooled else 0
+        self._deadline = deadline or tuning.CALL_SECONDS
+        self._peers = [] if peers is None else peers
+        self._peers.append(self)
+        self._doubted_at = float("-inf")
+        self._lock = asyncio.Lock()
+        self._connection: AsyncConnection[Any] | None = None
+        self.heard_at = float("-inf")
+        """When it last answered, by time.monotonic."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a connection."""
+        return self._connection is not None and not self._connection.closed
+
+    async def call(
+        self,
+        statement: str | bytes,
+        parameters: Any = (),  # noqa: ANN401 - psycopg's
+        *,
+        is_many: bool = False,
+    ) -> list[Any]:
+        """Run one statement and return its rows.
+
+        Args:
+            statement: what to run.
+            parameters: of it; or many sets of them, for one round trip.
+            is_many: whether they are many. If one of them is refused, none takes effect.
+
+        Raises:
+            DatabaseUnavailable: there was no answer.
+            JobqError: the database refused.
+        """
+        async with self._lock:
+            connection = await self.connection()
+            # A cancelled task would make psycopg ask the server to stop, and wait for an answer
+            # that may never come. So a call that takes too long loses its socket.
+            loop, began_at = asyncio.get_running_loop(), time.monotonic()
+            # uvloop's own time stands still within a turn, and while the process is stopped.
+            late = began_at - loop.time()
+            deadline = loop.call_later(self._deadline + late, self._cut, began_at)
+            try:
+                with translate(), renewed(connection), confirmed(connection):
+                    cursor = connection.cursor()
+                    if is_many:
+                        await cursor.executemany(statement, parameters)
+                        return []
+                    await cursor.execute(statement, parameters)
+                    return await cursor.fetchall() if cursor.description else []
+            except BaseException:
+                is_idle = psycopg.pq.TransactionStatus.IDLE
+                if connection.closed or connection.info.transaction_status != is_idle:
+                    await self._drop()
+                raise
+            finally:
+                deadline.cancel()
+                if self.is_open:
+                    self.heard_at = time.monotonic()
+
+    async def connection(self) -> AsyncConnection[Any]:
+        """Return the open connection, a new one if need be.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+            NotPermitted: it does not let this user in.
+        """
+        is_trusted = self.is_open and self.heard_at >= self._doubted_at
+        if self._connection is not None and is_trusted:
+            return self._connection
+        await self._drop()
+        connection = None
+        with translate(), suppress(TimeoutError):
+            async with asyncio.timeout(self._connect_deadline):
+                connection = await AsyncConnection.connect(
+                    self._conninfo, autocommit=True, prepare_threshold=self._prepare_threshold
+                )
+        if connection is None:
+            # Not from the TimeoutError: its traceback would keep the half-open connection, and
+            # the server a session that it waits for, until nobody refers to the error any more.
+            raise DatabaseUnavailable("the database did not answer in time")
+        for name in ("uuid", "timestamptz", "jsonb"):  # `Job` reads them when they are needed
+            connection.adapters.register_loader(name, TextLoader)
+        self._connection = connection
+        self.heard_at = time.monotonic()
+        return connection
+
+    async def close(self) -> None:
+        """Close the connection, if one is open; a call that is under way ends first.
+
+        A descriptor that the event loop watches must not be closed: libuv ends the process.
+        """
+        if self._lock.locked():
+            self._shut_down()
+            try:
+                async with asyncio.timeout(tuning.UNWIND), self._lock:
+                    pass
+            except TimeoutError:
+                return  # whoever waits there closes it
+        await self._drop()
+
+    def _cut(self, began_at: float) -> None:
+        """End a call that has no answer, and the connections that may have none either."""
+        self._shut_down()
+        for peer in self._peers:
+            if peer.heard_at < began_at and peer is not self:
+                peer._doubted_at = began_at  # noqa: SLF001
+                if not peer._lock.locked():  # noqa: SLF001 - a call has a deadline of its own
+                    peer._shut_down()  # noqa: SLF001 - which a listener notices
+
+    def _shut_down(self) -> None:
+        if self._connection is not None and not self._connection.closed:
+            number = os.dup(self._connection.fileno())
+            with socket.socket(fileno=number) as end, suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    async def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
+
+class Connections:
+    """Two connections for exchanges and maintenance, and a third for heartbeats, that never waits.
+
+    Two exchanges are under way at a time at most. What was used last is used next, so that a
+    worker with little to do needs one, and the others are closed.
+
+    Args:
+        url: the database.
+        is_pooled: whether a pooler in transaction mode is in between.
+
+    Attributes:
+        links: all links of the worker, the listener's too.
+    """
+
+    def __init__(self, url: str, *, is_pooled: bool) -> None:
+        self._url = url
+        self._is_pooled = is_pooled
+        self._free: list[Link] = []
+        self._left_at: dict[Link, float] = {}
+        self._work = asyncio.Semaphore(2)
+        self._vital = asyncio.Lock()
+        self.links: list[Link] = []
+
+    @property
+    def answered_ago(self) -> float | None:
+        """Seconds since the database last answered; None when it never has."""
+        heard_at = max((link.heard_at for link in self.links), default=float("-inf"))
+        ago = time.monotonic() - heard_at
+        return None if ago == float("inf") else ago
+
+    async def call(
+        self,
+        statement: str | bytes,
+        parameters: Any = (),  # noqa: ANN401 - psycopg's
+        *,
+        is_vital: bool = False,
+        is_many: bool = False,
+    ) -> list[Any]:
+        """Run one statement on a connection that is free, and return its rows.
+
+        Args:
+            statement: what to run.
+            parameters: of it.
+            is_vital: whether it must not wait for exchanges and maintenance: a heartbeat.
+            is_many: as `Link.call` has it, which raises the same.
+        """
+        async with self._free_link(is_vital=is_vital) as link:
+            return await link.call(statement, parameters, is_many=is_many)
+
+    async def close_idle(self) -> None:
+        """Close what has not been used for a while, but for one."""
+        now = time.monotonic()
+        for link in self._free[:-1]:
+            if link.is_open and now - self._left_at[link] > tuning.SPARE_SECONDS:
+                await link.close()
+
+    async def close(self) -> None:
+        """Close everything."""
+        for link in self.links:
+            await link.close()
+
+    @asynccontextmanager
+    async def _free_link(self, *, is_vital: bool) -> AsyncIterator[Link]:
+        async with self._vital if is_vital else self._work:
+            link = (
+                self._free.pop()
+                if self._free
+                else Link(self._url, "jobq worker", is_pooled=self._is_pooled, peers=self.links)
+            )
+            try:
+                yield link
+            finally:
+                self._left_at[link] = time.monotonic()
+                self._free.append(link)

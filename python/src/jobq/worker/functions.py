@@ -1,0 +1,197 @@
+"""Jobs whose kinds are functions of the database, which any worker can have run."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+from psycopg.types.json import Jsonb
+from psycopg.types.string import TextLoader
+
+from jobq.errors import of_database
+from jobq.redaction import error_text
+from jobq.registry.outcomes import Unable
+from jobq.worker import tuning
+from jobq.worker.connections import Complaints
+from jobq.worker.queries import RELEASE_MANY, SET_PROGRESS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jobq.worker.controller import SkippedKinds
+    from jobq.worker.listener import Wakeups
+    from jobq.worker.metrics import Report
+    from jobq.worker.pools import Pools
+    from jobq.worker.signals import Stop
+
+__all__ = ["Functions"]
+
+SETTINGS: Final = "select jobq.settings(%s)"
+WORK: Final = "select job_id, kind, state from jobq.work(%s, %s)"
+CLAIM: Final = (
+    "select job_id, attempt, kind, payload, run, is_batch, retry_on"
+    " from jobq_internal.claim_calls(%s, 1)"
+)
+# The size of results that a call leaves to its caller to store: none.
+STORES_ALL: Final = -1
+RUN: Final = "select state, error_code, error from jobq_internal.run_calls(%s, %s, %s, %s, %s, %s)"
+# What a function has set must reach neither later functions nor handlers.
+RESET: Final = "reset all"
+FAIL: Final = "select jobq.fail(%s, %s, %s, %s, %s)"
+# Jobs of one transaction.
+MOST: Final = 100
+
+
+@dataclass(eq=False)
+class Functions:
+    """Has such jobs run by `jobq.work`, once the worker has met a kind that it does not know.
+
+    They run in a transaction of their own, with the rights of the worker's log-in. Until there
+    is such a kind it asks nothing.
+
+    Where the session ends in the middle, no attempt of the jobs in it counts, and one of them
+    may have ended it. So the next ones run one by one, each after its claim was committed: then
+    the attempt counts, whatever the function does to its session.
+    """
+
+    pools: Pools
+    queues: list[str]
+    skipped: SkippedKinds
+    report: Report
+    wakeups: Wakeups
+    stop: Stop
+    poll: float
+
+    def __post_init__(self) -> None:
+        self._is_asked = self.wakeups.functions
+        self._complaints = Complaints()
+        self._learned_at = 0.0
+        self._suspects = 0
+        self._is_stopping = False
+
+    def end(self) -> None:
+        """Begin nothing more."""
+        self._is_stopping = True
+        self._is_asked.set()
+
+    async def run(self) -> None:
+        """Work until stopped, or cancelled; what runs then is undone, and left to others."""
+        while not self._is_stopping:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.poll):
+                    await self._is_asked.wait()
+            self.stop.is_empty = False
+            self._is_asked.clear()
+            try:
+                await self._learn()
+                while self._has_work and await self._work():
+                    pass
+            except (psycopg.Error, Unable) as error:
+                self._complaints.warning("functions of the database: %s", _text(error))
+            self.stop.is_empty = not self._is_asked.is_set()
+
+    @property
+    def _has_work(self) -> bool:
+        return bool(self.skipped.functions) and not self._is_stopping
+
+    async def _learn(self) -> None:
+        """Tell the kinds that are functions from those that nobody here can do."""
+        known, new = self.skipped.functions, self.skipped.new
+        is_stale = bool(known) and time.monotonic() - self._learned_at > tuning.UNKNOWN_KIND_SECONDS
+        if not new and not is_stale:
+            return
+        async with self.pools.connection() as connection:
+            for kind in {kind for kind, _, _ in new} | (known if is_stale else set()):
+                settings = await _value(connection, SETTINGS, (kind,))
+                (known.add if settings["run"] else known.discard)(kind)
+        self._learned_at = time.monotonic()
+        met, self.skipped.new = self.skipped.new, []
+        for kind, code, text in met:
+            if kind not in known:
+                self.report.unable(kind, code, text)
+
+    async def _work(self) -> bool:
+        """Run what is due; return whether there may be more."""
+        if self._suspects:
+            return await self._work_alone()
+        connection: psycopg.AsyncConnection[Any] | None = None
+        try:
+            async with self.pools.connection() as connection:
+                ended = await (await connection.execute(WORK, (self.queues, MOST))).fetchall()
+                await connection.execute(RESET)
+        except psycopg.Error:
+            if connection is not None and connection.closed:
+                self._suspects = MOST
+                self._is_asked.set()
+            raise
+        for job_id, kind, state in ended:
+            self.report.function_ended(job_id, kind, state)
+        return len(ended) == MOST
+
+    async def _work_alone(self) -> bool:
+        """Run one job, whose claim is committed before."""
+        async with self.pools.connection() as connection:
+            cursor = connection.cursor()
+            cursor.adapters.register_loader("jsonb", TextLoader)
+            await cursor.execute(CLAIM, (self.queues,))
+            job = await cursor.fetchone()
+        if job is None:
+            self._suspects = 0
+            return False
+        self._suspects -= 1
+        job_id, attempt, kind, *call = job
+        try:
+            state = await self._run((job_id, attempt), *call)
+        except BaseException:  # it is cancelled, or there is no connection
+            with suppress(psycopg.Error, Unable):
+                async with self.pools.connection() as connection:
+                    await connection.execute(RELEASE_MANY, ([job_id], [attempt], None))
+            raise
+        self.report.function_ended(job_id, kind, state)
+        return True
+
+    async def _run(
+        self,
+        key: tuple[Any, int],
+        payload: str,
+        function: list[str],
+        is_batch: bool,
+        retry_on: list[str],
+    ) -> str:
+        """Run a job's function and return the job's new state."""
+        is_begun = False
+        call = function, is_batch, [key[0]], [key[1]], [Jsonb(payload, dumps=str)], STORES_ALL
+        try:
+            async with self.pools.connection() as connection:
+                # Its row is locked until the end, so that its lease cannot expire meanwhile.
+                await connection.execute(SET_PROGRESS, (*key, Jsonb(None)))
+                is_begun = True
+                [row] = await (await connection.execute(RUN, call)).fetchall()
+                await connection.execute(RESET)
+                state, code, text = row
+                if code is not None:
+                    is_retryable = code in retry_on or code[:2] in retry_on
+                    state = await _value(connection, FAIL, (*key, text, code, is_retryable))
+                return str(state)
+        except psycopg.Error as error:
+            if not (is_begun and connection.closed):
+                raise
+            failure = _text(error), error.sqlstate or "08006", True
+        self._suspects = 0  # it was this one
+        async with self.pools.connection() as connection:
+            return str(await _value(connection, FAIL, (*key, *failure)))
+
+
+async def _value(
+    connection: psycopg.AsyncConnection[Any], statement: str, arguments: Sequence[object]
+) -> Any:  # noqa: ANN401 - of a row
+    [[value]] = await (await connection.execute(statement, arguments)).fetchall()
+    return value
+
+
+def _text(error: BaseException) -> str:
+    return error_text(of_database(error) if isinstance(error, psycopg.Error) else error)

@@ -1,0 +1,99 @@
+"""Heartbeats keep leases, and report which jobs are lost or to be cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING
+
+from jobq.errors import DatabaseUnavailable, JobqError
+from jobq.registry.settlement import CancelConfirmed, Gone
+from jobq.worker import tuning
+from jobq.worker.connections import Backoff, Complaints
+
+if TYPE_CHECKING:
+    from jobq.worker.connections import Connections
+    from jobq.worker.listener import Wakeups
+    from jobq.worker.producer import Producer
+    from jobq.worker.queries import Job, Queries
+
+__all__ = ["Heartbeat"]
+
+
+@dataclass(eq=False)
+class Heartbeat:
+    """Extends the lease of each job a third of it after the last time.
+
+    Without jobs it is a sign of life, and has `Maintenance` ask what is due. It beats at once for
+    a kind that the worker leaves to others, so that explain() can say so.
+    """
+
+    queries: Queries
+    connections: Connections
+    producer: Producer
+    wakeups: Wakeups
+    _: KW_ONLY
+    is_sleepy: bool
+
+    def __post_init__(self) -> None:
+        self._is_asked = self.wakeups.heartbeat
+        self._beat_at = 0.0
+
+    async def run(self) -> None:
+        """Beat until cancelled."""
+        backoff = Backoff(most=tuning.POLL_LAST)  # in time for the shortest leases
+        complaints = Complaints()
+        while True:
+            is_asked = self._is_asked.is_set()
+            self._is_asked.clear()
+            await self.connections.close_idle()
+            pause = tuning.TICK
+            try:
+                await self._beat(is_asked=is_asked)
+                backoff.reset()
+            except JobqError as error:
+                is_away = isinstance(error, DatabaseUnavailable)
+                complain = complaints.warning if is_away else complaints.error
+                complain("no heartbeat: %s", error)
+                pause = backoff.next()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._is_asked.wait()
+
+    async def _beat(self, *, is_asked: bool) -> None:
+        now = time.monotonic()
+        # Nobody says when a job is to be cancelled where no listener does.
+        is_polling = not self.producer.is_listening and now - self._beat_at > tuning.POLL_LAST
+        jobs = [
+            job
+            for job in self.producer.jobs()
+            if is_asked or is_polling or now - job.extended_at > job.lease / 3 - tuning.TICK / 2
+        ]
+        is_quiet = self.is_sleepy and self._beat_at > 0 and self.producer.is_idle
+        is_due = now - self._beat_at >= tuning.SIGN_OF_LIFE and not is_asked and not is_quiet
+        if not (jobs or is_due or self.queries.has_news):
+            return
+        outcomes = await self.queries.heartbeat(jobs)
+        self._beat_at = now
+        if is_due:
+            self.wakeups.maintenance.set()
+        for job in jobs:
+            self._take(job, outcomes.get(job.key, "lost"), now)
+
+    def _take(self, job: Job, outcome: str, now: float) -> None:
+        """Do what follows from what the database says about a job."""
+        if job.settlement is not None or (outcome == "lost" and job.is_ending):
+            return
+        if outcome == "lost":
+            self.producer.settle(job, Gone("lost"))
+            job.interrupt()
+        elif outcome != "held":
+            job.extended_at = now
+            if outcome == "cancel_requested" and not job.is_cancel_requested:
+                job.is_cancel_requested = True
+                job.stop()
+                if not job.started_at or (job.handler and job.handler.interrupt_on_cancel):
+                    self.producer.settle(job, CancelConfirmed())
+                    job.interrupt()

@@ -1,0 +1,138 @@
+"""The database's maintenance, and what the worker looks after in its own process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import random
+import time
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Final
+
+from jobq.errors import JobqError
+from jobq.worker import tuning
+from jobq.worker.connections import Complaints
+
+if TYPE_CHECKING:
+    from jobq.registry import Registry
+    from jobq.worker.controller import SkippedKinds
+    from jobq.worker.listener import Wakeups
+    from jobq.worker.metrics import Report
+    from jobq.worker.producer import Producer
+    from jobq.worker.queries import Queries
+    from jobq.worker.signals import Stop
+
+__all__ = ["Maintenance", "learn", "learn_again", "watch_process"]
+
+logger = logging.getLogger("jobq.worker")
+
+HOUR: Final = 3600.0
+
+
+@dataclass(eq=False)
+class Maintenance:
+    """Calls jobq.maintain() when something is due. Of all workers that do, one works.
+
+    While the worker has jobs, leases and limits change all the time, so it is called every few
+    seconds. An idle worker asks with each sign of life when it is due, and when the next job is:
+    the fallback for a wake-up that was lost. It maintains every hour, for daily partitions.
+    """
+
+    queries: Queries
+    producer: Producer
+    wakeups: Wakeups
+    _: KW_ONLY
+    is_sleepy: bool
+
+    def __post_init__(self) -> None:
+        self._maintained_at = -math.inf
+        self._complaints = Complaints()
+
+    async def run(self) -> None:
+        """Maintain until cancelled."""
+        due_at = -math.inf
+        while True:
+            now = time.monotonic()
+            is_due = now >= due_at or self._is_active
+            is_due = is_due or (now > self._maintained_at + HOUR and not self.is_sleepy)
+            try:
+                if is_due and await self._maintain():
+                    continue
+                maintain_in, due_in = await self.queries.next_due()
+            except JobqError as error:
+                self._complaints.warning("no maintenance: %s", error)
+                await asyncio.sleep(tuning.MAINTAIN_EVERY)
+                continue
+            is_soon = due_in is not None and (due_in <= tuning.SIGN_OF_LIFE or self.is_sleepy)
+            if is_soon and self.producer.is_asleep:
+                self.wakeups.job()
+            due_at = time.monotonic() + (math.inf if maintain_in is None else maintain_in)
+            if is_due:  # what is due still is locked, or another worker is at it
+                due_at = max(due_at, now + 2 * tuning.TICK)
+            await self._sleep(due_at)
+
+    @property
+    def _is_active(self) -> bool:
+        """Whether the worker has had a job since the last call of maintain()."""
+        return self.producer.active_at >= self._maintained_at
+
+    async def _maintain(self) -> bool:
+        """Maintain; return whether more is to do."""
+        self._maintained_at = time.monotonic()
+        done, has_more = await self.queries.maintain()
+        for task in [task for task, affected in done.items() if affected is None]:
+            self._complaints.warning("%s: this maintenance fails, jobq doctor says why", task)
+        if done.get("recovered"):
+            logger.info("took back %d jobs whose lease had expired", done["recovered"])
+        return has_more
+
+    async def _sleep(self, due_at: float) -> None:
+        """Wait until something is due, there is a sign of life, or a schedule has changed."""
+        began_at = time.monotonic()
+        pause = tuning.MAINTAIN_EVERY * random.uniform(0.5, 1.5)  # noqa: S311 - spreads workers
+        self.wakeups.maintenance.clear()
+        while not self.wakeups.maintenance.is_set():
+            ends_at = min(due_at, began_at + (pause if self._is_active else math.inf))
+            left = ends_at - time.monotonic()
+            if left <= 0:
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(left, tuning.TICK)):
+                    await self.wakeups.maintenance.wait()
+
+
+async def learn(registry: Registry, skipped: SkippedKinds, report: Report) -> None:
+    """Ask what the registry's fallback cannot do here, to leave it to others."""
+    if registry.beyond is None:
+        return
+    try:
+        kinds = await registry.beyond()
+    except JobqError as error:
+        logger.warning("what this worker cannot do is not known: %s", error)
+        return
+    skipped.known = {
+        kind: reason for kind, reason in kinds.items() if registry.is_fallback(registry.get(kind))
+    }
+    report.left_to_others()
+
+
+async def learn_again(registry: Registry, skipped: SkippedKinds, report: Report) -> None:
+    """Ask again from time to time, until cancelled."""
+    while True:
+        await asyncio.sleep(tuning.UNKNOWN_KIND_SECONDS)
+        await learn(registry, skipped, report)
+
+
+async def watch_process(producer: Producer, stop: Stop, slots: int) -> None:
+    """End what takes too long; restart the worker when its slots or its memory are used up."""
+    while True:
+        producer.check()
+        stuck = producer.stuck
+        if stuck and 2 * stuck >= slots:
+            kinds = ", ".join(sorted({job.kind for job in producer.overdue}))
+            logger.error("%d of %d slots hang in handlers of %s", stuck, slots, kinds)
+            stop.recycle("its slots are lost to handlers that hang")
+        stop.check_memory()
+        await asyncio.sleep(tuning.TICK)

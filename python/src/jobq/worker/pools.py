@@ -1,0 +1,414 @@
+"""Where handlers run: threads, processes, and connections of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import psycopg
+
+from jobq.database import AsyncPool, Pool, conninfo, use_json, use_json_async
+from jobq.redaction import error_text, traceback_text
+from jobq.registry.context import JobContext, Written
+from jobq.registry.outcomes import Unable
+from jobq.registry.settlement import ProcessDiedError, Raised, Returned
+from jobq.registry.steps import Steps
+from jobq.worker import tuning
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+    from decimal import Decimal
+    from multiprocessing.connection import Connection as Pipe
+
+    from psycopg import AsyncConnection, Connection
+
+    from jobq.models import Json
+
+__all__ = ["Pools", "Process", "Processes", "Threads", "value_of"]
+
+Call: TypeAlias = "tuple[Future[Returned | Raised], contextvars.Context, Callable[..., Any], Any]"
+
+
+def value_of(did: Returned | Raised) -> Any:  # noqa: ANN401 - whatever it is
+    """Return what a call returned, or raise what it raised."""
+    if isinstance(did, Raised):
+        raise did.error
+    return did.value
+
+
+# ---- threads
+
+
+class Threads:
+    """Daemon threads, which a handler that hangs cannot make the process wait for.
+
+    Each call gets an idle thread, or a new one: the worker's slots bound their number.
+    """
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[Call] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._idle = 0
+
+    def run(
+        self, function: Callable[..., Any], *arguments: object
+    ) -> asyncio.Future[Returned | Raised]:
+        """Run a function in a thread, with the caller's context variables.
+
+        What it raises is a result like any other: no future takes every exception.
+
+        Raises:
+            Unable: the system gives no thread.
+        """
+        with self._lock:
+            is_served = self._idle > 0
+            self._idle -= is_served
+        if not is_served:
+            try:
+                threading.Thread(target=self._serve, name="jobq handler", daemon=True).start()
+            except RuntimeError as error:
+                raise Unable("NO_THREAD", str(error), in_=1.0) from error
+        future: Future[Returned | Raised] = Future()
+        self._calls.put((future, contextvars.copy_context(), function, arguments))
+        return asyncio.wrap_future(future)
+
+    def _serve(self) -> None:
+        while True:
+            future, context, function, arguments = self._calls.get()
+            did: Returned | Raised
+            try:
+                did = Returned(context.run(function, *arguments))
+            except BaseException as error:
+                did = Raised(error)
+            with self._lock:
+                self._idle += 1
+            if future.set_running_or_notify_cancel():
+                future.set_result(did)
+            del future, context, function, arguments, did
+
+
+# ---- processes
+
+# What a process is asked: to import a function, or to call it. What it answers begins with ASK
+# when its handler wants something of its context.
+LOAD: Final = b"l"
+CALL: Final = b"c"
+ASK: Final = b"a"
+LOADED: Final = b""
+
+
+class HandlerError(Exception):
+    """What a handler raised, where only its text can leave the process."""
+
+
+class Process:
+    """A process that makes one call after the other: one that hangs can be killed."""
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["__main__", __name__])
+        self._end, theirs = context.Pipe()
+        self._process = context.Process(
+            target=_serve, args=(theirs,), name="jobq handler", daemon=True
+        )
+        self._process.start()
+        theirs.close()
+        self._loaded: bytes | None = None
+        self.is_fit = True
+
+    def load(self, function: Callable[..., Any]) -> None:
+        """Have the process import a function, which is not yet called.
+
+        Raises:
+            Unable: the process ended, or cannot import it.
+        """
+        asked = pickle.dumps(function)
+        if asked == self._loaded:
+            return
+        try:
+            self._end.send_bytes(LOAD + asked)
+            words = self._end.recv_bytes()
+        except (OSError, EOFError) as error:
+            self.is_fit = False
+            raise Unable("NO_PROCESS", "the process of the handler ended before it") from error
+        if words != LOADED:
+            self.is_fit = False
+            raise Unable("NO_PROCESS", words.decode())
+        self._loaded = asked
+
+    def call(self, *arguments: object) -> object:
+        """Call the function that was loaded; return what it returns or raise what it raises.
+
+        Raises:
+            ProcessDiedError: the process ended before the function did.
+        """
+        context = next((a for a in arguments if isinstance(a, JobContext)), None)
+        # A context leaves the worker without what writes.
+        bare = [
+            replace(a, recorder=None, steps=None) if isinstance(a, JobContext) else a  # type: ignore[arg-type]
+            for a in arguments
+        ]
+        asked = pickle.dumps(tuple(bare))
+        try:
+            self._end.send_bytes(CALL + asked)
+            while (said := self._end.recv_bytes()).startswith(ASK):
+                self._end.send_bytes(_answer_of(context, said[len(ASK) :]))
+            did, words = pickle.loads(said)  # noqa: S301 - our own process
+        except (OSError, EOFError) as error:
+            self.is_fit = False
+            raise ProcessDiedError("the process of the handler ended before it did") from error
+        try:
+            outcome: Returned | Raised = pickle.loads(did)  # noqa: S301 - as above
+        except Exception as error:
+            raise HandlerError(words) from error
+        return value_of(outcome)
+
+    def kill(self) -> None:
+        """End the process, and all that it has started."""
+        self.is_fit = False
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid or 0, signal.SIGKILL)
+        self._process.kill()
+
+
+class Processes:
+    """So many processes, started when they are first needed."""
+
+    def __init__(self, most: int, threads: Threads) -> None:
+        self._threads = threads
+        self._turns = asyncio.Semaphore(most)
+        self._idle: list[Process] = []
+        self._all: set[Process] = set()
+
+    async def take(self, function: Callable[..., Any]) -> Process:
+        """Wait for a process that does nothing else, and can call a function at once.
+
+        Raises:
+            Unable: the system gives no process, or it cannot import the function.
+        """
+        await self._turns.acquire()
+        try:
+            getting = self._threads.run(self._get, function)
+        except Unable:
+            self._turns.release()
+            raise
+        try:
+            did = await asyncio.shield(getting)
+        except asyncio.CancelledError:
+            getting.add_done_callback(lambda late: self._keep(late.result()))
+            raise
+        if isinstance(did, Returned):
+            return value_of(did)  # type: ignore[no-any-return]
+        self._turns.release()
+        if isinstance(did.error, OSError):
+            raise Unable("NO_PROCESS", error_text(did.error), in_=1.0)
+        raise did.error
+
+    def _get(self, function: Callable[..., Any]) -> Process:
+        """Return a process that has a function, in a thread: both may take a while."""
+        process = self._idle.pop() if self._idle else Process()
+        self._all.add(process)
+        try:
+            process.load(function)
+        except BaseException:
+            process.kill()
+            self._all.discard(process)
+            raise
+        return process
+
+    def give_back(self, process: Process) -> None:
+        """Let another handler have a process, or a new one in its place."""
+        if process.is_fit:
+            self._idle.append(process)
+        else:
+            process.kill()
+            self._all.discard(process)
+        self._turns.release()
+
+    def close(self) -> None:
+        """Kill all."""
+        for process in self._all:
+            process.kill()
+
+    def _keep(self, did: Returned | Raised) -> None:
+        """Keep a process that nobody waits for any more."""
+        if isinstance(did, Returned):
+            self.give_back(value_of(did))
+        else:
+            self._turns.release()
+
+
+def _answer_of(context: JobContext | None, asked: bytes) -> bytes:
+    """Do what a handler asks of its context, in the worker, and return what came of it."""
+    name, arguments = pickle.loads(asked)  # noqa: S301 - our own process
+    did: Returned | Raised
+    try:
+        if name == "call":
+            did = Returned(context.steps.call(*arguments) if context and context.steps else [])
+        else:
+            getattr(context, name)(*arguments)
+            did = Returned(None)
+    except BaseException as error:
+        did = Raised(error)
+    return pickle.dumps(did)
+
+
+class _Remote:
+    """Recorder and steps of a context whose worker is another process."""
+
+    def __init__(self, end: Pipe) -> None:
+        self._end = end
+        self._lock = threading.Lock()
+
+    def progress(self, _context: JobContext, value: Json) -> Written:
+        self.ask("progress", value)
+        return Written()
+
+    def log(self, _context: JobContext, level: str, message: str) -> Written:
+        self.ask("log", level, message)
+        return Written()
+
+    def spend(self, _context: JobContext, cost: float | Decimal) -> Written:
+        self.ask("spend", cost)
+        return Written()
+
+    def call(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
+        rows: list[Any] = self.ask("call", statement, parameters)
+        return rows
+
+    def ask(self, name: str, *arguments: object) -> Any:  # noqa: ANN401 - what the worker says
+        with self._lock:
+            self._end.send_bytes(ASK + pickle.dumps((name, arguments)))
+            return value_of(pickle.loads(self._end.recv_bytes()))  # noqa: S301 - the worker's
+
+
+def _serve(end: Pipe) -> None:
+    """Make calls in a process until nobody asks any more."""
+    os.setsid()  # so that it can be killed with all that handlers start
+    # It may start processes of its own, which multiprocessing forbids what it ends at exit.
+    multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined] # noqa: SLF001
+    function: Callable[..., Any] | None = None
+    with suppress(OSError, EOFError):
+        while True:
+            asked = end.recv_bytes()
+            if function is not None and asked.startswith(CALL):
+                arguments = pickle.loads(asked[1:])  # noqa: S301 - the worker's
+                for context in arguments:
+                    if isinstance(context, JobContext):
+                        context.recorder = remote = _Remote(end)
+                        context.steps = Steps(
+                            remote.call, context.job_id, context.attempt, is_awaited=False
+                        )
+                answer = _outcome_of(function, arguments)
+            else:
+                try:
+                    function, answer = pickle.loads(asked[1:]), LOADED  # noqa: S301 - the worker's
+                except BaseException as error:
+                    function, answer = None, error_text(error).encode()
+            end.send_bytes(answer)
+
+
+def _outcome_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
+    """Call a function; return what it did, and in words what of it cannot be pickled."""
+    did: Returned | Raised
+    try:
+        did = Returned(function(*arguments))
+    except BaseException as error:
+        did = Raised(error)
+        with suppress(Exception):  # its own traceback does not leave the process
+            error.add_note(f"In the process of the handler:\n{traceback_text(error)}")
+    words = error_text(did.error) if isinstance(did, Raised) else "a result that no pickle takes"
+    try:
+        return pickle.dumps((pickle.dumps(did), words))
+    except Exception:
+        return pickle.dumps((b"", words))
+
+
+# ---- connections
+
+
+class Pools:
+    """The threads and processes of a worker, and connections made when first needed."""
+
+    def __init__(
+        self, url: str, concurrency: int, threads: Threads, processes: Processes, *, is_pooled: bool
+    ) -> None:
+        self._conninfo = conninfo(url, "jobq handler", is_pooled=is_pooled, is_handler=True)
+        self._options: dict[str, Any] = {
+            "kwargs": {"prepare_threshold": None} if is_pooled else {},
+            "min_size": 0,
+            "max_size": concurrency,
+            "timeout": tuning.CALL_SECONDS,
+            "max_idle": tuning.CALL_SECONDS,
+        }
+        self.threads = threads
+        self.processes = processes
+        self._pool: AsyncPool | None = None
+        self._thread_pool: Pool | None = None
+        # Several threads may be the first.
+        self._making = threading.Lock()
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[AsyncConnection[Any]]:
+        """Give a connection to a coroutine, in a transaction that ends with the block.
+
+        Raises:
+            Unable: there is none.
+        """
+        if self._pool is None:
+            self._pool = AsyncPool(
+                self._conninfo, name="jobq handlers", open=False, configure=use_json_async,
+                **self._options,
+            )  # fmt: skip
+            await self._pool.open()
+        with _or_unable():
+            connection = await self._pool.getconn()
+        try:
+            async with connection:
+                yield connection
+        finally:
+            await self._pool.putconn(connection)
+
+    @contextmanager
+    def thread_connection(self) -> Iterator[Connection[Any]]:
+        """Give a connection to a thread, as `connection` does."""
+        with self._making:
+            if self._thread_pool is None:
+                self._thread_pool = Pool(
+                    self._conninfo, name="jobq thread handlers", open=True, configure=use_json,
+                    **self._options,
+                )  # fmt: skip
+        with _or_unable():
+            connection = self._thread_pool.getconn()
+        try:
+            with connection:
+                yield connection
+        finally:
+            self._thread_pool.putconn(connection)
+
+    async def close(self) -> None:
+        """Let the connections go, without waiting for what still runs."""
+        if self._pool is not None:
+            await self._pool.close(timeout=1)
+        if self._thread_pool is not None:
+            await self.threads.run(self._thread_pool.close, 1)
+
+
+@contextmanager
+def _or_unable() -> Iterator[None]:
+    """Take the lack of a connection for the worker's own, since no handler has begun."""
+    try:
+        yield
+    except psycopg.Error as error:
+        wait = tuning.BACKOFF_LAST
+        raise Unable("NO_CONNECTION", error_text(error), in_=wait) from error

@@ -1,0 +1,473 @@
+"""The producer claims jobs, keeps the slots full and settles what has ended.
+
+One loop makes one exchange with the database after the other: it settles the jobs that have
+ended, and claims new ones. Meanwhile jobs run as tasks. What ends during an exchange is settled
+by the next one, so batches grow with the load. While claims come back full, two exchanges run
+at a time, so that neither the database nor the worker waits for the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections import deque
+from contextvars import copy_context
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING
+
+from jobq.errors import DatabaseUnavailable
+from jobq.registry.settlement import Failed, Gone, Released, Succeeded
+from jobq.worker import tuning
+from jobq.worker.connections import Backoff, Complaints
+from jobq.worker.controller import Controller
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from jobq.registry.settlement import Settlement
+    from jobq.worker.controller import Slots
+    from jobq.worker.executor import Executor
+    from jobq.worker.listener import Listener, Wakeups
+    from jobq.worker.metrics import Report
+    from jobq.worker.queries import Completer, Job, Queries
+    from jobq.worker.signals import Stop
+
+__all__ = ["Producer"]
+
+logger = logging.getLogger("jobq.worker")
+
+
+@dataclass(eq=False)
+class Producer:
+    """Claims, starts and settles jobs.
+
+    Attributes:
+        is_claiming: whether it claims more jobs.
+        started_at: when it last started a job, by time.monotonic.
+    """
+
+    queries: Queries
+    completer: Completer
+    executor: Executor
+    report: Report
+    listener: Listener | None
+    wakeups: Wakeups
+    stop: Stop
+    _: KW_ONLY
+    slots: Slots
+    poll: float
+    until_empty: bool = False
+
+    def __post_init__(self) -> None:
+        self._wake = self.wakeups.producer
+        self._loop = asyncio.get_running_loop()
+        self._context = copy_context()
+        self._controller = Controller(self.slots.total)
+        self._complaints = Complaints()
+        self._backoff = Backoff()
+        # A job is in one of these, in this order; `_overdue` has those whose handlers run on.
+        self._waiting: deque[Job] = deque()
+        self._running: dict[Job, None] = {}
+        self._ended: list[Job] = []
+        self._sent: list[list[Job]] = []
+        self._unsent: list[Job] = []
+        self._locked: list[Job] = []
+        self._overdue: dict[Job, None] = {}
+        self._exchanges: set[asyncio.Task[None]] = set()
+        self._asked = 0
+        self._sent_at = 0.0
+        self._ended_since = 0.0
+        self._prefetch = 0
+        self._is_urgent = False  # something waits for a job that has ended
+        self._is_hungry = True  # there may be jobs to claim
+        self._is_pressed = False  # claims come back full
+        self._is_away = False  # the database does not answer
+        self._is_tidying = False
+        self._sleep_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._active_at = time.monotonic()
+        self.started_at = 0.0
+        self.is_claiming = True
+        self.slots.join(self)
+
+    # ---- claim
+
+    async def run(self) -> None:
+        """Work until `stop_claiming` was called and nothing is held."""
+        while self.is_claiming or not self.is_idle:
+            self._wake.clear()
+            if self.wakeups.has_jobs:
+                self.wakeups.has_jobs = False
+                self._is_hungry = True
+            try:
+                await self._step()
+            except DatabaseUnavailable as error:
+                self._complaints.warning("the database is unavailable: %s", error)
+                self._is_away = self.slots.is_shared
+                self.slots.pass_on(self)
+                await asyncio.sleep(self._backoff.next())
+                self._is_hungry = True
+
+    async def _step(self) -> None:
+        """Do what is to be done next, or wait until something is."""
+        for exchange in [exchange for exchange in self._exchanges if exchange.done()]:
+            self._exchanges.discard(exchange)
+            if not exchange.cancelled():
+                exchange.result()
+        if not self.is_claiming and self.is_idle:
+            return
+        if self._may_exchange():
+            exchange = self._loop.create_task(self._exchange())
+            self._exchanges.add(exchange)
+            exchange.add_done_callback(lambda _: self._wake.set())
+        elif self._exchanges:
+            await self._wake.wait()
+        else:
+            await self._sleep()
+
+    def _may_exchange(self) -> bool:
+        """Whether to begin an exchange: one at a time, or two while claims come back full."""
+        if len(self._exchanges) > self._is_pressed:
+            return False
+        if self._unsent or self._is_away:  # one that asks for no job shows who is back
+            return True
+        if self._ended and time.monotonic() - self._ended_since >= self._settle_delay():
+            return True
+        is_low = len(self._waiting) + self._asked <= self._prefetch // 2
+        return self._is_hungry and is_low and self._room() > 0
+
+    async def _exchange(self) -> None:
+        """Settle what has ended, claim new jobs and start them."""
+        # Jobs with limits are not claimed ahead.
+        asked, at_once = self._room(), self._free()
+        is_repeat = bool(self._unsent)
+        settled = self._unsent + self._ended
+        self._unsent, self._ended, self._is_urgent = [], [], False
+        self._is_hungry = self._is_pressed
+        self._asked += asked
+        self._sent.append(settled)
+        self._sent_at = time.monotonic()
+        try:
+            jobs, outcomes = await self.completer.settle_and_claim(
+                settled, asked, min(asked, at_once)
+            )
+        except BaseException:
+            self._unsent += settled
+            self._is_pressed = False
+            self._controller.not_answered(asked)
+            raise
+        finally:
+            self._asked -= asked
+            self._sent.remove(settled)
+        self._backoff.reset()
+        is_full = 0 < asked == len(jobs)
+        self._is_hungry = self._is_hungry or is_full or self._is_away
+        self._is_pressed = is_full and asked == tuning.MAX_BATCH
+        self._is_away = False
+        if jobs:
+            self._controller.claimed([len(job.payload) for job in jobs], time.monotonic())
+        self._look_ahead()
+        if self.is_claiming:
+            self._waiting += jobs
+            self._fill()
+        else:
+            self._give_back(jobs)
+        self._report_all(settled, outcomes, is_repeat=is_repeat)
+        self.slots.pass_on(self)
+        if is_full or len(jobs) >= 32:  # more are likely: it would be woken at once
+            self._sleep_at = time.monotonic() + tuning.IDLE_AFTER
+            if self.listener is not None:
+                await self.listener.end_wait()
+
+    def _room(self) -> int:
+        """How many jobs to ask for."""
+        if not self.is_claiming or self._is_away:
+            return 0
+        self._controller.slots = self.slots.limit(self)
+        return self._controller.claim(len(self._waiting) + self.taken + self._asked, self._prefetch)
+
+    def _free(self) -> int:
+        """How many jobs could start at once."""
+        return max(0, self.slots.limit(self) - self.taken - len(self._waiting) - self._asked)
+
+    def _look_ahead(self) -> None:
+        is_full = self.taken >= self.slots.limit(self)
+        stalled = time.monotonic() - self.started_at if is_full else 0.0
+        self._prefetch = self._controller.prefetch(stalled)
+
+    # ---- start
+
+    def _fill(self) -> None:
+        """Start waiting jobs while there are free slots."""
+        now = time.monotonic()
+        while self._waiting and self.slots.limit(self) > self.taken:
+            job = self._waiting.popleft()
+            job.slot_at = self.started_at = now
+            self._running[job] = None
+            job.task = self._loop.create_task(self._run(job))
+
+    # ---- run
+
+    async def _run(self, job: Job) -> None:
+        """Run one job in its own task."""
+        settlement: Settlement | None
+        try:
+            settlement = job.settlement or await self.executor.prepare(job)
+            settlement = job.settlement or settlement
+            if settlement is None:
+                job.started_at = time.monotonic()
+                self.report.started(job)
+                settlement = await self.executor.run(job)
+        except BaseException as error:
+            settlement = self.executor.settlement_of(job, error)
+        self._end(job, settlement)
+
+    def _end(self, job: Job, settlement: Settlement) -> None:
+        """Settle a job whose handler has ended, and free its slot."""
+        self._active_at = time.monotonic()
+        job.task = None  # which holds the job too
+        self._running.pop(job, None)
+        if job in self._overdue:
+            del self._overdue[job]
+            self._is_hungry = True
+            self._wake.set()
+        self.executor.leave(job)
+        if job.started_at:
+            self._controller.took(time.monotonic() - job.started_at)
+        if not job.settled_at:
+            self._settle(job, settlement)
+        if not self._is_tidying:
+            self._is_tidying = True
+            # Not in the context of a job: the next ones would have its variables.
+            self._loop.call_soon(self._tidy, context=self._context)
+
+    def _tidy(self) -> None:
+        """Do once what follows from all jobs that have ended in this turn of the loop."""
+        self._is_tidying = False
+        self.slots.pass_on(self)
+        self.refill()
+
+    def refill(self) -> None:
+        """Start what waits; wake the loop when it is time for an exchange, now or later."""
+        self._fill()
+        if self._wake.is_set():
+            return
+        if self._may_exchange() or not (self.is_claiming or self._running):
+            self._wake.set()
+        else:
+            self._set_timer()
+
+    # ---- settle
+
+    def settle(self, job: Job, settlement: Settlement) -> None:
+        """Settle a job; if its handler still runs, it keeps its slot."""
+        if job.settlement is not None:
+            return
+        if job in self._running:
+            del self._running[job]
+            self._overdue[job] = None
+        self._settle(job, settlement)
+        self._wake.set()
+
+    def _settle(self, job: Job, settlement: Settlement) -> None:
+        job.settlement = settlement
+        job.settled_at = time.monotonic()
+        job.stop()
+        if isinstance(settlement, Gone):
+            self.report.ended(job, settlement.outcome)
+            return
+        if not self._ended:
+            self._ended_since = job.settled_at
+        self._ended.append(job)
+        if job.is_awaited or not isinstance(settlement, Succeeded):
+            self._is_urgent = True
+
+    def _settle_delay(self) -> float:
+        if not self._waiting and (self._is_urgent or not self.is_claiming):
+            return 0.0
+        return self._controller.settle_delay(len(self._ended), is_waiting=bool(self._waiting))
+
+    def _set_timer(self) -> None:
+        """Wake the loop when what has ended is to be settled."""
+        if self._ended and self._timer is None:
+            pause = max(0.0, self._ended_since + self._settle_delay() - time.monotonic())
+            self._timer = self._loop.call_later(pause, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._wake.set()
+
+    def _report_all(
+        self, settled: Sequence[Job], outcomes: dict[Job, str], *, is_repeat: bool
+    ) -> None:
+        """Report what came of jobs; settle those again that another transaction holds."""
+        succeeded = [job for job in settled if outcomes.get(job) == "succeeded"]
+        self.report.succeeded(succeeded)
+        for job in settled if len(succeeded) < len(settled) else ():
+            outcome = outcomes.get(job, "lost")
+            if outcome == "held":
+                self._locked.append(job)
+            elif outcome != "succeeded":
+                is_unknown = is_repeat and outcome == "lost"
+                self.report.ended(job, "unknown" if is_unknown else outcome)
+                if outcome == "dead" and isinstance(job.settlement, Failed):
+                    self.executor.call_on_dead(job, job.settlement)
+
+    # ---- sleep
+
+    async def _sleep(self) -> None:
+        """Wait until something happens, or a job is due."""
+        self._set_timer()
+        if not self.is_claiming or self._room() == 0:
+            if not await self._wait(self.poll) and self.slots.is_shared:
+                self._is_hungry = True  # another producer may have left a slot
+            return
+        listener = self.listener
+        if listener is not None and listener.is_listening and not listener.is_waiting:
+            await self._ask_to_be_woken(listener)
+            return
+        if await self._wait(self._controller.idle_delay):
+            return
+        due = await self.queries.due_in()
+        is_due = due is not None and due <= 0
+        if self.until_empty and self.is_idle and not (is_due or self.wakeups.functions.is_set()):
+            self.stop.request_if_empty()
+        is_told = listener is not None and listener.is_waiting
+        pause = math.inf if is_told else self._controller.poll_delay(self.poll)
+        if not is_due:
+            self._controller.misses = 0
+            pause = min(pause, math.inf if due is None else due)
+        elif self._free():  # a limit, or another worker's claim, was in the way
+            pause = min(pause, self._controller.retry_delay())
+        elif is_told:
+            pause = self.poll
+        if not await self._wait(pause):
+            self._is_hungry = True
+
+    async def _ask_to_be_woken(self, listener: Listener) -> None:
+        if await self._wait(self._sleep_at - time.monotonic()):
+            return
+        if not await listener.begin_wait():  # a transaction that enqueues is open: it may last
+            self._sleep_at = time.monotonic() + self._controller.retry_delay(tuning.TICK)
+        self._is_hungry = True
+
+    async def _wait(self, seconds: float) -> bool:
+        """Wait to be woken; return false when the time is up first."""
+        if seconds <= 0 or self._wake.is_set():
+            return self._wake.is_set()
+        try:
+            async with asyncio.timeout(seconds if seconds < math.inf else None):
+                await self._wake.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    # ---- what takes too long
+
+    def check(self) -> None:
+        """End attempts that have taken too long, and give back what has waited too long.
+
+        Settle those again that another transaction has locked. Called every `tuning.TICK`.
+        """
+        now = time.monotonic()
+        for job in self.running:
+            if not job.started_at:  # it waits for a process
+                if now - job.slot_at > job.lease / 3:
+                    self._give_back([job])
+            elif job.expires_at <= now:  # a thread keeps its slot until it ends
+                text = f"the attempt took longer than {job.timeout:g} s"
+                self.settle(job, Failed("TIMEOUT", text))
+                job.interrupt()
+        first = self._waiting[0] if self._waiting else None
+        if first and now - first.extended_at > min(tuning.PREFETCH_PATIENCE, first.lease / 5):
+            logger.info("giving back %d jobs that wait for a slot", len(self._waiting))
+            late = list(self._waiting)
+            self._waiting.clear()
+            self._look_ahead()  # not to take the same jobs again
+            self._give_back(late)
+        if self._locked:
+            self._ended += self._locked
+            self._locked.clear()
+            self._wake.set()
+
+    def stop_claiming(self) -> None:
+        """Claim no more jobs, and give back those that have not started."""
+        self.is_claiming = False
+        waiting = [*self._waiting, *(job for job in self._running if not job.started_at)]
+        self._waiting.clear()
+        self._give_back(waiting)
+        self.slots.pass_on(self)
+        self._wake.set()
+
+    def abandon(self) -> None:
+        """Give back every job that still runs, and wait for none of their handlers."""
+        self._give_back(list(self._running))
+        self._wake.set()
+
+    def _give_back(self, jobs: Iterable[Job]) -> None:
+        """Release jobs, their attempts not counted."""
+        for job in jobs:
+            self.settle(job, Released())
+            if not job.started_at:
+                job.interrupt()
+
+    # ---- as others see it
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no job is held."""
+        held = self._waiting or self._running or self._ended or self._unsent or self._locked
+        return not (held or self._exchanges)
+
+    @property
+    def is_asleep(self) -> bool:
+        """Whether it holds no job and waits to be woken."""
+        return self.is_idle and self.listener is not None and self.listener.is_waiting
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether it is woken by notifications."""
+        return self.listener is not None and self.listener.is_listening
+
+    @property
+    def active_at(self) -> float:
+        """When it last held a job, by time.monotonic."""
+        is_active = self._waiting or self._running or self._ended
+        return time.monotonic() if is_active else self._active_at
+
+    @property
+    def running(self) -> list[Job]:
+        """The jobs that have a slot and are not settled."""
+        return list(self._running)
+
+    @property
+    def overdue(self) -> list[Job]:
+        """The jobs that are settled though their handlers run on."""
+        return list(self._overdue)
+
+    @property
+    def stuck(self) -> int:
+        """How many slots are lost to handlers that run on long after their jobs were settled."""
+        now = time.monotonic()
+        return sum(now - job.settled_at > tuning.STUCK_SECONDS for job in self._overdue)
+
+    @property
+    def taken(self) -> int:
+        """How many slots it has."""
+        return len(self._running) + len(self._overdue)
+
+    @property
+    def wants(self) -> bool:
+        """Whether jobs wait for a slot, or may be there to be claimed."""
+        is_slow = bool(self._sent) and time.monotonic() - self._sent_at > tuning.SLOW_ANSWER
+        if not self.is_claiming or self._is_away or is_slow:
+            return False
+        return self._is_hungry or self._asked > 0 or len(self._waiting) > 0
+
+    def jobs(self) -> Iterator[Job]:
+        """Yield the jobs whose leases are to be kept."""
+        for jobs in (self._waiting, self._ended, self._locked, self._unsent, *self._sent):
+            yield from jobs
+        yield from self._running

@@ -1,0 +1,483 @@
+"""A worker's jobs, its statements, and how a batch of jobs is settled and the next one claimed.
+
+`jobq.worker.listener` has the statements of the session that listens, `jobq.registry.steps`
+those of durable steps.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+import time
+from collections import defaultdict
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from uuid import UUID
+
+import msgspec
+
+from jobq.errors import DatabaseUnavailable, JobqError, NotDeployed, NotPermitted
+from jobq.redaction import error_text
+from jobq.registry.context import JobContext
+from jobq.registry.settlement import (
+    FIRST_MOMENT,
+    LAST_MOMENT,
+    NO_RESULT,
+    CancelConfirmed,
+    Failed,
+    Released,
+    Succeeded,
+    moment_of,
+)
+
+if TYPE_CHECKING:
+    from asyncio import Task
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from jobq.registry.context import Recorder
+    from jobq.registry.handler import Handler
+    from jobq.registry.settlement import Hold, Settlement
+    from jobq.worker.connections import Connections
+    from jobq.worker.controller import SkippedKinds
+    from jobq.worker.pools import Process
+
+__all__ = [
+    "COMPLETE",
+    "REFUSED",
+    "RELEASE_MANY",
+    "SET_PROGRESS",
+    "Completer",
+    "Job",
+    "Key",
+    "Queries",
+    "Queues",
+    "array",
+    "current_job",
+]
+
+logger = logging.getLogger("jobq.worker")
+
+Key: TypeAlias = tuple[str, int]
+"""A job's id, as text, and the attempt: what a worker knows its jobs by."""
+
+JOB_COLUMNS: Final = (
+    "job_id, attempt, kind, payload, metadata, queue, max_attempts,"
+    " extract(epoch from timeout)::float8, run_at,"
+    " created_at, idempotency_key, extract(epoch from lease)::float8, delivery_version, is_awaited"
+)
+EXCHANGE: Final = (
+    f"select outcome, {JOB_COLUMNS} from jobq.exchange(%s, %s, %s, %s, %s, %s, %s, %s, %s)"  # noqa: S608
+)
+HEARTBEAT: Final = "select job_id, attempt, outcome from jobq.heartbeat(%s, %s, %s, %s, %s, %s, %s)"
+HOLD_LANE: Final = "select jobq.hold_lane(%s, %s, %s, %s)"
+RELEASE_MANY: Final = "select job_id, attempt, state from jobq.release_many(%s, %s, %s)"
+RELEASE_IN: Final = "select job_id, attempt, state from jobq.release_many(%s, %s, now() + %s)"
+COMPLETE: Final = "select jobq.complete(%s, %s, %s)"
+DUE_IN: Final = "select extract(epoch from jobq.due_in(%s, %s))::float8"
+MAINTAIN: Final = "select task, affected, has_more from jobq.maintain()"
+NEXT_DUE: Final = (
+    "select extract(epoch from jobq.maintain_in())::float8,"
+    " extract(epoch from jobq.due_in(%s, %s))::float8"
+)
+RETIRE: Final = "select jobq.retire_worker(%s)"
+SET_PROGRESS: Final = "select jobq.set_progress(%s, %s, %s)"
+
+REFUSED: Final = "RESULT_REFUSED"
+NO_PARTITION: Final = "23514"
+_RELEASED: Final = {"queued": "released", "cancelled": "cancelled", "held": "held", None: "lost"}
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """A job that this worker has claimed and not yet settled. Most of it stays text.
+
+    The first fields are in the order of `JOB_COLUMNS`. Moments are of time.monotonic.
+
+    Attributes:
+        payload, metadata: JSON text.
+        timeout: seconds that the handler may take.
+        lease: seconds for which the claim holds without a heartbeat.
+        is_awaited: whether something waits for its end.
+        extended_at: when the lease was last known to hold.
+        slot_at: when it got a slot; 0 before.
+        started_at: when the handler was started; 0 before.
+        settled_at: when its end was known.
+        settlement: how it ended; None while it is open.
+        handler: what does it, once it has a slot; None where there is none.
+        context: what the handler sees, once it has been made.
+        task: what runs the handler; None before it has a slot, and when it has ended.
+        process: where the handler runs, if it is one for a process.
+        is_cancel_requested: whether somebody asked to cancel the job.
+        is_ending: whether the handler's own transaction ends it, so that only it knows how.
+        is_interruptible: whether the handler is a coroutine, which can be stopped.
+        is_interrupted: whether the worker has stopped it.
+    """
+
+    job_id: str
+    attempt: int
+    kind: str
+    payload: str
+    metadata: str
+    queue: str
+    max_attempts: int
+    timeout: float
+    run_at: str
+    created_at: str
+    idempotency_key: str | None
+    lease: float
+    delivery_version: int | None
+    is_awaited: bool
+    extended_at: float = field(default_factory=time.monotonic)
+    slot_at: float = 0.0
+    started_at: float = 0.0
+    settled_at: float = 0.0
+    settlement: Settlement | None = None
+    handler: Handler | None = None
+    context: JobContext | None = None
+    task: Task[None] | None = None
+    process: Process | None = None
+    is_cancel_requested: bool = False
+    is_ending: bool = False
+    is_interruptible: bool = False
+    is_interrupted: bool = False
+
+    @property
+    def key(self) -> Key:
+        """The id and the attempt."""
+        return self.job_id, self.attempt
+
+    @property
+    def expires_at(self) -> float:
+        """When the attempt has taken too long."""
+        return self.started_at + self.timeout
+
+    def make_context(self, recorder: Recorder) -> JobContext:
+        """Make what the handler sees.
+
+        Raises:
+            ValueError, RecursionError: a time or the metadata cannot be read.
+        """
+        self.context = JobContext(
+            job_id=UUID(self.job_id),
+            attempt=self.attempt,
+            kind=self.kind,
+            queue=self.queue,
+            metadata=msgspec.json.decode(self.metadata),
+            max_attempts=self.max_attempts,
+            idempotency_key=self.idempotency_key,
+            run_at=datetime.fromisoformat(self.run_at),
+            created_at=datetime.fromisoformat(self.created_at),
+            delivery_version=self.delivery_version,
+            payload_text=self.payload,
+            deadline=self.expires_at,
+            recorder=recorder,
+            cancelled=self.is_cancel_requested,
+        )
+        return self.context
+
+    def stop(self) -> None:
+        """Let the handler know that it should stop."""
+        if self.context is not None:
+            self.context.cancelled = True
+
+    def interrupt(self) -> None:
+        """Stop the handler, if it is one that can be stopped; one not begun never begins."""
+        self.stop()
+        self.is_interrupted = True
+        if self.process is not None:
+            self.process.kill()
+        elif self.task is not None and (self.is_interruptible or not self.started_at):
+            self.task.cancel()
+
+
+current_job: ContextVar[tuple[Job, str] | None] = ContextVar("jobq_current_job", default=None)
+"""The job whose handler runs, and the worker's name."""
+
+
+class Queries:
+    """The calls of a worker. Every method raises what `Connections.call` raises."""
+
+    def __init__(
+        self,
+        connections: Connections,
+        worker: str,
+        queues: Sequence[str],
+        skipped: SkippedKinds,
+        release: str,
+        *,
+        stuck: Callable[[], int] = lambda: 0,
+    ) -> None:
+        self._connections = connections
+        self._worker = worker
+        self._queues = list(queues)
+        self._skipped = skipped
+        self._release = release
+        self._stuck = stuck
+        self._told: Sequence[str] = ()
+
+    @property
+    def has_news(self) -> bool:
+        """Whether it leaves a kind to others of which no heartbeat has told yet."""
+        return not set(self._skipped.kinds() or ()) <= set(self._told)
+
+    async def exchange(
+        self, settled: Sequence[Job], queues: Sequence[str], max_jobs: int, max_limited: int
+    ) -> tuple[list[Job], dict[Job, str]]:
+        """Settle what succeeded or failed, and claim, of what has limits no more than is run.
+
+        Returns:
+            The jobs that were claimed, and the state of each that was settled, ``lost``, or
+            ``held`` where another transaction holds it: settle it again later.
+        """
+        done = [job for job in settled if isinstance(job.settlement, Succeeded)]
+        failed: list[Job] = []
+        if len(done) < len(settled):
+            failed = [job for job in settled if isinstance(job.settlement, Failed)]
+        skipped = self._skipped.kinds()
+        results, failures = _results(done), _failures(failed) if failed else None
+        rows = await self._connections.call(
+            EXCHANGE,
+            (list(queues), self._worker, max_jobs, *_keys(done), results, failures, max_limited,
+             skipped),
+        )  # fmt: skip
+        outcomes = dict.fromkeys(done, "succeeded")
+        jobs = [Job(*row[1:]) for row in rows if row[0] == "claimed"]
+        if len(jobs) < len(rows):
+            told = {row[1:3]: row[0] for row in rows if row[0] != "claimed"}
+            outcomes |= {job: told[job.key] for job in settled if job.key in told}
+        if skipped:
+            for job in jobs:
+                if job.kind in skipped:
+                    job.settlement = self._skipped.put_off(job.kind)
+        return jobs, outcomes
+
+    async def hold(self, job: Job, hold: Hold) -> None:
+        """Have the jobs of a job's key wait."""
+        await self._connections.call(HOLD_LANE, (*job.key, hold.duration, hold.reason))
+
+    async def release(
+        self, jobs: Sequence[Job], until: datetime | timedelta | None
+    ) -> dict[Job, str]:
+        """Give jobs back unfinished, until a moment or for so long; return what came of each."""
+        statement = RELEASE_IN if isinstance(until, timedelta) else RELEASE_MANY
+        rows = await self._connections.call(statement, (*_keys(jobs), until))
+        states = {(job_id, attempt): state for job_id, attempt, state in rows}
+        return {job: _RELEASED[states.get(job.key)] for job in jobs}
+
+    async def heartbeat(self, jobs: Sequence[Job]) -> dict[Key, str]:
+        """Extend the leases of jobs; return what is known of each."""
+        skipped = self._skipped.kinds() or []
+        rows = await self._connections.call(
+            HEARTBEAT,
+            (self._worker, *_keys(jobs), self._queues, skipped, self._release, self._stuck()),
+            is_vital=True,
+        )
+        self._told = skipped
+        return {(job_id, attempt): outcome for job_id, attempt, outcome in rows}
+
+    async def due_in(self) -> float | None:
+        """Return in how many seconds the next job is due, None when none waits."""
+        [[wait]] = await self._connections.call(DUE_IN, [self._queues, self._skipped.kinds()])
+        return wait  # type: ignore[no-any-return]
+
+    async def maintain(self) -> tuple[dict[str, int | None], bool]:
+        """Do the database's maintenance, unless another worker does.
+
+        Returns:
+            How much of each task was done, None where it failed, and whether more is to do.
+        """
+        rows = await self._connections.call(MAINTAIN)
+        done = {task: affected for task, affected, _ in rows}
+        return done, any(has_more for _, _, has_more in rows)
+
+    async def next_due(self) -> tuple[float | None, float | None]:
+        """Return in how many seconds maintain() is due again, and a job; None where none is."""
+        rows = await self._connections.call(NEXT_DUE, [self._queues, self._skipped.kinds()])
+        [(maintain_in, due_in)] = rows
+        return maintain_in, due_in
+
+    async def retire(self) -> None:
+        """Leave the list of workers."""
+        await self._connections.call(RETIRE, [self._worker])
+
+
+class Completer:
+    """Settles a batch and claims the next, whatever one job does to the batch."""
+
+    def __init__(self, queries: Queries, queues: Queues) -> None:
+        self._queries = queries
+        self._queues = queues
+
+    async def settle_and_claim(
+        self, settled: Sequence[Job], max_jobs: int, max_limited: int
+    ) -> tuple[list[Job], dict[Job, str]]:
+        """Settle a batch and claim up to ``max_jobs`` jobs.
+
+        Of these at most ``max_limited`` have a concurrency key or limits. Settling twice does no
+        harm: an attempt that is settled already is ``lost``.
+
+        Returns:
+            As `Queries.exchange`.
+
+        Raises:
+            DatabaseUnavailable: there was no answer; settle the same batch again.
+        """
+        queues = self._queues.order()
+        rest = [job for job in settled if not isinstance(job.settlement, Succeeded)]
+        outcomes = await self._give_back(rest)
+        plain = settled
+        if rest:
+            plain = [job for job in settled if isinstance(job.settlement, Succeeded | Failed)]
+        try:
+            jobs, ended = await self._exchange(plain, queues, max_jobs, max_limited)
+        except DatabaseUnavailable:
+            raise
+        except JobqError as error:
+            if not plain:
+                raise
+            logger.warning("a batch was refused, settling its jobs one by one: %s", error)
+            for job in plain:
+                outcomes |= await self._settle_one(job)
+            jobs, ended = await self._queries.exchange([], queues, max_jobs, max_limited)
+        return jobs, outcomes | ended
+
+    async def _exchange(
+        self, settled: Sequence[Job], queues: Sequence[str], max_jobs: int, max_limited: int
+    ) -> tuple[list[Job], dict[Job, str]]:
+        """Exchange, and again if a day's partition was made just then."""
+        try:
+            return await self._queries.exchange(settled, queues, max_jobs, max_limited)
+        except JobqError as error:
+            if error.sqlstate != NO_PARTITION:
+                raise
+        return await self._queries.exchange(settled, queues, max_jobs, max_limited)
+
+    async def _settle_one(self, job: Job) -> dict[Job, str]:
+        """Settle one job of a batch that was refused; if it was the culprit, it fails."""
+        refusal: JobqError | None = None
+        for _ in range(2):
+            try:
+                return (await self._queries.exchange([job], (), 0, 0))[1]
+            except DatabaseUnavailable:
+                raise
+            except JobqError as error:
+                refusal = error
+                if isinstance(error, NotDeployed | NotPermitted):
+                    break  # The worker is refused, not the job's result.
+                job.settlement = Failed(REFUSED, error_text(str(error)), is_retryable=False)
+        logger.error("job %s cannot be settled, its lease will expire: %s", job.job_id, refusal)
+        return {job: "lost"}
+
+    async def _give_back(self, settled: Sequence[Job]) -> dict[Job, str]:
+        """Settle what neither succeeded nor failed; before the claim, which must come last."""
+        outcomes: dict[Job, str] = {}
+        released: defaultdict[datetime | timedelta | None, list[Job]] = defaultdict(list)
+        for job in settled:
+            hold = getattr(job.settlement, "hold", None)
+            if hold is not None:
+                await self._hold(job, hold)
+            if isinstance(job.settlement, Released):
+                released[_until(job.settlement)].append(job)
+            elif isinstance(job.settlement, CancelConfirmed):
+                released[None].append(job)  # which ends what was asked to be cancelled
+        for until, jobs in released.items():
+            try:
+                outcomes |= await self._queries.release(jobs, until)
+            except DatabaseUnavailable:
+                raise
+            except JobqError as error:
+                if until is None:
+                    raise
+                logger.warning("%d jobs are given back at once: %s", len(jobs), error)
+                outcomes |= await self._queries.release(jobs, None)
+        return outcomes
+
+    async def _hold(self, job: Job, hold: Hold) -> None:
+        """Have the jobs of a job's key wait, unless the job is lost."""
+        try:
+            await self._queries.hold(job, hold)
+        except DatabaseUnavailable:
+            raise
+        except JobqError as error:
+            logger.info("the key of job %s is not held: %s", job.job_id, error)
+
+
+class Queues:
+    """The queues of a worker, in the order in which to claim from them.
+
+    Raises:
+        ValueError: there is none, one has no name or is ``*``, or a weight is no positive number.
+    """
+
+    def __init__(self, queues: Sequence[str] | Mapping[str, float]) -> None:
+        if not queues or isinstance(queues, str):
+            raise ValueError("queues must name at least one queue")
+        self.names = list(queues)
+        if not all(isinstance(name, str) and name for name in list[object](queues)):
+            raise ValueError("each queue must have a name, one text")
+        if "*" in self.names:
+            raise ValueError("* is no queue: each must be named")
+        self._weights = dict(queues.items()) if hasattr(queues, "items") else {}
+        if not all(math.isfinite(weight) and weight > 0 for weight in self._weights.values()):
+            raise ValueError("a queue's weight must be a number above 0")
+
+    def order(self) -> list[str]:
+        """Return the queues in the order of this claim."""
+        if not self._weights:
+            return self.names
+        # Efraimidis and Spirakis, 2006: sampling by weight without replacement.
+        return sorted(
+            self.names,
+            key=lambda q: -(random.random() ** (1 / max(self._weights[q], 1e-9))),  # noqa: S311
+        )
+
+
+def array(values: Iterable[object]) -> str:
+    """Return an array's literal, which is quicker to make and read than a list of UUIDs."""
+    return "{" + ",".join(map(str, values)) + "}"
+
+
+def _keys(jobs: Sequence[Job]) -> tuple[str, str]:
+    return array(job.job_id for job in jobs), array(job.attempt for job in jobs)
+
+
+def _until(released: Released) -> datetime | timedelta | None:
+    """Return until when a job is to wait, within what the database takes.
+
+    A duration stays one, for the database's clock to measure, not this machine's.
+    """
+    if released.until is None:
+        return None
+    moment = moment_of(released.until, datetime.now(UTC))
+    if isinstance(released.until, timedelta) and FIRST_MOMENT < moment < LAST_MOMENT:
+        return released.until
+    return moment
+
+
+def _results(done: Sequence[Job]) -> str | None:
+    """Return the results of jobs as one JSON array, or None when all are null."""
+    if all(job.settlement is NO_RESULT for job in done):
+        return None
+    texts = [job.settlement.result for job in done if isinstance(job.settlement, Succeeded)]
+    return (b"[" + b",".join(text or b"null" for text in texts) + b"]").decode()
+
+
+def _failures(failed: Sequence[Job]) -> str:
+    """Return failed attempts as the JSON that jobq.fail_many takes."""
+    return msgspec.json.encode([_failure(job, job.settlement) for job in failed]).decode()
+
+
+def _failure(job: Job, failure: Any) -> dict[str, Any]:  # noqa: ANN401 - Failed
+    wait = failure.retry_in
+    return {
+        "job_id": job.job_id,
+        "attempt": job.attempt,
+        "error": failure.error,
+        "error_code": failure.code,
+        "retryable": failure.is_retryable,
+        "retry_in": None if wait is None else f"{wait.total_seconds()} s",
+        "details": failure.details,
+    }

@@ -1,0 +1,290 @@
+"""What handlers record while they run: progress, log lines and steps, written in batches."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+from jobq.calls.arguments import encode
+from jobq.errors import DatabaseUnavailable, InvalidArgument, JobqError, LeaseLost
+from jobq.registry.steps import SAVE_STEP
+from jobq.worker import tuning
+from jobq.worker.connections import Backoff, Complaints
+from jobq.worker.queries import SET_PROGRESS, array
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Generator, Sequence
+    from decimal import Decimal
+
+    from jobq.models import Json
+    from jobq.registry.context import JobContext
+    from jobq.worker.connections import Connections
+    from jobq.worker.queries import Key
+
+__all__ = ["Journal", "Notes", "Recorder"]
+
+SPEND: Final = "select jobq.spend(%s, %s, %s::numeric)"
+LOG: Final = "select jobq.log(%s, %s, %s, %s)"
+SAVE_STEPS: Final = "select value, outcome from jobq_internal.save_steps(%s, %s, %s, %s)"
+
+# The database's limits: bytes of JSON, and characters of a line.
+MAX_PROGRESS: Final = 65536
+MAX_LINE: Final = 8192
+# Characters of JSON after which no more steps are added to a call.
+MAX_STEPS_TEXT: Final = 4_194_304
+
+
+class Notes:
+    """What one attempt says, from any thread. Awaited, it waits until that is written."""
+
+    __slots__ = ("_count", "_left_out", "_lines", "_newest", "_recorder", "is_in_flight", "key")
+
+    def __init__(self, recorder: Recorder, key: Key) -> None:
+        self._recorder = recorder
+        self.key = key
+        self._newest: dict[str, object] = {}  # by the statement that writes it
+        self._lines: deque[tuple[str, str]] = deque()
+        self._count = 0
+        self._left_out = 0
+        self.is_in_flight = False
+
+    def progress(self, _context: JobContext, value: Json) -> Awaitable[None]:
+        """Note how far the job is; only the newest value is written.
+
+        Raises:
+            InvalidArgument: the value is not JSON, or too large.
+        """
+        text = encode(value)
+        if len(text.encode()) > MAX_PROGRESS or "\\u0000" in text:
+            raise InvalidArgument("progress must be JSON of at most 65536 bytes without NUL")
+        return self._note(SET_PROGRESS, text)
+
+    def spend(self, _context: JobContext, cost: float | Decimal) -> Awaitable[None]:
+        """Note what the attempt has cost; only the newest value is written."""
+        return self._note(SPEND, cost)
+
+    def _note(self, statement: str, value: object) -> Awaitable[None]:
+        with self._recorder.lock:
+            self._newest[statement] = value
+            self._recorder.add(self)
+        return self
+
+    def log(self, _context: JobContext, level: str, message: str) -> Awaitable[None]:
+        """Note a line of the job's log; what is too much is counted, and left out."""
+        text = str(message)[:MAX_LINE].replace("\0", "\ufffd")
+        text = text.encode("utf-8", "replace").decode()
+        with self._recorder.lock:
+            if len(self._lines) >= 2 * tuning.MAX_BATCH or self._count >= tuning.MOST_LINES:
+                self._left_out += 1
+            else:
+                self._lines.append((level, text))
+                self._count += 1
+                self._recorder.add(self)
+        return self
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return self._recorder.wait(self).__await__()
+
+    async def end(self) -> None:
+        """Return when everything is written, or cannot be."""
+        with self._recorder.lock:
+            if self._left_out:
+                self._lines.append(("WARN", f"{self._left_out} lines more were left out"))
+                self._left_out = 0
+                self._recorder.add(self)
+        await self
+
+    def take(self, most: int) -> tuple[dict[str, object], list[tuple[Any, ...]], bool]:
+        """Return values and lines to be written next, and whether that is all.
+
+        Args:
+            most: so many lines.
+        """
+        newest, self._newest = self._newest, {}
+        count = min(most, len(self._lines))
+        lines = [(*self.key, *self._lines.popleft()) for _ in range(count)]
+        self.is_in_flight = True
+        return newest, lines, not self._lines
+
+
+class Recorder:
+    """Writes what attempts say soon. They take turns, and each waits only for its own notes.
+
+    Attributes:
+        lock: held to change notes.
+    """
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self._loop = asyncio.get_running_loop()
+        self._pending: dict[Notes, None] = {}
+        self._writer: asyncio.Task[None] | None = None
+        self._round_end: asyncio.Future[None] = self._loop.create_future()
+        self._complaints = Complaints()
+        self.lock = threading.Lock()
+
+    def add(self, notes: Notes) -> None:
+        """Have notes written, from any thread, which holds the lock."""
+        is_woken = bool(self._pending) and self._writer is not None
+        self._pending[notes] = None
+        if not is_woken:
+            self._loop.call_soon_threadsafe(self._start)
+
+    async def wait(self, notes: Notes) -> None:
+        """Return when what an attempt has said until now is written; it may go on."""
+        while notes in self._pending or notes.is_in_flight:
+            await self._round()
+
+    async def flush(self) -> None:
+        """Return when all that anybody has said is written, or cannot be."""
+        while self._pending or self._writer is not None:
+            await self._round()
+
+    def _start(self) -> None:
+        if self._writer is None:
+            self._writer = self._loop.create_task(self._write())
+
+    async def _round(self) -> None:
+        """Wait until what is being written now, or else what comes next, is written."""
+        self._start()
+        await asyncio.shield(self._round_end)
+
+    async def _write(self) -> None:
+        """Write until there is nothing left."""
+        try:
+            while self._pending:
+                await self._write_some()
+        finally:
+            self._writer = None
+            self._end_round()
+
+    async def _write_some(self) -> None:
+        """Write an equal share of everybody's lines."""
+        with self.lock:
+            notes = list(self._pending)[: tuning.MAX_BATCH]
+            share = tuning.MAX_BATCH // len(notes)
+            values: list[tuple[str, tuple[Any, ...]]] = []
+            lines: list[tuple[Any, ...]] = []
+            for each in notes:
+                newest, own_lines, is_all = each.take(share)
+                del self._pending[each]
+                if not is_all:
+                    self._pending[each] = None  # behind the others
+                values += [(statement, (*each.key, value)) for statement, value in newest.items()]
+                lines += own_lines
+        try:
+            for statement, row in values:
+                await self._send(statement, [row])
+            await self._send(LOG, lines)
+        except DatabaseUnavailable as error:
+            self._complaints.warning("progress, costs and log lines of jobs are lost: %s", error)
+            await asyncio.sleep(tuning.BACKOFF_FIRST)
+        finally:
+            for each in notes:
+                each.is_in_flight = False
+            self._end_round()
+
+    async def _send(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Write some together; one by one where the database refuses one of them."""
+        if not rows:
+            return
+        try:
+            await self._connections.call(statement, rows, is_vital=True, is_many=True)
+        except DatabaseUnavailable:
+            raise
+        except JobqError as error:
+            if len(rows) == 1:
+                self._complaints.warning("a note of job %s was refused: %s", rows[0][0], error)
+                return
+            for row in rows:
+                await self._send(statement, [row])
+
+    def _end_round(self) -> None:
+        done, self._round_end = self._round_end, self._loop.create_future()
+        done.set_result(None)
+
+
+class Journal:
+    """Runs the statements of durable steps. Steps that end during a call go with the next."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self._loop = asyncio.get_running_loop()
+        self._steps: deque[tuple[tuple[Any, ...], asyncio.Future[list[Any]]]] = deque()
+        self._writer: asyncio.Task[None] | None = None
+
+    async def call(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
+        """Run a statement of `jobq.registry.steps`; return its rows.
+
+        Raises:
+            LeaseLost: the attempt no longer holds the job, for one because it was given back by
+                a call whose answer did not come.
+        """
+        if statement != SAVE_STEP:
+            return await self._answer(statement, parameters)
+        saved: asyncio.Future[list[Any]] = self._loop.create_future()
+        self._steps.append((parameters, saved))
+        if self._writer is None:
+            self._writer = self._loop.create_task(self._write())
+        return await saved
+
+    def call_from_thread(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
+        """Do the same for a handler in a thread."""
+        coroutine = self.call(statement, parameters)
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    async def _answer(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
+        """Ask the database until it answers; an attempt that cannot wait so long is stopped."""
+        backoff = Backoff()
+        while True:
+            try:
+                return await self._connections.call(statement, parameters)
+            except DatabaseUnavailable:
+                await asyncio.sleep(backoff.next())
+
+    async def _write(self) -> None:
+        """Save steps until there is none left."""
+        try:
+            while self._steps:
+                steps: list[tuple[tuple[Any, ...], asyncio.Future[list[Any]]]] = []
+                length = 0
+                while self._steps and len(steps) < tuning.MAX_BATCH and length < MAX_STEPS_TEXT:
+                    parameters, saved = self._steps.popleft()
+                    if not saved.done():  # else its handler was stopped meanwhile
+                        steps.append((parameters, saved))
+                        length += len(parameters[3])
+                await self._save(steps)
+        finally:
+            self._writer = None
+
+    async def _save(self, steps: Sequence[tuple[tuple[Any, ...], asyncio.Future[Any]]]) -> None:
+        """Save some steps; one by one where the database refuses one of them."""
+        if not steps:
+            return
+        job_ids, attempts, names, values = zip(*(step for step, _ in steps), strict=True)
+        arguments = (array(job_ids), array(attempts), list(names), f"[{','.join(values)}]")
+        answers: list[Any]
+        try:
+            rows = await self._answer(SAVE_STEPS, arguments)
+        except Exception as error:
+            if isinstance(error, JobqError) and len(steps) > 1:
+                for step in steps:
+                    await self._save([step])
+                return
+            answers = [error] * len(steps)
+        else:
+            lost = [LeaseLost("this attempt no longer holds the job", detail=f"job_id {job_id}")
+                    for job_id in job_ids]  # fmt: skip
+            answers = [
+                error if outcome == "lost" or value is None else [(value,)]
+                for (value, outcome), error in zip(rows, lost, strict=True)
+            ]
+        for (_, saved), answer in zip(steps, answers, strict=True):
+            if saved.done():
+                continue
+            if isinstance(answer, Exception):
+                saved.set_exception(answer)
+            else:
+                saved.set_result(answer)

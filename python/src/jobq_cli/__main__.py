@@ -1,0 +1,5 @@
+"""`python -m jobq_cli`."""
+
+from jobq_cli import main
+
+main()

@@ -1,0 +1,113 @@
+"""`jobq cluster`: several databases as one queue."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+
+import click
+
+from jobq_cli.terminal import Seconds, Url, as_json, database, plainly, say, show_json, show_rows
+from jobq_sharding import router
+
+__all__ = ["cluster"]
+
+MEMBER = ("shard_id", "url", "gets_keys", "state", "lag", "queued", "running")
+shards_option = click.option(
+    "--shard",
+    "shards",
+    type=Url(),
+    multiple=True,
+    required=True,
+    help="URL of a shard. Repeatable.",
+)
+login = click.option(
+    "--login",
+    default="",
+    envvar="JOBQ_SHARD_LOGIN",
+    show_envvar=True,
+    help="Login for the shards, as 'user=... password=...'; by default that of the router.",
+)
+
+
+@click.group()
+def cluster() -> None:
+    """Create a router for several databases, add shards, and compare them.
+
+    The router (--database) is a database of PostgreSQL 15 or later with PL/Proxy.
+    """
+
+
+@cluster.command()
+@shards_option
+@database
+def init(shards: tuple[str, ...], database_url: str) -> None:
+    """Create the router and number the shards. Repeat after an upgrade of the shards."""
+    with plainly():
+        numbers = router.init(database_url, shards)
+    say(f"the router has the shards {', '.join(map(str, numbers))}")
+
+
+@cluster.command()
+@click.argument("shard", type=Url())
+@click.option("--wait", type=Seconds(0), default=30, help="Seconds until it receives new keys.")
+@click.option(
+    "--without-workers", is_flag=True, help="Also if no live worker there serves the queues."
+)
+@login
+@database
+def add(shard: str, wait: float, without_workers: bool, login: str, database_url: str) -> None:
+    """Add the shard with the URL SHARD. It receives new keys after --wait.
+
+    Its workers must run: they must serve the queues that workers of the other shards serve.
+    """
+    with plainly():
+        number = router.add(database_url, shard, login, wait, without_workers=without_workers)
+        missing = router.check(database_url, login)
+    say(f"added as shard {number}; it receives new keys in {wait:g} s")
+    for each in missing:
+        say(f"{each.type} {each.name} {each.finding}")
+
+
+@cluster.command()
+@click.argument("shard_id", type=int)
+@click.option("--wait", type=Seconds(0), default=30, help="Seconds until it receives no new keys.")
+@login
+@database
+def drain(shard_id: int, wait: float, login: str, database_url: str) -> None:
+    """Send no new keys to the shard SHARD_ID. Its jobs continue until they have ended."""
+    with plainly():
+        router.drain(database_url, shard_id, login, wait)
+    say(f"shard {shard_id} receives no new keys in {wait:g} s; jobq cluster list shows its jobs")
+
+
+@cluster.command("list")
+@as_json
+@login
+@database
+def list_(is_json: bool, login: str, database_url: str) -> None:
+    """List the shards and their states."""
+    with plainly():
+        found = [asdict(member) for member in router.members(database_url, login)]
+    show_rows(found, MEMBER, is_json=is_json)
+
+
+@cluster.command()
+@as_json
+@login
+@database
+def check(is_json: bool, login: str, database_url: str) -> None:
+    """Compare kinds, queues, endpoints, limits, schedules, settings and versions.
+
+    Exits with 1 if the shards differ.
+    """
+    with plainly():
+        found = router.check(database_url, login)
+    if is_json:
+        show_json(asdict(each) for each in found)
+    else:
+        for each in found:
+            say(f"{each.type} {each.name} {each.finding}")
+        if not found:
+            say("the shards are identical")
+    sys.exit(1 if found else 0)

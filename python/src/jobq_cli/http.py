@@ -1,0 +1,131 @@
+"""`jobq http`: serve the HTTP API."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import ip_network
+from socket import socket
+
+import click
+
+from jobq_cli.terminal import Seconds, checked, database, logged, needing, one_database
+
+__all__ = ["http"]
+
+
+def networks(
+    _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Check that each value is a network.
+
+    Raises:
+        click.BadParameter: a value is not a network.
+    """
+    try:
+        return tuple(str(ip_network(value)) for value in values)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def prefixed(_context: click.Context, _parameter: click.Parameter, text: str) -> str:
+    """Return a path that begins with a slash and does not end with one."""
+    path = text.rstrip("/")
+    if path and not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", path):
+        raise click.BadParameter("must be a path such as /jobs, of letters, digits and . _ ~ -")
+    return path
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", help="Address to listen on.")
+@click.option("--port", default=8080, type=click.IntRange(0, 65535), help="The port; 0 takes any.")
+@click.option("--fd", type=click.IntRange(0), hidden=True, help="Descriptor of a listening socket.")
+@click.option(
+    "--open-metrics/--metrics-with-key",
+    "is_metrics_open",
+    default=True,
+    help="Serve /metrics without a key, or only for the scopes read and operate.",
+)
+@click.option(
+    "--pool-size",
+    default=8,
+    envvar="JOBQ_HTTP_POOL_SIZE",
+    type=click.IntRange(1),
+    help="Maximum connections for each of the four roles.",
+)
+@click.option("--console/--no-console", "has_console", default=True, help="Also serve the console.")
+@click.option("--hide-payloads", is_flag=True, help="Hide payloads and logs in the console.")
+@click.option(
+    "--proxy-from",
+    multiple=True,
+    callback=networks,
+    metavar="NETWORK",
+    help="Network of a proxy whose X-Forwarded-For and -Proto are trusted. Repeatable.",
+)
+@click.option(
+    "--prefix",
+    default="",
+    callback=prefixed,
+    metavar="PATH",
+    help="Path under which a proxy serves this server, such as /jobs; the proxy removes it.",
+)
+@click.option(
+    "--proxy-header", help="Header with the user name, set by that proxy, for the console."
+)
+@click.option(
+    "--proxy-scopes",
+    default="read",
+    type=click.Choice(("read", "read,operate")),
+    help="Scopes of the proxy's users.",
+)
+@click.option(
+    "--read-database",
+    "read_database_url",
+    envvar="JOBQ_READ_DATABASE",
+    show_envvar=True,
+    callback=checked,
+    help="Standby that serves lists and statistics while it is available and up to date.",
+)
+@click.option(
+    "--longest-lag",
+    default=30.0,
+    type=Seconds(0),
+    help="Maximum lag of the standby; above it, the primary is used.",
+)
+@logged
+@database
+def http(
+    *,
+    host: str,
+    port: int,
+    fd: int | None,
+    is_metrics_open: bool,
+    pool_size: int,
+    has_console: bool,
+    hide_payloads: bool,
+    prefix: str,
+    proxy_header: str | None,
+    proxy_from: tuple[str, ...],
+    proxy_scopes: str,
+    read_database_url: str | None,
+    longest_lag: float,
+    database_url: str,
+) -> None:
+    """Serve the HTTP API and the console, and log a line for each request."""
+    if proxy_header and not proxy_from:
+        raise click.UsageError("--proxy-header requires --proxy-from")
+    with needing("http"):
+        from jobq_console import Options, Proxy, Site  # noqa: PLC0415 - an extra
+        from jobq_http import Settings, serve  # noqa: PLC0415
+    one_database(database_url)
+    proxy = Proxy(proxy_header, tuple(proxy_scopes.split(","))) if proxy_header else None
+    listening = None if fd is None else socket(fileno=fd)
+    options = Options(hides_payloads=hide_payloads, proxy=proxy, prefix=prefix)
+    settings = Settings(
+        is_metrics_open=is_metrics_open,
+        pool_size=pool_size,
+        console=Site.maker(options) if has_console else None,
+        read_database_url=read_database_url,
+        longest_lag=longest_lag,
+        proxy_from=proxy_from,
+    )
+    serve(database_url, host, port, settings, listening=listening)

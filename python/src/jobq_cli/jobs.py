@@ -1,0 +1,284 @@
+"""Commands for jobs: enqueue, list, show, explain, redrive."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from jobq.calls.options import EnqueueOptions
+from jobq.models import State
+from jobq_cli.options import options_of
+from jobq_cli.terminal import (
+    LONGEST_DELAY,
+    Seconds,
+    as_json,
+    asking,
+    database,
+    in_utc,
+    parsed,
+    plain,
+    say,
+    show_json,
+    show_table,
+    with_client,
+)
+from jobq_cli.tree import drawn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from uuid import UUID
+
+    from jobq.client import Client
+    from jobq.models import Job, JobPage
+
+__all__ = ["enqueue", "explain", "jobs", "redrive", "show"]
+
+
+@click.command()
+@click.argument("kind")
+@click.argument("payload", default="{}", callback=parsed)
+@options_of(EnqueueOptions)
+@click.option(
+    "--delay",
+    type=Seconds(0, LONGEST_DELAY),
+    help="Start after this many seconds.",
+)
+@click.option("--wait", type=Seconds(0), help="Wait this long for the result and print it.")
+@database
+def enqueue(
+    *,
+    kind: str,
+    payload: Any,  # noqa: ANN401 - any JSON
+    delay: float | None,
+    run_at: datetime | None,
+    wait: float | None,
+    database_url: str,
+    **options: Any,  # noqa: ANN401 - the options of enqueue() that have its names
+) -> None:
+    """Enqueue a job of KIND with PAYLOAD (JSON, or - for standard input). Prints its id."""
+    if delay is not None:
+        if run_at is not None:
+            raise click.UsageError("--delay and --run-at cannot be used together")
+        run_at = datetime.now(UTC) + timedelta(seconds=delay)
+    with asking(database_url) as client:
+        job = client.enqueue(kind, payload, run_at=run_at, **options)
+        say(job.job_id)
+        if not job.created:
+            say("the job already existed", err=True)
+        if wait is not None:
+            try:
+                say(json.dumps(client.result(job.job_id, timeout=wait)))
+            except TimeoutError as error:
+                raise click.ClickException(str(error)) from error
+
+
+@click.command()
+@click.option("--state", type=click.Choice(get_args(State)), help="Only jobs in this state.")
+@click.option("--kind", help="Only jobs of this kind.")
+@click.option("--queue", help="Only jobs of this queue.")
+@click.option("--limit", default=20, type=click.IntRange(1, 1000), help="Maximum number of rows.")
+@click.option("--before", type=click.UUID, help="Only jobs enqueued before this one.")
+@click.option("--follow", is_flag=True, help="Continue: print new and changed jobs.")
+@as_json
+@with_client
+def jobs(
+    client: Client,
+    *,
+    state: Any,  # noqa: ANN401 - click has checked it
+    kind: str | None,
+    queue: str | None,
+    limit: int,
+    before: UUID | None,
+    follow: bool,
+    is_json: bool,
+) -> None:
+    """List jobs, newest first. A search stops after 100,000 jobs and prints how to continue.
+
+    With --follow it polls each second, and prints new jobs and changes of the newest --limit jobs.
+    """
+    found = client.list_jobs(state, kind, queue, before, max_jobs=limit)
+    list_found(found, is_json=is_json)
+    if found.cursor and len(found) < limit:
+        say(f"searched 100,000 jobs; continue with --before {found.cursor}", err=True)
+    seen = {job.job_id: without_lease(job) for job in found}
+    while follow:
+        sys.stdout.flush()
+        time.sleep(1)
+        look = partial(client.list_jobs, state, kind, queue, max_jobs=limit)
+        newest = pages(look, max(seen, default=None))
+        list_found(
+            [job for job in newest if seen.get(job.job_id) != without_lease(job)][::-1],
+            is_json=is_json,
+            is_more=True,
+        )
+        seen = {job.job_id: without_lease(job) for job in newest}
+
+
+def without_lease(job: Job) -> Job:
+    """Return a job without the columns that heartbeats change."""
+    return replace(job, heartbeat_at=None, lease_expires_at=None)
+
+
+def pages(look: Callable[..., JobPage], last: UUID | None) -> list[Job]:
+    """Return the newest pages of jobs, back to the last one seen.
+
+    A page that is not full is the last: it may have searched 100,000 jobs.
+    """
+    newest: list[Job] = []
+    page = look()
+    while page and page.cursor == page[-1].job_id and (last is None or page.cursor > last):
+        newest += page
+        page = look(page.cursor)
+    return newest + page
+
+
+def list_found(found: Sequence[Job], *, is_json: bool, is_more: bool = False) -> None:
+    """Print jobs, one per line, with a header unless earlier jobs were printed."""
+    if is_json:
+        show_json(asdict(job) for job in found)
+        return
+    show_table(
+        () if is_more else ("job_id", "kind", "queue", "state", "attempts", "run_at", "last error"),
+        [
+            (
+                job.job_id,
+                job.kind,
+                job.queue,
+                job.state,
+                f"{job.attempts}/{job.max_attempts}",
+                f"{job.run_at:%Y-%m-%d %H:%M:%S%z}",
+                job.last_error_code or "",
+            )
+            for job in found
+        ],
+    )
+
+
+@click.command()
+@click.argument("job_id")
+@as_json
+@with_client
+def show(client: Client, job_id: str, is_json: bool) -> None:
+    """Show a job with its attempts, steps, tree and log."""
+    job = client.get(job_id)
+    attempts = client.attempts(job_id)
+    steps = client.list_steps(job_id)
+    logs = client.logs(job_id)
+    graph = client.graph(job_id)
+    if is_json:
+        parts = {
+            "attempts": map(asdict, attempts),
+            "steps": map(asdict, steps),
+            "logs": map(asdict, logs),
+        }
+        show_json(
+            [asdict(job) | {name: list(rows) for name, rows in parts.items()} | {"graph": graph}]
+        )
+        return
+    for name, value in asdict(job).items():
+        if value not in (None, {}):
+            say(f"{name:<20} {plain(value)}")
+    if attempts:
+        say("")
+        rows = [
+            (a.attempt, a.state, a.started_at, a.duration or "", a.worker or "", a.error or "")
+            for a in attempts
+        ]
+        show_table(("attempt", "state", "started_at", "duration", "worker", "error"), rows)
+    if steps:
+        say("")
+        done = [(s.name, s.attempt, s.saved_at, plain(s.value)) for s in steps]
+        show_table(("step", "attempt", "saved_at", "value"), done)
+    if graph["edges"]:
+        say("")
+        for branch in drawn(graph):
+            say(branch)
+    if logs:
+        say("")
+    for line in logs:
+        say(f"{line.logged_at:%H:%M:%S.%f} {line.level:<5} {line.message}")
+
+
+@click.command()
+@click.argument("job_id")
+@as_json
+@with_client
+def explain(client: Client, job_id: str, is_json: bool) -> None:
+    """Explain why a job is not running."""
+    reasons = client.explain(job_id)
+    if is_json:
+        show_json(asdict(reason) for reason in reasons)
+        return
+    for reason in reasons:
+        say(f"{reason.reason}: {reason.explanation}")
+
+
+@click.command()
+@click.argument("job_ids", nargs=-1, metavar="[JOB_ID]...")
+@click.option("--queue", help="Dead jobs of this queue.")
+@click.option("--kind", help="Dead jobs of this kind.")
+@click.option("--error-code", help="Dead jobs whose last error has this code.")
+@click.option(
+    "--since", type=click.DateTime(), callback=in_utc, help="Dead since this time, in UTC."
+)
+@click.option(
+    "--limit", default=1000, type=click.IntRange(1, 100_000), help="Maximum number of rows."
+)
+@click.option("--latest", is_flag=True, help="Use the current version of the endpoint.")
+@click.option("--dry-run", is_flag=True, help="Only print the selected jobs.")
+@click.option(
+    "--tree",
+    type=click.Choice(("failed", "downstream", "all")),
+    help="Jobs of the tree of JOB_ID: failed ones, the job and those waiting for it, or all.",
+)
+@database
+def redrive(
+    *,
+    job_ids: tuple[str, ...],
+    tree: str | None,
+    queue: str | None,
+    kind: str | None,
+    error_code: str | None,
+    since: datetime | None,
+    limit: int,
+    latest: bool,
+    dry_run: bool,
+    database_url: str,
+) -> None:
+    """Run dead or cancelled jobs again, by JOB_ID or by options.
+
+    With several JOB_IDs only dead jobs are redriven. Options filter them further.
+    """
+    is_filtered = any(option is not None for option in (queue, kind, error_code, since))
+    is_one = len(job_ids) == 1 and not is_filtered and not dry_run
+    if not job_ids and not is_filtered:
+        raise click.UsageError("pass a JOB_ID or at least one option")
+    if tree is not None and (not is_one or latest):
+        raise click.UsageError("--tree requires one JOB_ID and no other options")
+    redriven: Iterable[object]
+    with asking(database_url) as client:
+        if tree is not None:
+            redriven = client.redrive_tree(job_ids[0], tree)
+        elif is_one:
+            client.redrive(job_ids[0], latest=latest)
+            redriven = job_ids
+        else:
+            redriven = client.redrive_many(
+                queue,
+                kind,
+                since,
+                error_code,
+                limit,
+                job_ids=job_ids or None,
+                dry_run=dry_run,
+                latest=latest,
+            )
+        for job_id in redriven:
+            say(job_id)

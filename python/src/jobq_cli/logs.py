@@ -1,0 +1,95 @@
+"""Log lines as JSON or for people; those about a job say which, wherever they come from."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, TextIO
+
+import msgspec
+
+from jobq.redaction import redacted
+from jobq.unseen import in_line, visible
+from jobq.worker.metrics import fields_of
+
+__all__ = ["Format", "configure_logging"]
+
+Format = Literal["json", "pretty"]
+
+_STANDARD: Final = frozenset(
+    (*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "job_fields")
+)
+
+
+def configure_logging(form: Format, level: int = logging.INFO) -> None:
+    """Send the log to standard error in this form.
+
+    Args:
+        form: ``json``, an object a line; or ``pretty``, for people.
+        level: the least level that is shown.
+    """
+    handler = Lines(sys.stderr)
+    handler.setFormatter(JsonFormatter() if form == "json" else PrettyFormatter())
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+    for name in ("httpx", "httpcore", "mail.log", "asyncio", "psycopg.pool"):
+        logging.getLogger(name).setLevel(max(level, logging.WARNING))
+
+
+class Lines(logging.StreamHandler[TextIO]):
+    """Writes lines; one that cannot be written ends nothing."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        """Write to standard error again where a handler has closed Python's object for it."""
+        with suppress(OSError, ValueError):
+            if self.stream.closed:
+                # Not by setStream(), which flushes the old one.
+                self.stream = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+                self.emit(record)
+            else:
+                super().handleError(record)
+
+
+def fields(record: logging.LogRecord) -> dict[str, Any]:
+    """Return what a line says beside its message: of its job, and by ``extra``."""
+    return fields_of(record) | {k: v for k, v in vars(record).items() if k not in _STANDARD}
+
+
+def trace_of(record: logging.LogRecord) -> str | None:
+    """Return the traceback of a line, if it has one."""
+    if record.exc_info:
+        return logging.Formatter().formatException(record.exc_info)
+    return record.exc_text
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a line."""
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": redacted(record.getMessage()),
+            **fields(record),
+        }
+        if trace := trace_of(record):
+            line["exception"] = redacted(trace)
+        return msgspec.json.encode(line, enc_hook=str).decode()
+
+
+class PrettyFormatter(logging.Formatter):
+    """A line for people: time, level, message, and what is known besides."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a line."""
+        time = datetime.fromtimestamp(record.created, UTC).astimezone()
+        known = {k: v for k, v in fields(record).items() if v is not None}
+        rest = " ".join(f"{name}={value}" for name, value in known.items())
+        text = f"{time:%H:%M:%S}.{time.microsecond // 1000:03} {record.levelname:<7} "
+        text += in_line(redacted(record.getMessage()) + (f"  {rest}" if rest else ""))
+        if trace := trace_of(record):
+            text += "\n" + visible(redacted(trace))
+        return text

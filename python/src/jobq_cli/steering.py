@@ -1,0 +1,154 @@
+"""Commands that change, cancel and delete jobs."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from jobq_cli.terminal import asking, database, in_utc, parsed, say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+
+    from jobq.client import Client
+
+__all__ = ["cancel", "change", "delete"]
+
+Command = TypeVar("Command", bound="Callable[..., Any]")
+
+
+def choosing(command: Command) -> Command:
+    """Add the argument and options that select jobs."""
+    for option in (
+        click.option("--reason", help="Reason, stored in the audit log."),
+        click.option("--dry-run", is_flag=True, help="Only print the selected jobs."),
+        click.option(
+            "--limit",
+            "max_jobs",
+            default=1000,
+            type=click.IntRange(1, 100_000),
+            help="Maximum number of jobs, oldest first.",
+        ),
+        click.option("--metadata", callback=parsed, help="Jobs whose metadata contains this JSON."),
+        click.option("--kind", help="Jobs of this kind."),
+        click.option("--queue", help="Jobs of this queue."),
+        click.argument("job_ids", nargs=-1, metavar="[JOB_ID]..."),
+    ):
+        command = option(command)
+    return command
+
+
+def chosen(which: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments that select jobs; at least one is required."""
+    ids = list(which.pop("job_ids")) or None
+    if ids is None and not any(which[name] for name in ("queue", "kind", "metadata")):
+        raise click.UsageError("pass a JOB_ID, or --queue, --kind or --metadata")
+    return which | {"job_ids": ids}
+
+
+@click.command()
+@choosing
+@click.option("--now", "run_now", is_flag=True, help="Run as soon as a worker is available.")
+@click.option(
+    "--run-at", type=click.DateTime(), callback=in_utc, help="Start at this time or later, in UTC."
+)
+@click.option("--priority", type=int, help="Priority; higher values run first.")
+@click.option("--to-queue", help="Move to this queue.")
+@click.option("--timeout", help="Timeout of each attempt, such as '30 s'.")
+@click.option(
+    "--expires-at",
+    type=click.DateTime(),
+    callback=in_utc,
+    help="Start no attempt from this time on, in UTC.",
+)
+@click.option(
+    "--payload", callback=parsed, help="New payload (JSON or -), for jobs that have never run."
+)
+@database
+def change(
+    *,
+    run_now: bool,
+    run_at: datetime | None,
+    priority: int | None,
+    to_queue: str | None,
+    timeout: str | None,
+    expires_at: datetime | None,
+    payload: Any,  # noqa: ANN401 - any JSON
+    database_url: str,
+    **which: Any,  # noqa: ANN401 - the options of `choosing`
+) -> None:
+    """Change waiting jobs, by JOB_ID or options. Prints their ids."""
+    changes = (run_at, priority, to_queue, timeout, expires_at, payload)
+    if not run_now and all(change is None for change in changes):
+        raise click.UsageError("pass at least one change")
+    if run_now and run_at is not None:
+        raise click.UsageError("--now and --run-at cannot be used together")
+    jobs = chosen(which)
+    with asking(database_url) as client:
+        changed = client.change_many(
+            run_now=run_now,
+            run_at=run_at,
+            priority=priority,
+            to_queue=to_queue,
+            timeout=timeout,
+            expires_at=expires_at,
+            payload=payload,
+            **jobs,
+        )
+    show_ids(changed, jobs["max_jobs"])
+
+
+@click.command()
+@choosing
+@click.option("--state", type=click.Choice(("blocked", "queued", "retrying", "running")))
+@database
+def cancel(*, state: str | None, database_url: str, **which: Any) -> None:  # noqa: ANN401
+    """Cancel jobs, by JOB_ID or options. Workers cancel running jobs."""
+    jobs = chosen(which)
+    with asking(database_url) as client:
+        if is_one(jobs, state):
+            cancel_one(client, jobs["job_ids"][0], jobs["reason"])
+            return
+        outcomes = client.cancel_many(state=state, **jobs)
+    show_ids([f"{job.job_id} {job.outcome}" for job in outcomes], jobs["max_jobs"])
+
+
+def is_one(jobs: dict[str, Any], state: str | None) -> bool:
+    """Whether one job is selected, by its id only."""
+    others = (state, jobs["queue"], jobs["kind"], jobs["metadata"], jobs["dry_run"])
+    return len(jobs["job_ids"] or ()) == 1 and not any(others)
+
+
+def cancel_one(client: Client, job_id: str, reason: str | None) -> None:
+    """Cancel one job and print the outcome. Exit status 1 if it had already ended."""
+    outcome = client.cancel(job_id, reason)
+    say(outcome)
+    if outcome == "already_finished":
+        sys.exit(1)
+
+
+@click.command()
+@choosing
+@click.option(
+    "--state",
+    type=click.Choice(("blocked", "queued", "retrying", "succeeded", "dead", "cancelled")),
+    help="Only jobs in this state; by default waiting jobs.",
+)
+@database
+def delete(*, state: str | None, database_url: str, **which: Any) -> None:  # noqa: ANN401
+    """Delete waiting or finished jobs with their history. Prints their ids."""
+    jobs = chosen(which)
+    with asking(database_url) as client:
+        deleted = client.delete_many(state=state, **jobs)
+    show_ids(deleted, jobs["max_jobs"])
+
+
+def show_ids(lines: Sequence[object], limit: int) -> None:
+    """Print one line per job, and a remark if the limit is reached."""
+    for line in lines:
+        say(line)
+    if len(lines) == limit:
+        say(f"limit of {limit} jobs reached; there may be more (--limit)", err=True)

@@ -1,0 +1,75 @@
+"""`jobq worker --watch`: restart a worker when code changes."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Final
+
+import click
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import FrameType
+
+__all__ = ["watch"]
+
+# Polling interval, and time for a worker to stop before it is killed, in seconds.
+LOOK: Final = 0.5
+PATIENCE: Final = 35.0
+PASSED_OVER: Final = {"__pycache__", "node_modules", "site-packages"}
+
+
+def watch(arguments: list[str], folder: Path) -> int:
+    """Run `jobq` with these arguments and restart it when a Python file in a folder changes.
+
+    Returns:
+        The exit status of the last run. A signal ends it.
+    """
+    asked: list[int] = []
+
+    def ask(number: int, _frame: FrameType | None) -> None:
+        asked.append(number)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, ask)
+    while True:
+        seen = stamps(folder)
+        process = subprocess.Popen([sys.executable, "-m", "jobq_cli", *arguments])
+        while not asked and stamps(folder) == seen:
+            time.sleep(LOOK)
+        is_over = process.poll() is not None
+        if not is_over:
+            process.terminate()
+        try:
+            status = process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            status = process.wait()
+        if asked:
+            return status if status >= 0 else 128 - status
+        click.echo("code has changed: restarting", err=True)
+
+
+def stamps(folder: Path) -> dict[Path, float]:
+    """Return the modification times of the Python files in a folder."""
+    found: dict[Path, float] = {}
+    folders = [folder]
+    while folders:
+        try:
+            entries = list(folders.pop().iterdir())
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.name.startswith(".") or entry.name in PASSED_OVER:
+                continue
+            try:
+                if entry.is_dir() and not entry.is_symlink():
+                    folders.append(entry)
+                elif entry.suffix == ".py":
+                    found[entry] = entry.stat().st_mtime
+            except OSError:
+                continue  # deleted meanwhile
+    return found

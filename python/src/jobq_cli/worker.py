@@ -1,0 +1,240 @@
+"""`jobq worker`: run handlers and deliver the jobs of endpoints."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import importlib
+import logging
+import math
+import sys
+from contextlib import AsyncExitStack, asynccontextmanager
+from copy import copy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+from psycopg.conninfo import conninfo_to_dict
+
+from jobq.registry import Registry
+from jobq_cli.terminal import Seconds, databases, logged, plainly
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Coroutine, Sequence
+
+__all__ = ["worker"]
+
+logger = logging.getLogger("jobq.worker")
+
+LONGEST_NAME = 128
+
+
+@click.command()
+@click.argument("target", required=False)
+@click.option(
+    "--deliver/--no-deliver",
+    "is_deliverer",
+    default=True,
+    help="Deliver jobs of endpoints (requires the extra `delivery`).",
+)
+@click.option(
+    "--queue",
+    "queues",
+    multiple=True,
+    default=("default",),
+    help="Queue to serve, or queue=weight. Repeatable.",
+)
+@click.option(
+    "--concurrency", default=50, type=click.IntRange(1), help="Maximum jobs at the same time."
+)
+@click.option(
+    "--processes", type=click.IntRange(1), help="Processes for handlers with process=True."
+)
+@click.option("--name", help="Name of the worker; must be unique.")
+@click.option(
+    "--release",
+    envvar="JOBQ_RELEASE",
+    show_envvar=True,
+    help="Release name, shown with the worker.",
+)
+@click.option("--poll", default=5.0, type=Seconds(0.05, 60), help="Polling interval in seconds.")
+@click.option(
+    "--grace",
+    default=30.0,
+    type=Seconds(0),
+    help="How long running jobs may take to finish after SIGTERM, in seconds.",
+)
+@click.option(
+    "--sleepy", is_flag=True, help="Send no statements while idle: no heartbeat, no polling."
+)
+@click.option("--listen/--no-listen", default=True, help="Use notifications, or only poll.")
+@click.option("--listen-database", help="Direct database URL for LISTEN, bypassing the pooler.")
+@click.option(
+    "--pooled",
+    "is_pooled",
+    is_flag=True,
+    help="The database is behind a transaction pooler such as PgBouncer.",
+)
+@click.option(
+    "--declare/--no-declare", default=True, help="Declare the kinds of TARGET at the start."
+)
+@click.option("--until-empty", is_flag=True, help="Exit when no job is due or running.")
+@click.option(
+    "--watch", "is_watching", is_flag=True, help="Restart when code in this directory changes."
+)
+@click.option(
+    "--max-jobs", type=click.IntRange(1), help="Exit with status 75 after this many jobs."
+)
+@click.option(
+    "--max-bytes",
+    type=click.IntRange(1),
+    help="Exit with status 75 above this memory usage, in bytes.",
+)
+@click.option(
+    "--metrics-host",
+    default="127.0.0.1",
+    envvar="JOBQ_METRICS_HOST",
+    help="Address for /metrics, /healthz and /readyz.",
+)
+@click.option(
+    "--metrics-port",
+    default=9091,
+    envvar="JOBQ_METRICS_PORT",
+    type=click.IntRange(0, 65535),
+    help="Port; 0 chooses a free one.",
+)
+@click.option("--no-metrics", "is_silent", is_flag=True, help="Do not serve them.")
+@logged
+@databases
+def worker(
+    *,
+    target: str | None,
+    is_deliverer: bool,
+    queues: tuple[str, ...],
+    is_silent: bool,
+    is_watching: bool,
+    database_urls: tuple[str, ...],
+    **options: Any,  # noqa: ANN401 - the parameters of Worker that have their names
+) -> None:
+    """Run jobs with the handlers in TARGET (for example app.jobs:registry).
+
+    Jobs of endpoints are delivered with or without TARGET. With several databases, all share
+    one concurrency limit; an unreachable database does not reduce it. On the first SIGTERM,
+    SIGINT or SIGHUP, running jobs finish. The second ends the worker.
+    Exit status: 0 stopped, 1 failed, 75 restart needed, 128 + n killed by signal n.
+    """
+    if is_watching:
+        from jobq_cli.watch import watch  # noqa: PLC0415 - only here
+
+        sys.exit(watch([word for word in sys.argv[1:] if word != "--watch"], Path.cwd()))
+    from jobq.worker import Worker, loop_factory  # noqa: PLC0415 - only here
+    from jobq_sharding.worker import ShardedWorker  # noqa: PLC0415 - only here
+
+    warn_of_passwords(database_urls)
+    weights = weights_of(queues)
+    registry = load_registry(target) if target else Registry()
+    is_pooled = options["is_pooled"] or options["listen_database"] is not None
+    if len(set(database_urls)) < len(database_urls):
+        raise click.BadParameter("the same database is given twice", param_hint="--database")
+    for option in ("listen_database", "until_empty") if len(database_urls) > 1 else ():
+        if options[option]:
+            hint = "--" + option.replace("_", "-")
+            raise click.BadParameter("only with one database", param_hint=hint)
+    if is_silent:
+        options["metrics_port"] = None
+
+    async def work() -> int:
+        registries = {url: copy(registry) for url in database_urls}
+        async with AsyncExitStack() as stack:
+            if is_deliverer:
+                for url, own in registries.items():
+                    await stack.enter_async_context(delivering(own, url, is_pooled))
+            if len(registries) > 1:
+                return await ShardedWorker(registries, weights, **options).run()
+            return await Worker(*registries.popitem(), weights, **options).run()
+
+    # Jobs create no reference cycles, so collect garbage rarely.
+    gc.freeze()
+    gc.set_threshold(50_000)
+    with plainly(), asyncio.Runner(loop_factory=loop_factory()) as runner:
+        sys.exit(until_done(runner.get_loop(), work()))
+
+
+def warn_of_passwords(database_urls: Sequence[str]) -> None:
+    """Warn if the command line contains a password, which other users can read."""
+    source = click.get_current_context().get_parameter_source("database_urls")
+    if source is ParameterSource.COMMANDLINE and any(
+        conninfo_to_dict(url).get("password") for url in database_urls
+    ):
+        logger.warning(
+            "other users of this machine can read the password on the command line (ps):"
+            " use DATABASE_URL or ?passfile=PATH"
+        )
+
+
+def until_done(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, int]) -> int:
+    """Run the loop until the work is done, even if handlers stop it.
+
+    A task or callback that a handler left may raise SystemExit out of the loop.
+    """
+    from jobq.worker import EXIT_FAILED  # noqa: PLC0415 - only here
+
+    task = loop.create_task(work)
+    while True:
+        try:
+            return loop.run_until_complete(task)
+        except (SystemExit, RuntimeError) as error:
+            if task.done() or loop.is_closed():
+                raise
+            logger.error("a handler tried to end the worker, which continues: %r", error)  # noqa: TRY400
+        except asyncio.CancelledError:
+            return EXIT_FAILED
+
+
+@asynccontextmanager
+async def delivering(registry: Registry, database_url: str, is_pooled: bool) -> AsyncIterator[None]:
+    """Let a registry deliver jobs of endpoints if the extra is installed."""
+    try:
+        from jobq_delivery import Deliverer  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        logger.info(
+            "leaving jobs of endpoints to other workers: jobq[delivery] is not installed (%s)",
+            error,
+        )
+        yield
+        return
+    async with Deliverer(database_url, is_pooled=is_pooled) as deliverer:
+        registry.otherwise(deliverer.deliver, beyond=deliverer.beyond)
+        yield
+
+
+def load_registry(target: str) -> Registry:
+    """Import the registry `module:name`, also from the current directory."""
+    module, _, name = target.partition(":")
+    sys.path.insert(0, "")
+    try:
+        found = getattr(importlib.import_module(module), name or "registry")
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
+        raise click.BadParameter(str(error), param_hint="TARGET") from error
+    if not isinstance(found, Registry):
+        raise click.BadParameter(f"{target} is not a jobq.Registry", param_hint="TARGET")
+    return found
+
+
+def weights_of(queues: Sequence[str]) -> list[str] | dict[str, float]:
+    """Parse queues: names in order, or names with weights."""
+    pairs = [queue.partition("=") for queue in queues]
+    if not all(1 <= len(name) <= LONGEST_NAME for name, _, _ in pairs):
+        raise click.BadParameter("a name must have 1 to 128 characters", param_hint="--queue")
+    if any(name == "*" for name, _, _ in pairs):
+        raise click.BadParameter("* is not a queue: list the queues", param_hint="--queue")
+    if not any(sign for _, sign, _ in pairs):
+        return list(queues)
+    try:
+        weights = {name: float(weight or 1) for name, _, weight in pairs}
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--queue") from error
+    if not all(0 < weight < math.inf for weight in weights.values()):
+        raise click.BadParameter("a weight must be above 0", param_hint="--queue")
+    return weights

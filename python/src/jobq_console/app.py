@@ -1,0 +1,98 @@
+"""The console as an ASGI application, to be mounted at /console."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.responses import RedirectResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from jobq_console import (
+    audit,
+    bulk,
+    dead,
+    definitions,
+    endpoints,
+    entrance,
+    job,
+    jobs,
+    overview,
+    queues,
+    schedules,
+    workers,
+    workflows,
+)
+from jobq_console.console import Console
+from jobq_console.guard import Guard
+from jobq_console.options import PATH, PATIENCE, Options
+from jobq_console.stream import stream
+from jobq_console.visit import refuse, routes
+from jobq_http.database import Database
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import BaseRoute
+
+    from jobq_http.auth import Keys
+    from jobq_http.standby import Standby
+
+DEFAULTS: Final = Options()
+PAGES = (
+    *entrance.PAGES,
+    *overview.PAGES,
+    *queues.PAGES,
+    *jobs.PAGES,
+    *bulk.PAGES,
+    *job.PAGES,
+    *dead.PAGES,
+    *schedules.PAGES,
+    *workers.PAGES,
+    *endpoints.PAGES,
+    *definitions.PAGES,
+    *workflows.PAGES,
+    *audit.PAGES,
+)
+
+
+class Site(Console):
+    """A console with its pages, for a server to mount."""
+
+    @property
+    def routes(self) -> list[BaseRoute]:
+        """The routes at which a server mounts it."""
+        return [Route("/", self._lead), Route(PATH, self._lead), Mount(PATH, self.app())]
+
+    async def _lead(self, _request: Request) -> Response:
+        """Lead from / and /console to the console."""
+        return RedirectResponse(f"{self.options.base}/", 303)
+
+    def app(self) -> Starlette:
+        """Return the application."""
+        app = Starlette(
+            routes=[
+                *routes(PAGES),
+                Route("/stream", stream),
+                Mount("/static", StaticFiles(packages=[("jobq_console", "static")])),
+            ],
+            middleware=[Middleware(Guard, console=self, refuse=refuse)],
+            exception_handlers={Exception: refuse, 404: refuse, 405: refuse},
+        )
+        app.state.console = self
+        return app
+
+    @classmethod
+    def maker(cls, options: Options = DEFAULTS) -> Callable[[str, Keys, Standby | None], Site]:
+        """Return what makes the console of an HTTP API, on connections that ask for little."""
+
+        def make(url: str, keys: Keys, standby: Standby | None) -> Site:
+            roles = ("jobq_operator", "jobq_reader")
+            database = Database(url, options.pool_size, PATIENCE, roles)
+            return cls(url, database, options, keys, standby=standby)
+
+        return make

@@ -1,0 +1,94 @@
+"""What all requests to a console share."""
+
+from __future__ import annotations
+
+import hmac
+from typing import TYPE_CHECKING
+
+from jobq_console.bulks import Bulks
+from jobq_console.memory import Memory
+from jobq_console.pulse import Pulse
+from jobq_console.sessions import Sessions
+from jobq_console.visitor import Visitor
+from jobq_http.database import LOG_IN
+from jobq_http.limits import Rates
+
+if TYPE_CHECKING:
+    from jobq_console.options import Options
+    from jobq_http.auth import Keys
+    from jobq_http.database import Database
+    from jobq_http.standby import Standby
+
+GUESSES_PER_SECOND = 1
+
+
+class Console:
+    """What all requests to a console share.
+
+    Args:
+        url: the database, whose user's log-in is what `ticket` lets in.
+        database: its connections.
+        options: how the console behaves.
+        keys: the API keys that let in, or None.
+        ticket: a word that lets its bearer in once as the log-in of the URL, or None.
+        standby: what answers lists while it is fit, or None.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        database: Database,
+        options: Options,
+        keys: Keys | None = None,
+        ticket: str | None = None,
+        *,
+        standby: Standby | None = None,
+    ) -> None:
+        self.url = url
+        self.database = database
+        self.options = options
+        self.keys = keys
+        self.sessions = Sessions(options)
+        self.memory = Memory()
+        self.bulks = Bulks()
+        self.pulse = Pulse(self.look, self.memory.forget)
+        self.guesses = Rates(GUESSES_PER_SECOND)
+        self._ticket = ticket
+        self._standby = standby
+
+    def visitor(self, name: str, scopes: frozenset[str]) -> Visitor:
+        """Return somebody who asks by the server's own connections."""
+        return Visitor(
+            name, scopes, self.database, self.memory, is_log_in=False, standby=self._standby
+        )
+
+    def takes(self, ticket: str) -> bool:
+        """Whether this is the ticket; it is torn at that."""
+        if self._ticket is None or not hmac.compare_digest(self._ticket.encode(), ticket.encode()):
+            return False
+        self._ticket = None
+        return True
+
+    async def look(self) -> object:
+        """Return what is another whenever something has changed, by one light call.
+
+        Raises:
+            psycopg.Error: the database does not answer.
+        """
+        role = "jobq_reader" if self.keys else LOG_IN
+        [(now,)] = await self.database.fetch(role, "jobq_http.show_pulse")
+        return now
+
+    async def open(self) -> None:
+        """Start connecting."""
+        await self.database.open()
+
+    async def close(self) -> None:
+        """End streams and sessions, and close every connection."""
+        await self.pulse.close()
+        await self.sessions.close()
+        await self.database.close()
+
+    def stop(self) -> None:
+        """End the streams of its pages."""
+        self.pulse.stop()

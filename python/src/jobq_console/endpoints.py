@@ -1,0 +1,69 @@
+"""Endpoints: where to, how they did in the last day; pause and resume."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from jobq_console.visit import Page, Visit
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+NEWEST: Final = 2000  # dead jobs, of which the last errors are told
+
+
+async def show(visit: Visit) -> Response:
+    """Show endpoints with their success rates and what their jobs died of."""
+    ask = visit.visitor
+    (endpoints, more), history, dead = await asyncio.gather(
+        ask.page(
+            "page_definitions", type="endpoint", max_definitions=100, after=visit.query("after")
+        ),
+        ask.document("jobq_http.show_history", span="day", by="kind"),
+        ask.document("jobq_http.show_dead_jobs", max_looked=NEWEST),
+    )
+    errors: dict[str, Any] = {}
+    for group in dead["groups"]:
+        errors.setdefault(group["kind"], group)
+    return visit.show(
+        "endpoints.html",
+        endpoints=endpoints,
+        more=more,
+        rates=rates(history),
+        errors=errors,
+        are_all=dead["is_all"],
+    )
+
+
+def rates(history: dict[str, Any]) -> dict[str, tuple[int, int]]:
+    """Return for each kind how many attempts succeeded and how many there were."""
+    sums: dict[str, tuple[int, int]] = {}
+    for _, kind, _, succeeded, failed, dead, _ in history["counts"]:
+        good, all_ = sums.get(kind, (0, 0))
+        sums[kind] = good + succeeded, all_ + succeeded + failed + dead
+    return sums
+
+
+async def pause(visit: Visit) -> Response:
+    """Stop deliveries to an endpoint."""
+    endpoint = visit.form.get("endpoint", "")
+    reason = visit.form.get("reason", "").strip() or None
+    await visit.visitor.act("pause_endpoint", endpoint=endpoint, reason=reason)
+    visit.tell(f"Deliveries to {endpoint} are paused.")
+    return visit.back("/endpoints")
+
+
+async def resume(visit: Visit) -> Response:
+    """Deliver to an endpoint again."""
+    endpoint = visit.form.get("endpoint", "")
+    await visit.visitor.act("resume_endpoint", endpoint=endpoint)
+    visit.tell(f"Deliveries to {endpoint} are resumed.")
+    return visit.back("/endpoints")
+
+
+PAGES = (
+    Page("/endpoints", show, takes=("after",)),
+    Page("/endpoints/pause", pause, "POST"),
+    Page("/endpoints/resume", resume, "POST"),
+)

@@ -1,0 +1,209 @@
+"""What every request to the console passes: who it is from, and whether it is meant."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import secrets
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qsl
+
+import psycopg
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+
+from jobq_console.options import PATIENCE
+from jobq_console.sessions import Session, cookie_of
+from jobq_http.auth import MEMORY
+from jobq_http.errors import ApiError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from jobq_console.console import Console
+
+logger = logging.getLogger("jobq.console")
+
+MOMENT: Final = 2.0  # seconds
+MAX_FORM: Final = 64 * 1024
+HEADERS: Final = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
+
+
+class Guard:
+    """Finds the session of a request, and sets what holds for every answer."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        console: Console,
+        refuse: Callable[[Request, Exception], Awaitable[Response]],
+    ) -> None:
+        self._app = app
+        self._console = console
+        self._refuse = refuse
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        proxied = self._vouched_for(scope, headers)
+        request, is_asset = Request(scope), "/static/" in scope["path"]
+        session, cookie, problem = await self._who(request, proxied, is_asset=is_asset)
+        scope["jobq.session"] = session
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                answer = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    answer[name] = value
+                answer["cache-control"] = "max-age=3600" if is_asset else "no-store"
+                if cookie is not None:
+                    secure = "; Secure" if scope["scheme"] == "https" else ""
+                    answer.append(
+                        "set-cookie",
+                        f"{cookie_of(request)}={cookie}; Path={self._console.options.base}; "
+                        f"HttpOnly; SameSite=Strict{secure}",
+                    )
+            await send(message)
+
+        if problem is None:
+            await self._app(scope, receive, send_guarded)
+            return
+        if request.method == "POST":
+            # Or the connection is closed while it is sent, and nobody sees the answer.
+            with suppress(ApiError):
+                await form(Request(scope, receive))
+        answer = await self._refuse(request, problem)
+        await answer(scope, receive, send_guarded)
+
+    async def _who(
+        self, request: Request, proxied: str | None, *, is_asset: bool
+    ) -> tuple[Session | None, str | None, Exception | None]:
+        """Return whose session it is, the cookie of a new one, and why that is not sure."""
+        given = request.cookies.get(cookie_of(request), "")
+        session = self._console.sessions.find(given) if given else None
+        if session is not None and session.proxied != proxied:
+            session = None
+        if is_asset:
+            return session, None, None
+        if session is not None:
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    return await self._still(session, request, given), None, None
+            except TimeoutError:
+                return session, None, ApiError("REPO_UNAVAILABLE")
+            except (psycopg.Error, ApiError) as error:
+                return session, None, error
+        if proxied is not None:
+            return *await self._welcome(proxied), None
+        return None, None, None
+
+    async def _still(self, session: Session, request: Request, cookie: str) -> Session | None:
+        """Return a session, unless the key that opened it is not valid any more."""
+        if session.key_hash is not None and self._console.keys is not None:
+            address = request.client.host if request.client else ""
+            try:
+                key = await self._console.keys.holder(session.key_hash, address)
+            except ApiError as error:
+                if error.code != "UNAUTHORIZED":
+                    raise
+                await self._console.sessions.leave(cookie)
+                return None
+            session.visitor.scopes = key.scopes
+        return session
+
+    def _vouched_for(self, scope: Scope, headers: Headers) -> str | None:
+        """Return the user's name that a trusted proxy gives, or None."""
+        proxy = self._console.options.proxy
+        if proxy is None or not scope.get("jobq.is_proxied"):
+            return None
+        names = headers.getlist(proxy.header)
+        # Of several, one may be what the proxy's client said.
+        return in_utf_8(names[0])[:200] or None if len(names) == 1 else None
+
+    async def _welcome(self, name: str) -> tuple[Session, str]:
+        proxy = self._console.options.proxy
+        assert proxy is not None  # noqa: S101 - by _vouched_for()
+        session = Session(
+            self._console.visitor(f"user {name}", frozenset(proxy.scopes)), proxied=name
+        )
+        return session, await self._console.sessions.begin(session)
+
+
+async def is_still_in(console: Console, session: Session, address: str) -> bool:
+    """Whether a session lasts, and the key that has opened it was valid a moment ago."""
+    if session.key_hash is not None and console.keys is not None:
+        try:
+            async with asyncio.timeout(MOMENT / 2):
+                await console.keys.look_up(session.key_hash, address, left=MEMORY - MOMENT)
+        except ApiError as error:
+            if error.code == "UNAUTHORIZED":
+                return False
+        except (TimeoutError, psycopg.Error) as error:
+            logger.debug("a stream's key: %s", error)
+    return console.sessions.lasts(session)
+
+
+async def form(request: Request) -> dict[str, str]:
+    """Return the fields of a form.
+
+    Raises:
+        ApiError: it is too large, or not a form.
+    """
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > MAX_FORM:
+            raise ApiError("MESSAGE_TOO_LARGE", f"at most {MAX_FORM} bytes")
+    with suppress(UnicodeDecodeError):
+        text = body.decode()
+        if "%00" not in text and "\0" not in text:
+            return dict(parse_qsl(text, keep_blank_values=True, errors="strict"))
+    raise ApiError("INVALID_REQUEST", "a form of text without NUL")
+
+
+def in_utf_8(header: str) -> str:
+    """Return a header's text as its sender wrote it: in UTF-8, else byte by byte as Latin-1."""
+    try:
+        return header.encode("latin-1").decode()
+    except UnicodeDecodeError:
+        return header
+
+
+def check_origin(request: Request) -> None:
+    """Refuse a form that is not from a page of this server, TLS or none like its own.
+
+    Raises:
+        ApiError: FORBIDDEN.
+    """
+    scheme, _, host = request.headers.get("origin", "").partition("://")
+    if not secrets.compare_digest(host.encode(), request.headers.get("host", "").encode()):
+        raise ApiError("FORBIDDEN", message="This form was not sent from the console.")
+    if scheme != request.url.scheme:
+        raise ApiError(
+            "FORBIDDEN",
+            message=f"This form is from a page by {scheme}, and came here by {request.url.scheme}.",
+            hint="Of a proxy that speaks TLS the server must know: jobq http --proxy-from, and the "
+            "proxy sends X-Forwarded-Proto.",
+        )
+
+
+def hashed(key: str) -> bytes:
+    """Return the SHA-256 by which a key is known."""
+    return hashlib.sha256(key.encode()).digest()

@@ -1,0 +1,172 @@
+"""One job: what it is, how it went, why it does not run, and what can be done about it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from starlette.responses import RedirectResponse, Response
+
+from jobq_console import graph
+from jobq_console.visit import Page, Visit
+from jobq_console.words import MOST_TEXT, plural
+from jobq_http import operation
+from jobq_http.errors import ApiError
+from jobq_http.executions import LAST_LINE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from uuid import UUID
+
+MOST_ATTEMPTS: Final = 200
+MOST_LINES: Final = 200
+MOST_STEPS: Final = 500
+RAW: Final = ("payload", "result", "metadata", "progress")
+OUTCOMES: Final = {
+    "cancelled": ("The job is cancelled.", "good"),
+    "cancel_requested": ("Cancellation was requested from its worker.", "good"),
+    "already_finished": ("The job had already ended.", "bad"),
+}
+REDRIVEN: Final = {
+    "queued": "The job is back in its queue.",
+    "blocked": "The job is blocked again.",
+}
+
+
+async def show(visit: Visit) -> Response:
+    """Show a job, and what can be done about it."""
+    job_id = id_of(visit)
+    ask = visit.visitor
+    # The others refuse the id of a recurring job, so that this must be known first.
+    [(document,)] = await ask.rows("jobq_http.show_job", job_id=job_id, vocabulary="kind")
+    job, texts = read(document)
+    if "result" not in texts:
+        return RedirectResponse(f"{visit.base}/schedules/{job_id}", 303)
+    (attempts, _), (lines, more), reasons, tree, steps = await asyncio.gather(
+        ask.page("jobq_http.page_attempts", job_id=job_id, max_attempts=MOST_ATTEMPTS),
+        ask.page("jobq_http.page_logs", job_id=job_id, max_lines=MOST_LINES, before=before(visit)),
+        ask.rows("explain", job_id=job_id),
+        ask.document("show_graph", job_id=job_id, max_nodes=graph.MOST_NODES),
+        ask.rows("list_steps", job_id=job_id),
+    )
+    return visit.show(
+        "job.html", job=job, texts=texts, attempts=attempts, lines=lines[::-1], more=more,
+        reasons=reasons, picture=graph.drawn(tree), most_text=MOST_TEXT, steps=steps[-MOST_STEPS:],
+    )  # fmt: skip
+
+
+def id_of(visit: Visit) -> UUID:
+    """Return the id in the path.
+
+    Raises:
+        ApiError: there can be no such job.
+    """
+    missing = ApiError("JOB_NOT_FOUND", message="This job does not exist.")
+    return operation.id_of(visit.request.path_params["job_id"], missing)
+
+
+def before(visit: Visit) -> int:
+    """Return before which line the log is shown; else its end."""
+    text = visit.query("before") or ""
+    is_number = text.isascii() and text.isdigit() and len(text) < 19
+    return int(text) if is_number else LAST_LINE
+
+
+def read(document: bytes) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return a job, and as texts those of its members that hold what others wrote.
+
+    Numbers stand in the texts to their last digit.
+    """
+    members = msgspec.json.decode(document, type=dict[str, msgspec.Raw])
+    texts: dict[str, str] = {
+        name: msgspec.json.format(bytes(members[name])).decode() for name in RAW if name in members
+    }
+    job = {
+        name: msgspec.json.decode(value)
+        for name, value in members.items()
+        if name not in RAW and name != "input"
+    }
+    return job, texts
+
+
+async def download(visit: Visit) -> Response:
+    """Give a payload or a result as a file."""
+    check_shown(visit)
+    name = visit.request.path_params["name"]
+    if name not in RAW:
+        raise ApiError("NOT_FOUND")
+    job_id = id_of(visit)
+    [(document,)] = await visit.visitor.rows("jobq_http.show_job", job_id=job_id, vocabulary="kind")
+    _, texts = read(document)
+    return file(texts[name], f"{job_id}-{name}.json")
+
+
+def check_shown(visit: Visit) -> None:
+    """See that payloads are shown here.
+
+    Raises:
+        ApiError: they are hidden.
+    """
+    if visit.console.options.hides_payloads:
+        raise ApiError("FORBIDDEN", message="Payloads are hidden.")
+
+
+def file(text: str, name: str) -> Response:
+    """Give JSON as a file."""
+    headers = {"content-disposition": f'attachment; filename="{name}"'}
+    return Response(text, media_type="application/json", headers=headers)
+
+
+async def cancel(visit: Visit) -> Response:
+    """Cancel a job."""
+    reason = visit.form.get("reason", "").strip() or None
+    [(outcome,)] = await visit.visitor.act("cancel", job_id=id_of(visit), reason=reason)
+    visit.tell(*OUTCOMES[outcome])
+    return to_job(visit)
+
+
+async def redrive(visit: Visit) -> Response:
+    """Put a dead or cancelled job back in its queue."""
+    [(state,)] = await visit.visitor.act("redrive", job_id=id_of(visit))
+    visit.tell(REDRIVEN[state])
+    return to_job(visit)
+
+
+async def run_now(visit: Visit) -> Response:
+    """Let a waiting job run now."""
+    changes: Mapping[str, object] = {"changes": '{"run_at": "now"}', "job_ids": [id_of(visit)]}
+    await visit.visitor.act("change_many", **changes)
+    visit.tell("The job may run now.")
+    return to_job(visit)
+
+
+async def cancel_tree(visit: Visit) -> Response:
+    """Cancel a job with all that hangs together with it."""
+    reason = visit.form.get("reason", "").strip() or None
+    rows = await visit.visitor.act("cancel_tree", job_id=id_of(visit), reason=reason)
+    visit.tell(f"Cancelled, or cancellation requested: {plural(len(rows), 'job')}.")
+    return to_job(visit)
+
+
+async def redrive_tree(visit: Visit) -> Response:
+    """Run again what failed of all that hangs together with a job."""
+    rows = await visit.visitor.act("redrive_tree", job_id=id_of(visit), scope="failed")
+    visit.tell(f"Redriven: {plural(len(rows), 'job')}.")
+    return to_job(visit)
+
+
+def to_job(visit: Visit) -> Response:
+    """Lead back to the job."""
+    return visit.back(f"/jobs/{id_of(visit)}")
+
+
+PAGES = (
+    Page("/jobs/{job_id}", show, takes=("before",)),
+    Page("/jobs/{job_id}/{name}.json", download),
+    Page("/jobs/{job_id}/cancel", cancel, "POST"),
+    Page("/jobs/{job_id}/redrive", redrive, "POST"),
+    Page("/jobs/{job_id}/run", run_now, "POST"),
+    Page("/jobs/{job_id}/tree/cancel", cancel_tree, "POST"),
+    Page("/jobs/{job_id}/tree/redrive", redrive_tree, "POST"),
+)

@@ -1,0 +1,63 @@
+"""The smallest pieces of pages, which stand on them by the hundred: so they are made in Python."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+from markupsafe import Markup
+
+from jobq_console.words import NOTHING, ago, moment, parsed, plain
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from jobq_console.charts import Stack
+
+NONE: Final = Markup(f'<span class="none">{NOTHING}</span>')  # noqa: S704 - a constant
+
+
+# Blanks that no page shows: another name has none there.
+ENDS: Final = re.compile(r"^ +| +$")
+
+
+def written(text: object, most: int = 200) -> Markup:
+    """Return what others wrote: as text, in a direction of its own, and cut with a sign of it."""
+    whole = NOTHING if text is None else str(text)
+    cut = "…" if len(whole) > most else ""
+    shown = ENDS.sub(lambda blanks: r"\u0020" * len(blanks.group()), plain(whole, most))
+    return Markup(f"<bdi>{escape(shown)}{cut}</bdi>")  # noqa: S704 - escaped
+
+
+def listed(names: list[str], most: int = 12, letters: int = 60) -> Markup:
+    """Return names with commas between them, each cut, and how many more there are."""
+    first = Markup(", ").join(written(name, letters) for name in names[:most])
+    more = len(names) - most
+    return first + (f" and {more:,} more" if more > 0 else "") if names else NONE
+
+
+def when(given: str | datetime | None) -> Markup:
+    """Return how long ago an instant was, with the instant itself for who points at it."""
+    if given is None:
+        return NONE
+    at = parsed(given)
+    machine = escape(given if isinstance(given, str) else at.isoformat())
+    return Markup(f'<time datetime="{machine}" title="{moment(at)}">{ago(at)}</time>')  # noqa: S704 - escaped
+
+
+def state(name: str) -> Markup:
+    """Return a state with its color."""
+    word = escape(name)
+    return Markup(f'<span class="state s-{word}">{word}</span>')  # noqa: S704 - escaped
+
+
+def bars(chart: Stack, colors: list[str]) -> Markup:
+    """Return the bars of a chart, each with its words for who points at it."""
+    return Markup(  # noqa: S704 - escaped
+        "".join(
+            f'<rect class="{colors[b.color]}" x="{b.x}" y="{b.y}" width="{b.width}" '
+            f'height="{b.height}"><title>{escape(plain(b.words, 200))}</title></rect>'
+            for b in chart.bars
+        )
+    )

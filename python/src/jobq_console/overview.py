@@ -1,0 +1,48 @@
+"""The overview: what threatens the promise, how much there is to do, and how it went."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from jobq_console import charts
+from jobq_console.visit import Page, Visit
+from jobq_http.errors import ApiError
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+SPANS: Final = ("hour", "day", "month")
+
+
+async def show(visit: Visit) -> Response:
+    """Show the overview."""
+    span = one_of(visit.query("span"), SPANS)
+    by = one_of(visit.query("by"), ("queue", "kind"))
+    ask = visit.visitor
+    totals, health, history = await asyncio.gather(
+        ask.document("jobq_http.show_totals"),
+        ask.rows("health"),
+        ask.document("jobq_http.show_history", span=span, by=by, max_buckets=charts.MOST_BARS),
+    )
+    findings = [(subject, *told) for subject, is_ok, *told, _ in health if not is_ok]
+    made, ended = charts.stacked(history, 2), charts.outcomes(history)
+    return visit.show(
+        "overview.html", totals=totals, findings=findings, checks=len(health), span=span, by=by,
+        spans=SPANS, made=made, ended=ended, latency=charts.latency(history),
+        has_latency=bool(history["latency"]),
+    )  # fmt: skip
+
+
+def one_of(given: str | None, known: tuple[str, ...]) -> str:
+    """Return what is given, or the first that is known.
+
+    Raises:
+        ApiError: it is not known.
+    """
+    if given is not None and given not in known:
+        raise ApiError("INVALID_REQUEST", f"'{given[:80]}' is none of {', '.join(known)}")
+    return given or known[0]
+
+
+PAGES = (Page("/", show, takes=("span", "by")),)

@@ -1,0 +1,105 @@
+"""Queues: how deep, how fast, how old; pause and resume; keys, and who holds them."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from jobq_console import charts
+from jobq_console.visit import Page, Visit
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+PAGE: Final = 200
+MOST_SERVERS: Final = 20
+HOURS: Final = ("1", "4", "24")
+
+
+async def show(visit: Visit) -> Response:
+    """Show a page of queues, by name, with those of the page in order of need."""
+    first = visit.query("first")
+    found, history = await asyncio.gather(
+        visit.visitor.document(
+            "jobq_http.show_queues", max_queues=PAGE + 1, **({"first": first} if first else {})
+        ),
+        visit.visitor.document("jobq_http.show_history"),
+    )
+    return visit.show(
+        "queues.html", queues=sorted(found[:PAGE], key=sickness), trends=charts.trends(history),
+        is_first=not first,
+        following=found[PAGE]["queue"] if len(found) > PAGE else None,
+    )  # fmt: skip
+
+
+def sickness(queue: dict[str, Any]) -> tuple[float, int, int, str]:
+    """Return what puts queues in order: the longest wait, then the dead, then the depth."""
+    waited = queue["oldest_runnable_ms"] or 0
+    return -waited, -queue["dead"], -queue["queued"], queue["queue"]
+
+
+async def show_one(visit: Visit) -> Response:
+    """Show what a queue allows, which of its keys are held, and who holds keys."""
+    queue, key = visit.query("name") or "", visit.query("key")
+    asked = {"queue": queue, **({"concurrency_key": key} if key else {})}
+    document, history, standing, workers = await asyncio.gather(
+        visit.visitor.document("jobq_http.show_queue", **asked),
+        visit.visitor.document("jobq_http.show_history", queue=queue, by="kind"),
+        visit.visitor.document("jobq_http.show_queues", max_queues=1, first=queue),
+        visit.visitor.document("jobq_http.show_workers"),
+    )
+    is_there = bool(standing) and standing[0]["queue"] == queue
+    ended = charts.stacked(history, 3)
+    servers = [w["worker"] for w in workers if w["is_live"] and queue in w["queues"]]
+    return visit.show(
+        "queue.html", q=document, standing=standing[0] if is_there else None, ended=ended,
+        asked=key or "", servers=servers, most_servers=MOST_SERVERS,
+    )  # fmt: skip
+
+
+async def hold(visit: Visit) -> Response:
+    """Start no job of a key, for some hours or until it is released."""
+    queue, key = visit.form.get("queue", ""), visit.form.get("key", "")
+    hours = visit.form.get("hours", "")
+    until = datetime.now(UTC) + timedelta(hours=int(hours)) if hours in HOURS else "infinity"
+    reason = visit.form.get("reason", "").strip() or None
+    await visit.visitor.act(
+        "hold_key", queue=queue, concurrency_key=key, until=until, reason=reason
+    )
+    visit.tell(f"Key {key} is held: no job starts, running jobs continue.")
+    return visit.back("/queues")
+
+
+async def release(visit: Visit) -> Response:
+    """Let the jobs of a held key start again."""
+    queue, key = visit.form.get("queue", ""), visit.form.get("key", "")
+    [(was_held,)] = await visit.visitor.act("release_key", queue=queue, concurrency_key=key)
+    visit.tell(f"Key {key} is released." if was_held else f"Key {key} was not held.")
+    return visit.back("/queues")
+
+
+async def pause(visit: Visit) -> Response:
+    """Stop claims from a queue."""
+    queue = visit.form.get("queue", "")
+    await visit.visitor.act("pause_queue", queue=queue, reason=visit.form.get("reason") or None)
+    visit.tell(f"Queue {queue} is paused. Running jobs continue.")
+    return visit.back("/queues")
+
+
+async def resume(visit: Visit) -> Response:
+    """Allow claims from a queue again."""
+    queue = visit.form.get("queue", "")
+    await visit.visitor.act("resume_queue", queue=queue)
+    visit.tell(f"Queue {queue} is resumed.")
+    return visit.back("/queues")
+
+
+PAGES = (
+    Page("/queues", show, takes=("first",)),
+    Page("/queues/pause", pause, "POST"),
+    Page("/queues/resume", resume, "POST"),
+    Page("/queue/hold", hold, "POST"),
+    Page("/queue/release", release, "POST"),
+    Page("/queue", show_one, takes=("name", "key")),
+)

@@ -1,0 +1,115 @@
+"""Schedules: when they fire next, how they went, run now, pause."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from jobq_console.filters import cursor
+from jobq_console.job import check_shown, file, read
+from jobq_console.visit import Page, Visit
+from jobq_http import operation
+from jobq_http.errors import ApiError
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from starlette.responses import Response
+
+PAGE: Final = 20
+FIRINGS: Final = 10
+LAST: Final = 20
+
+
+async def show(visit: Visit) -> Response:
+    """Show schedules, with how each does."""
+    ask = visit.visitor
+    before = cursor(visit.query("before"))
+    schedules, more = await ask.page(
+        "jobq_http.page_schedules", max_schedules=PAGE, **({"before": before} if before else {})
+    )
+    standings = await asyncio.gather(
+        *(ask.document("schedule_status", schedule=s["job_id"]) for s in schedules)
+    )
+    return visit.show(
+        "schedules.html", rows=list(zip(schedules, standings, strict=True)), more=more
+    )
+
+
+async def show_one(visit: Visit) -> Response:
+    """Show a schedule: its next firings, and what came of the last ones."""
+    schedule_id = id_of(visit)
+    ask = visit.visitor
+    documents, standing, next_ones, (last_ones, _) = await asyncio.gather(
+        ask.rows("jobq_http.show_schedule", schedule=str(schedule_id), vocabulary="kind"),
+        ask.document("schedule_status", schedule=str(schedule_id)),
+        ask.rows("preview_schedule", schedule=str(schedule_id), ticks=FIRINGS),
+        ask.page("jobq_http.page_executions", job_id=schedule_id, max_executions=LAST),
+    )
+    schedule, texts = read(documents[0][0])
+    return visit.show(
+        "schedule.html", schedule=schedule, texts=texts, standing=standing,
+        next_ones=next_ones, last_ones=last_ones,
+    )  # fmt: skip
+
+
+async def download(visit: Visit) -> Response:
+    """Give the payload of a schedule's jobs as a file."""
+    check_shown(visit)
+    schedule_id = id_of(visit)
+    [(document,)] = await visit.visitor.rows(
+        "jobq_http.show_schedule", schedule=str(schedule_id), vocabulary="kind"
+    )
+    _, texts = read(document)
+    return file(texts["payload"], f"{schedule_id}-payload.json")
+
+
+def id_of(visit: Visit) -> UUID:
+    """Return the id in the path.
+
+    Raises:
+        ApiError: there can be no such schedule.
+    """
+    missing = ApiError("SCHEDULE_NOT_FOUND", status=404, message="This schedule does not exist.")
+    return operation.id_of(visit.request.path_params["schedule_id"], missing)
+
+
+async def run_now(visit: Visit) -> Response:
+    """Run once what a schedule runs, beside its slots; a form that is sent twice runs it once."""
+    schedule_id = id_of(visit)
+
+    async def run() -> UUID:
+        job_id: UUID
+        [[job_id]] = await visit.visitor.act("run_schedule", schedule=str(schedule_id))
+        visit.tell("One additional run was created.")
+        return job_id
+
+    job_id = await visit.once(run, "This form was already sent: this is its run.")
+    return visit.back(f"/jobs/{job_id}")
+
+
+async def pause(visit: Visit) -> Response:
+    """Let a schedule fire no more."""
+    schedule_id = id_of(visit)
+    reason = visit.form.get("reason", "").strip() or None
+    await visit.visitor.act("pause_schedule", schedule=str(schedule_id), reason=reason)
+    visit.tell("The schedule is paused. Existing jobs continue.")
+    return visit.back(f"/schedules/{schedule_id}")
+
+
+async def resume(visit: Visit) -> Response:
+    """Let a paused schedule fire again."""
+    schedule_id = id_of(visit)
+    await visit.visitor.act("resume_schedule", schedule=str(schedule_id))
+    visit.tell("The schedule is resumed.")
+    return visit.back(f"/schedules/{schedule_id}")
+
+
+PAGES = (
+    Page("/schedules", show, takes=("before",)),
+    Page("/schedules/{schedule_id}", show_one),
+    Page("/schedules/{schedule_id}/payload.json", download),
+    Page("/schedules/{schedule_id}/run", run_now, "POST"),
+    Page("/schedules/{schedule_id}/pause", pause, "POST"),
+    Page("/schedules/{schedule_id}/resume", resume, "POST"),
+)

@@ -1,0 +1,70 @@
+"""A console by itself, for who has a log-in of the database."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import uvicorn
+from starlette.applications import Starlette
+
+from jobq_console.app import Site
+from jobq_console.options import PATH, PATIENCE, Options
+from jobq_http.connection import connections
+from jobq_http.database import LOG_IN, Database
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from socket import socket
+
+
+def serve(
+    database_url: str,
+    listening: socket,
+    options: Options,
+    say: Callable[[str], None],
+) -> None:
+    """Serve the console until interrupted.
+
+    Args:
+        database_url: a PostgreSQL connection string; what its user may do, who comes in by
+            the address that is said may do too.
+        listening: a socket of the loopback address.
+        options: how it behaves.
+        say: is told the address, which lets in once.
+    """
+    ticket = secrets.token_urlsafe(24)
+    database = Database(database_url, 1, PATIENCE, (LOG_IN,))
+    console = Site(database_url, database, options, ticket=ticket)
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        host, port = listening.getsockname()[:2]
+        await console.open()
+        say(f"http://{host}:{port}{PATH}/enter?ticket={ticket}")
+        try:
+            yield
+        finally:
+            await console.close()
+
+    app = Starlette(routes=console.routes, lifespan=lifespan)
+    config = uvicorn.Config(
+        app, access_log=False, log_config=None, log_level="warning",
+        timeout_graceful_shutdown=2, proxy_headers=False,
+        http=connections(), ws="none",  # type: ignore[arg-type]  # a factory
+    )  # fmt: skip
+    Alone(config, console).run([listening])
+
+
+class Alone(uvicorn.Server):
+    """A server that ends its pages' streams when it stops."""
+
+    def __init__(self, config: uvicorn.Config, console: Site) -> None:
+        super().__init__(config)
+        self._console = console
+
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        """Stop."""
+        self._console.stop()
+        await super().shutdown(sockets)

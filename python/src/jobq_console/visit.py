@@ -1,0 +1,278 @@
+"""One request of somebody who is in: pages that show, actions that do and lead back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import urlencode, urlsplit
+
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, RedirectResponse
+from starlette.routing import Route
+
+from jobq_console.filters import Filter
+from jobq_console.guard import check_origin, form
+from jobq_console.options import PATH
+from jobq_console.rendering import TEMPLATES
+from jobq_console.sessions import cookie_of
+from jobq_http.errors import ApiError, translate
+from jobq_http.limits import check_address
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from jobq_console.console import Console
+    from jobq_console.sessions import Session
+    from jobq_console.visitor import Visitor
+
+logger = logging.getLogger("jobq.console")
+
+T = TypeVar("T")
+
+# Forms of a session that are known to have been sent.
+KEPT: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a path does for a method.
+
+    Attributes:
+        path: below the console's.
+        handler: makes the answer; an action's is given the form too.
+        method: GET to show, POST to act.
+        is_open: whether it is there for who is not in.
+        takes: the parameters that its address may have.
+    """
+
+    path: str
+    handler: Callable[..., Coroutine[Any, Any, Response]]
+    method: str = "GET"
+    is_open: bool = False
+    takes: tuple[str, ...] = ()
+
+
+class Visit:
+    """One request.
+
+    Attributes:
+        request: as Starlette has it.
+        console: what all requests share.
+        session: whose it is; None at the entrance.
+        form: the fields of an action's form.
+    """
+
+    def __init__(self, request: Request, fields: dict[str, str] | None = None) -> None:
+        self.request = request
+        self.console: Console = request.app.state.console
+        self.session: Session | None = request.scope.get("jobq.session")
+        self.form = fields or {}
+
+    @property
+    def visitor(self) -> Visitor:
+        """Who asks."""
+        assert self.session is not None  # noqa: S101 - by answer()
+        return self.session.visitor
+
+    @property
+    def filter(self) -> Filter:
+        """The filter of this address.
+
+        Raises:
+            ApiError: it is by what is hidden here.
+        """
+        hides_payloads = self.console.options.hides_payloads
+        return Filter.asked(self.request.query_params, hides_payloads=hides_payloads)
+
+    @property
+    def cookie(self) -> str:
+        """The value of the session's cookie."""
+        return self.request.cookies.get(cookie_of(self.request), "")
+
+    def query(self, name: str) -> str | None:
+        """Return a parameter of the address as it is, or None where it is empty."""
+        return self.request.query_params.get(name) or None
+
+    def show(self, template: str, status: int = 200, **context: object) -> Response:
+        """Render a page."""
+        said: list[tuple[str, str]] = []
+        # An open page that only looks for what is new shows no words.
+        if self.session is not None and "hx-request" not in self.request.headers:
+            said, self.session.said = self.session.said, []
+        text = TEMPLATES.get_template(template).render(
+            visit=self,
+            session=self.session,
+            said=said,
+            once=secrets.token_urlsafe(12),
+            may_operate=bool(self.session and self.session.visitor.may_operate),
+            lag=self.session and self.session.visitor.lag,
+            hides_payloads=self.console.options.hides_payloads,
+            path=self.request.url.path.removeprefix(PATH).rstrip("/") or "/",
+            address=self.address,
+            base=self.base,
+            **context,
+        )
+        return HTMLResponse(text, status)
+
+    @property
+    def address(self) -> str:
+        """The path and query of this page."""
+        url = self.request.url
+        prefix = self.console.options.prefix
+        return prefix + url.path + (f"?{url.query}" if url.query else "")
+
+    @property
+    def base(self) -> str:
+        """The console's path as browsers know it."""
+        return self.console.options.base
+
+    def inside(self, address: str | None, otherwise: str) -> str:
+        """Return an address if it is a page of the console, else another path of the console's."""
+        path = (address or "").partition("?")[0]
+        is_inside = path.startswith(f"{self.base}/") and not DEVIOUS.search(path)
+        if address and is_inside and address.isprintable():
+            return address
+        return self.base + otherwise
+
+    def tell(self, words: str, mood: str = "good") -> None:
+        """Say something on the next page."""
+        if self.session is not None and (mood, words) not in self.session.said:
+            self.session.said.append((mood, words))
+
+    async def once(self, act: Callable[[], Coroutine[Any, Any, T]], again: str) -> T:
+        """Do what a form asks for; whoever sends the same form again is given the first's outcome.
+
+        A page that is shown anew has other forms.
+
+        Args:
+            act: does it.
+            again: what is told of a form that was sent before.
+
+        Raises:
+            Exception: as the action; then the form may be sent again.
+        """
+        assert self.session is not None  # noqa: S101 - by answer()
+        done = self.session.done
+        key = (self.request.url.path, self.form.get("once", ""))
+        if not key[1]:
+            return await act()
+        if key in done:
+            self.tell(again)
+        else:
+            while len(done) >= KEPT:
+                del done[next(iter(done))]
+            done[key] = asyncio.create_task(act())
+        try:
+            outcome: T = await asyncio.shield(done[key])
+        except Exception:
+            done.pop(key, None)
+            raise
+        return outcome
+
+    def back(self, otherwise: str) -> Response:
+        """Lead to where the form said, if that is a page of the console."""
+        return RedirectResponse(self.inside(self.form.get("back"), otherwise), 303)
+
+
+# What browsers read as another address than it seems: steps up, also encoded, and backslashes.
+DEVIOUS: Final = re.compile(r"[^!-~]|\\|/(?:\.|%2e){1,2}(?:/|$)|//|%2f|%5c", re.IGNORECASE)
+
+
+def routes(pages: Iterable[Page]) -> list[Route]:
+    """Return one route for each page."""
+    return [Route(page.path, _endpoint(page), methods=[page.method]) for page in pages]
+
+
+def _endpoint(page: Page) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        try:
+            check_address(request.scope)
+            return await _answer(page, request)
+        except Exception as error:
+            return await refuse(request, error)
+
+    return answer
+
+
+async def _answer(page: Page, request: Request) -> Response:
+    fields = None
+    if page.method == "POST":
+        fields = await form(request)
+        check_origin(request)
+    visit = Visit(request, fields)
+    if page.is_open:
+        return await page.handler(visit)
+    if visit.session is None:
+        if fields is not None:
+            raise ApiError("UNAUTHORIZED", message="Your session has ended.")
+        return _ask_who(request, visit)
+    if fields is not None:
+        if not visit.session.owns(fields.get("token", "")):
+            raise ApiError("FORBIDDEN", message="This form belongs to another session.")
+        if not visit.visitor.may_operate:
+            raise ApiError("FORBIDDEN", message="This requires the scope operate.")
+    elif not visit.visitor.scopes & {"read", "operate"}:
+        raise ApiError("FORBIDDEN", message="This requires one of the scopes read and operate.")
+    else:
+        check_parameters(page, request)
+    return await page.handler(visit)
+
+
+def check_parameters(page: Page, request: Request) -> None:
+    """Refuse an address with a parameter that the page does not take.
+
+    Raises:
+        ApiError: INVALID_REQUEST: a filter that is misspelt would else show, and act on, more.
+    """
+    for name in request.query_params:
+        if name not in page.takes:
+            known = ", ".join(page.takes) or "none"
+            raise ApiError("INVALID_REQUEST", f"{name}: unknown parameter; this page has {known}")
+
+
+def _ask_who(request: Request, visit: Visit) -> Response:
+    """Lead to the entrance; from another site's link first to this page itself.
+
+    A browser does not send a strict cookie when it follows a link from elsewhere, but
+    does when this site's own page asks it to load once more.
+    """
+    if request.headers.get("sec-fetch-site") == "cross-site":
+        return visit.show("again.html")
+    return RedirectResponse(f"{visit.base}/enter?{urlencode({'next': visit.address})}", 303)
+
+
+def origin_of(visit: Visit) -> str | None:
+    """Return the page of the console that led here, or None."""
+    request = visit.request
+    given = urlsplit(request.headers.get("referer", ""))
+    if given.netloc != request.headers.get("host"):
+        return None
+    address = given.path + (f"?{given.query}" if given.query else "")
+    return None if address == visit.address or visit.inside(address, "") != address else address
+
+
+async def refuse(request: Request, error: Exception) -> Response:
+    """Show what went wrong."""
+    answer = translate(error)
+    if answer.code == "TIMEOUT":
+        answer.hint = answer.hint or "Narrow the search: a shorter time, a queue, a state."
+    if answer.status >= 500 and not isinstance(error, HTTPException):
+        logger.error(
+            "%s %s: %s, request %s", request.method, request.url.path, answer.code,
+            request.scope.get("jobq.request_id"), exc_info=error,
+        )  # fmt: skip
+    if answer.code == "UNAUTHORIZED" and not isinstance(error, HTTPException):
+        answer.hint = answer.hint or "Sign in again."
+    visit = Visit(request)
+    shown: dict[str, Any] = {
+        "error": answer, "request_id": request.scope.get("jobq.request_id"),
+        "origin": origin_of(visit),
+    }  # fmt: skip
+    return visit.show("error.html", answer.status, **shown)

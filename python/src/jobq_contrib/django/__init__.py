@@ -1,0 +1,38 @@
+"""jobq in a Django project: INSTALLED_APPS = [..., "jobq_contrib.django"].
+
+    with transaction.atomic():
+        customer = Customer.objects.create(name="Ada")
+        client().enqueue("welcome", {"customer_id": customer.pk})
+
+The job exists when the transaction has committed, so there is no need for ``on_commit``. The app
+brings `manage.py jobq_worker`, and jobs and schedules to look at in the admin.
+"""
+
+from __future__ import annotations
+
+import psycopg
+from django.db import connections
+
+from jobq.client import Client
+from jobq.errors import InvalidArgument
+
+__all__ = ["client"]
+
+
+def client(using: str = "default") -> Client:
+    """Return a client that works on Django's connection, in its transaction where one is open.
+
+    Args:
+        using: the alias of the database.
+
+    Raises:
+        InvalidArgument: the database is not PostgreSQL by way of psycopg 3.
+    """
+    home = connections[using]
+    home.ensure_connection()
+    if not isinstance(home.connection, psycopg.Connection):
+        raise InvalidArgument(
+            f"the database {using} has the driver {type(home.connection).__module__}",
+            hint="use django.db.backends.postgresql with psycopg 3",
+        )
+    return Client(home.connection)

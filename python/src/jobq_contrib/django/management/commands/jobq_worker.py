@@ -1,0 +1,38 @@
+"""manage.py jobq_worker app.jobs:registry --queue default."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.core.management.base import BaseCommand
+from django.db import connections
+from psycopg.conninfo import make_conninfo
+
+from jobq_cli import main
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+
+class Command(BaseCommand):
+    """As `jobq worker`, with the database of the project's settings."""
+
+    help = "Run the handlers of TARGET, such as app.jobs:registry, until told to stop."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take a target, a database, and whatever `jobq worker` takes."""
+        parser.add_argument("target")
+        parser.add_argument("--using", default="default", help="the alias of the database")
+        parser.add_argument("options", nargs="*", help="after --: the options of `jobq worker`")
+
+    def handle(self, *_: object, target: str, using: str, options: list[str], **__: object) -> None:
+        """Run the worker in this process, so that its signals and status are its own."""
+        words = ["worker", target, "--database", url_of(using), *options]
+        main.main(args=words, prog_name="manage.py jobq_worker", standalone_mode=True)
+
+
+def url_of(using: str) -> str:
+    """Return how Django connects to one of its databases, for libpq."""
+    parameters = connections[using].get_connection_params()
+    names = ("dbname", "user", "password", "host", "port", "sslmode", "service", "passfile")
+    return make_conninfo(**{name: parameters[name] for name in names if parameters.get(name)})

@@ -1,0 +1,265 @@
+"""The handler of every endpoint: from a claimed job to what its target answered."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import logging
+import os
+import time
+import traceback
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+
+from jobq.client import AsyncClient
+from jobq.errors import InvalidArgument
+from jobq.keyring import Keyring, SecretKeyError, Vault
+from jobq.registry.outcomes import Permanent, Retry, Snooze, Unable
+from jobq_delivery.address import Guard
+from jobq_delivery.endpoint import Endpoint, Endpoints, list_undeliverable
+from jobq_delivery.limit import Limit
+from jobq_delivery.message import MAX_BYTES, Message
+from jobq_delivery.template import TemplateError, TooLargeError, as_json
+from jobq_delivery.trust import trusting
+
+if TYPE_CHECKING:
+    from jobq.models import Json
+    from jobq.registry.context import JobContext
+
+__all__ = ["Deliverer"]
+
+logger = logging.getLogger("jobq.delivery")
+
+POOL_SIZE: Final = 2
+CONFIG_CACHE: Final = "JOBQ_CONFIG_CACHE_SECONDS"
+SECRET_CACHE: Final = "JOBQ_SECRET_CACHE_SECONDS"  # noqa: S105 - a setting's name
+MESSAGE_BYTES: Final = "JOBQ_DELIVERY_MAX_BODY_BYTES"
+MAX_LOGGED: Final = 2048
+DELIVERED: Final = "delivered"
+# The package that a type is delivered by.
+DRIVERS: Final = {"HTTP": "httpx", "KAFKA": "confluent_kafka", "REDIS_STREAM": "redis"}
+
+
+class Sender(Protocol):
+    """What sends messages of one type."""
+
+    async def send(self, message: Message) -> dict[str, Json]:
+        """Send a message and return what came of it."""
+
+    async def close(self) -> None:
+        """Close every connection."""
+
+
+class Deliverer:
+    """Delivers jobs of endpoints; its method `deliver` is a handler of any kind.
+
+    Args:
+        database_url: where the endpoints are.
+        keyring: the keys of secrets; by default those of the environment.
+        guard: what deliveries may connect to; by default public addresses, and what
+            JOBQ_DELIVERY_ALLOW allows.
+        is_pooled: whether a pooler in transaction mode is before the database.
+
+    Raises:
+        SecretKeyError: the keys of the environment are none.
+        InvalidArgument: JOBQ_DELIVERY_CA_FILE names no file of certificates, or a lifetime
+            or limit of the environment is no number.
+    """
+
+    def __init__(
+        self,
+        database_url: str,
+        *,
+        keyring: Keyring | None = None,
+        guard: Guard | None = None,
+        is_pooled: bool = False,
+    ) -> None:
+        self._client = AsyncClient(database_url, pool_size=POOL_SIZE, is_pooled=is_pooled)
+        self._endpoints = Endpoints(self._client, number(CONFIG_CACHE, 60.0))
+        self._vault = Vault(keyring or Keyring.from_environment(), number(SECRET_CACHE, 300.0))
+        self._guard = guard or Guard.from_environment()
+        self._trust = trusting()
+        self._limit_bytes = int(number(MESSAGE_BYTES, MAX_BYTES))
+        self._limits: dict[str, tuple[int, Limit]] = {}
+        self._senders: dict[str, Sender] = {}
+        self._broken: set[str] = set()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for sender in self._senders.values():
+            await sender.close()
+        await self._client.close()
+
+    async def deliver(self, payload: object, context: JobContext) -> dict[str, Any]:
+        """Deliver a job, and return the output and the versions that it ran with.
+
+        The output is, for HTTP, ``status_code`` and ``body``, for Kafka ``partition`` and
+        ``offset``, for Redis ``message_id`` and ``stream``.
+
+        Raises:
+            Retry: this attempt failed; its code says how.
+            Permanent: every attempt would: INPUT_VALIDATION_FAILED,
+                TEMPLATE_RESOLUTION_FAILED, MESSAGE_TOO_LARGE, REQUEST_INVALID,
+                ADDRESS_REFUSED.
+            Snooze: it is not this endpoint's turn.
+            Unable: this worker lacks a key or a driver, or does not know the kind
+                (UNKNOWN_KIND); nothing was sent.
+        """
+        endpoint = await self._endpoints.get(context)
+        if endpoint is None:
+            raise Unable("UNKNOWN_KIND", "no handler and no endpoint of this kind", in_=0)
+        await self._check(endpoint, payload)
+        secrets = self._secrets(endpoint)
+        try:
+            message = Message.of(endpoint, secrets, context, self._limit_bytes)
+        except TemplateError as error:
+            raise Permanent("TEMPLATE_RESOLUTION_FAILED", str(error)) from None
+        except TooLargeError as error:
+            raise Permanent("MESSAGE_TOO_LARGE", str(error)) from None
+        started = time.monotonic()
+        try:
+            async with self._limit(context.kind, endpoint).turn():
+                output = await self._sender(endpoint.type).send(message)
+        except (Snooze, Unable):
+            raise
+        except Exception as error:
+            failure = message.mask.failure(error)
+            if not isinstance(error, Retry | Permanent):
+                logger.error("%s", message.mask.text(traceback.format_exc()))  # noqa: TRY400
+            answer = getattr(error, "answer", None) or failure.message
+            note(context, endpoint, message, in_time(failure.code, started), answer)
+            raise failure from None
+        masked: dict[str, Any] = message.mask.json(output)
+        answer = masked.get("body", as_json(masked).decode())
+        note(context, endpoint, message, in_time(DELIVERED, started), answer)
+        return {**masked, **endpoint.versions}
+
+    async def beyond(self) -> dict[str, tuple[str, str]]:
+        """Return the endpoints that this worker cannot deliver, each with a code and the reason.
+
+        Raises:
+            JobqError: the database refuses, or does not answer.
+        """
+        drivers = [kind for kind in DRIVERS if kind not in self._broken and has_driver(kind)]
+        rows = await self._client.run(list_undeliverable(drivers, self._vault.key_ids))
+        return {
+            endpoint: ("NO_DRIVER", f"no driver for {kind}")
+            if secret is None
+            else (SecretKeyError.code, f"the key of secret {secret} is not there: {key_id}")
+            for endpoint, kind, secret, key_id in rows
+        }
+
+    async def _check(self, endpoint: Endpoint, payload: object) -> None:
+        """Refuse input that does not fit, beside the event loop.
+
+        Raises:
+            Permanent: it does not fit.
+        """
+        schema = endpoint.input_schema
+        if schema is None:
+            return
+        problem = await asyncio.to_thread(schema.violation, payload)
+        if problem is not None:
+            raise Permanent("INPUT_VALIDATION_FAILED", problem)
+
+    def _secrets(self, endpoint: Endpoint) -> dict[str, str]:
+        """Return the secrets that an endpoint refers to.
+
+        Raises:
+            Unable: this worker does not have the key of one.
+            Retry: one cannot be decrypted with its key.
+        """
+        try:
+            return self._vault.open(endpoint.secrets or {})
+        except SecretKeyError as error:
+            if error.code == SecretKeyError.code:
+                raise Unable(error.code, str(error), in_=0) from None
+            raise Retry(str(error), code=error.code) from None
+
+    def _limit(self, kind: str, endpoint: Endpoint) -> Limit:
+        """Return the limit of an endpoint, as the newest version that came by says."""
+        version, limit = self._limits.get(kind, (0, None))
+        if limit is None or version < endpoint.version:
+            most = endpoint.max_concurrency
+            if limit is None or limit.max_concurrency != most:
+                limit = Limit(most)
+            self._limits[kind] = endpoint.version, limit
+        return limit
+
+    def _sender(self, kind: str) -> Sender:
+        """Return what sends messages of a type.
+
+        Raises:
+            Unable: this worker has no driver for it.
+        """
+        if kind not in self._senders:
+            try:
+                self._senders[kind] = self._make_sender(kind)
+            except ImportError as error:
+                self._broken.add(kind)
+                raise Unable("NO_DRIVER", f"no driver for {kind}: {error}", in_=0) from error
+        return self._senders[kind]
+
+    def _make_sender(self, kind: str) -> Sender:
+        """Make what sends messages of a type; drivers are imported when they are needed.
+
+        Raises:
+            ImportError: it is not installed.
+            Unable: this version knows no such type.
+        """
+        if kind == "HTTP":
+            from jobq_delivery.http import HttpSender  # noqa: PLC0415 - a driver
+
+            return HttpSender(self._guard, self._trust)
+        if kind == "KAFKA":
+            from jobq_delivery.kafka import KafkaSender  # noqa: PLC0415 - a driver
+
+            return KafkaSender(self._guard)
+        if kind == "REDIS_STREAM":
+            from jobq_delivery.redis_stream import RedisStreamSender  # noqa: PLC0415 - a driver
+
+            return RedisStreamSender(self._guard)
+        text = f"this version of the worker cannot deliver to {kind}"
+        raise Unable("NO_DRIVER", text, in_=0)
+
+
+def has_driver(kind: str) -> bool:
+    """Tell whether what delivers a type is installed; whether it can be imported, that tells."""
+    try:
+        return importlib.util.find_spec(DRIVERS[kind]) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def in_time(outcome: str, started: float) -> str:
+    """Return an outcome, and what it took since a moment of the monotonic clock."""
+    return f"{outcome} in {round((time.monotonic() - started) * 1000)} ms"
+
+
+def note(
+    context: JobContext, endpoint: Endpoint, message: Message, outcome: str, answer: str
+) -> None:
+    """Log what was sent where, what came of it in what time, and what came back."""
+    config = endpoint.config_version
+    context.log(
+        "INFO" if outcome.startswith(DELIVERED) else "WARN",
+        f"{message.place}: {outcome}, attempt {context.attempt}, "
+        f"version {endpoint.version} of the endpoint"
+        + (f", version {config} of its config" if config is not None else "")
+        + f"\n{message.mask.text(answer)[:MAX_LOGGED]}",
+    )
+
+
+def number(name: str, default: float) -> float:
+    """Return a number that the environment may set.
+
+    Raises:
+        InvalidArgument: it is set to what is none.
+    """
+    text = os.environ.get(name) or str(default)
+    if not text.replace(".", "", 1).isdecimal():
+        raise InvalidArgument(
+            "a lifetime or a limit must be a number from 0 on", detail=f"{name} {text}"
+        )
+    return float(text)

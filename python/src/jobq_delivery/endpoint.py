@@ -1,0 +1,173 @@
+"""Endpoints, as a worker delivers to them, and a cache of them.
+
+An attempt keeps the endpoint, the config and the secrets that it got when it began; its
+execution keeps the config through every attempt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from psycopg.rows import dict_row
+
+from jobq.calls.call import Call
+from jobq_delivery.template import exact
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+    from uuid import UUID
+
+    from jobq.client import AsyncClient
+    from jobq.json_schema.input import InputSchema
+    from jobq.registry.context import JobContext
+
+__all__ = ["Endpoint", "Endpoints", "list_undeliverable"]
+
+MOST: Final = 10_000
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A version of an endpoint, with the config and the secrets that it refers to.
+
+    Attributes:
+        type: HTTP, KAFKA or REDIS_STREAM.
+        spec: where to deliver to, and in what shape; its texts are templates.
+        version: of the endpoint, as it was when the job was made.
+        schema: a JSON Schema of the input, or None.
+        config_entries: the config's values, or None.
+        config_version: the config's version, or None.
+        config_valid_from: since when the config is at that version, or None.
+        secrets: of each the ciphertext, and the id of its key.
+        max_concurrency: deliveries of one worker at a time; None is the default.
+        max_per_second: deliveries of one worker in a second; None for any.
+    """
+
+    type: str
+    spec: dict[str, Any]
+    version: int
+    schema: dict[str, Any] | None
+    config_entries: dict[str, Any] | None
+    config_version: int | None
+    config_valid_from: datetime | None
+    secrets: dict[str, dict[str, str]] | None
+    max_concurrency: int | None
+    max_per_second: float | None
+
+    def serves(self, context: JobContext) -> bool:
+        """Tell whether an attempt runs with this config.
+
+        A later attempt runs with the config of the first; it is this one for sure when it
+        was there before the job.
+        """
+        config_from = self.config_valid_from
+        return context.attempt == 1 or config_from is None or config_from <= context.created_at
+
+    @classmethod
+    def read(cls, **columns: Any) -> Endpoint:  # noqa: ANN401 - of get_delivery()
+        """Make one of the database's answer; spec and config keep every digit."""
+        entries = columns["config_entries"]
+        columns["spec"] = exact(columns["spec"])
+        columns["config_entries"] = None if entries is None else exact(entries)
+        return cls(**columns)
+
+    @cached_property
+    def input_schema(self) -> InputSchema | None:
+        """What checks input, or None."""
+        if self.schema is None:
+            return None
+        from jobq.json_schema.input import InputSchema  # noqa: PLC0415 - memory
+
+        return InputSchema(self.schema)
+
+    @property
+    def versions(self) -> dict[str, int | None]:
+        """The versions that an attempt ran with, for its record."""
+        return {"endpoint_version": self.version, "config_version": self.config_version}
+
+
+class Endpoints:
+    """Endpoints by kind and version; a version never changes, its config and secrets do.
+
+    Args:
+        client: asks the database.
+        lifetime: seconds until a config is asked for again, and so are the secrets.
+    """
+
+    def __init__(self, client: AsyncClient, lifetime: float) -> None:
+        self._client = client
+        self._lifetime = lifetime
+        self._known: OrderedDict[tuple[str, int], tuple[float, Endpoint]] = OrderedDict()
+        self._asking = asyncio.Lock()
+
+    async def get(self, context: JobContext) -> Endpoint | None:
+        """Return the endpoint that an attempt runs with; None if its kind is none.
+
+        Raises:
+            JobqError: the database refuses, or does not answer.
+        """
+        known = self._find(context)
+        if known is not None:
+            return known
+        async with self._asking:
+            return self._find(context) or await self._ask(context)
+
+    def _find(self, context: JobContext) -> Endpoint | None:
+        if context.delivery_version is None:
+            return None
+        until, endpoint = self._known.get((context.kind, context.delivery_version), (0.0, None))
+        if endpoint is None or time.monotonic() >= until or not endpoint.serves(context):
+            return None
+        return endpoint
+
+    async def _ask(self, context: JobContext) -> Endpoint | None:
+        """Ask the database; what holds for one execution only is not kept."""
+        is_later = context.attempt > 1
+        version = context.delivery_version
+        call = get_delivery(context.kind, version, context.job_id if is_later else None)
+        endpoint: Endpoint | None = await self._client.run(call)
+        if endpoint is not None and version is not None and not is_later:
+            self._known[context.kind, version] = (time.monotonic() + self._lifetime, endpoint)
+            self._known.move_to_end((context.kind, version))
+            if len(self._known) > MOST:
+                self._known.popitem(last=False)
+        return endpoint
+
+
+def get_delivery(kind: str, version: int | None, job_id: UUID | None) -> Call[Endpoint | None]:
+    """Ask for all that a delivery of a job needs; None when its kind is no endpoint.
+
+    Args:
+        kind: the job's.
+        version: what the job is delivered by; None for a job that was made before its
+            kind was an endpoint: it gets what holds now.
+        job_id: of a job in a later attempt, for the config of its first.
+    """
+    arguments = {"kind": kind, "delivery_version": version, "job_id": job_id}
+    return Call(
+        "get_delivery",
+        arguments,
+        lambda rows: Endpoint.read(**rows[0]) if rows else None,
+        dict_row,
+    )
+
+
+def list_undeliverable(
+    drivers: Sequence[str], key_ids: Sequence[str]
+) -> Call[list[tuple[str, str, str | None, str | None]]]:
+    """Ask which endpoints a worker cannot deliver, for want of a driver or a key.
+
+    Args:
+        drivers: the types that it can deliver.
+        key_ids: the ids of the keys that it has.
+
+    Returns:
+        of each its name and type, and where a key is missing, the secret and the key's id.
+    """
+    return Call("list_undeliverable", {"drivers": drivers, "key_ids": key_ids}, list)

@@ -1,0 +1,73 @@
+"""How many deliveries of an endpoint a worker has under way, where the endpoint has no limit.
+
+What does not get its turn within a moment goes back to the queue, uncounted, so that a slow
+target keeps neither the worker's slots nor other endpoints waiting. The limits that endpoints
+declare are held by the database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from jobq.registry.outcomes import Snooze
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+__all__ = ["Limit"]
+
+DEFAULT_CONCURRENCY: Final = 20
+PATIENCE: Final = 0.2
+SHORTEST_SNOOZE: Final = 1.0
+LONGEST_SNOOZE: Final = 30.0
+
+
+class Limit:
+    """The limit of an endpoint in this worker.
+
+    Args:
+        max_concurrency: deliveries at a time; None is the default.
+    """
+
+    def __init__(self, max_concurrency: int | None) -> None:
+        self.max_concurrency = max_concurrency
+        self._slots = asyncio.Semaphore(max_concurrency or DEFAULT_CONCURRENCY)
+        self._mean = 0.0
+        self._moved_at = 0.0
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Hold a slot for one delivery.
+
+        Raises:
+            Snooze: it was not this delivery's turn in time.
+        """
+        if self._slots.locked():
+            await self._wait()
+        else:
+            await self._slots.acquire()
+        started = self._moved_at = time.monotonic()
+        try:
+            yield
+        finally:
+            self._slots.release()
+            self._moved_at = time.monotonic()
+            self._mean += (self._moved_at - started - self._mean) / 8
+
+    async def _wait(self) -> None:
+        """Wait for a slot, for a moment."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self._slots.acquire()
+        except TimeoutError:
+            # Of a target that hangs, no delivery ends: the longer, the rarer it is tried.
+            raise self._snooze(max(self._mean, time.monotonic() - self._moved_at)) from None
+
+    def _snooze(self, seconds: float) -> Snooze:
+        seconds = min(max(seconds, SHORTEST_SNOOZE), LONGEST_SNOOZE)
+        return Snooze(timedelta(seconds=seconds * random.uniform(1, 2)))  # noqa: S311 - spreads

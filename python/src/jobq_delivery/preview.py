@@ -1,0 +1,143 @@
+"""What a delivery would send, with every secret masked, without sending it."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from jobq.errors import NotFound, PayloadInvalid
+from jobq.registry.outcomes import Permanent
+from jobq_delivery.mask import MASK
+from jobq_delivery.message import Message
+from jobq_delivery.template import TemplateError, TooLargeError, as_text
+
+if TYPE_CHECKING:
+    from jobq_delivery.endpoint import Endpoint
+
+__all__ = ["preview"]
+
+
+NOBODY: Final = UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A job that there is not: the first attempt of one, made now."""
+
+    kind: str
+    queue: str
+    payload_text: str
+    job_id: UUID = NOBODY
+    attempt: int = 1
+    idempotency_key: str | None = None
+    created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    @property
+    def run_at(self) -> datetime:
+        """When it would run."""
+        return self.created_at
+
+
+def preview(name: str, endpoint: Endpoint | None, payload: str) -> dict[str, Any]:
+    """Return what a delivery would send, as its target would see it.
+
+    Args:
+        name: of the endpoint.
+        endpoint: as a new job would be delivered; None if there is none.
+        payload: the input, as JSON.
+
+    Returns:
+        ``type``, and for HTTP ``method``, ``url``, ``headers`` and ``body``, for Kafka
+        ``bootstrap_servers``, ``topic``, ``key``, ``value`` and ``headers``, for Redis
+        ``redis_url`` and ``command``.
+
+    Raises:
+        NotFound: there is no such endpoint.
+        PayloadInvalid: a delivery would fail for good; its code says how.
+    """
+    if endpoint is None:
+        raise NotFound("endpoint not found", code="ENDPOINT_NOT_FOUND", detail=f"endpoint {name}")
+    schema = endpoint.input_schema
+    problem = schema.violation(json.loads(payload)) if schema is not None else None
+    if problem is not None:
+        raise refusal("INPUT_VALIDATION_FAILED", problem)
+    secrets = dict.fromkeys(endpoint.secrets or {}, MASK)
+    try:
+        message = Message.of(endpoint, secrets, Sample(name, "default", payload))
+        shown = SHOWN[endpoint.type](message)
+    except TemplateError as error:
+        raise refusal("TEMPLATE_RESOLUTION_FAILED", str(error)) from None
+    except TooLargeError as error:
+        raise refusal("MESSAGE_TOO_LARGE", str(error)) from None
+    except Permanent as error:
+        raise refusal(error.code, error.message) from None
+    return {"type": endpoint.type, **shown}
+
+
+def refusal(code: str, detail: str) -> PayloadInvalid:
+    """Return that a delivery would fail for good."""
+    return PayloadInvalid("a delivery would fail", code=code, detail=detail)
+
+
+def http(message: Message) -> dict[str, Any]:
+    """Show a request."""
+    from jobq_delivery.http import head_of  # noqa: PLC0415 - a driver
+
+    headers, content = head_of(message)
+    if "sign_with" in message.spec:
+        headers["webhook-signature"] = MASK
+    return {
+        "method": message.spec.get("method", "POST"),
+        "url": sent(as_text(message.spec["url"])),
+        "headers": headers,
+        "body": content.decode(),
+    }
+
+
+def sent(url: str) -> str:
+    """Return a URL as it is sent; where a secret hides the host, all before the path as it is.
+
+    Raises:
+        Permanent: it is not a URL of HTTP.
+    """
+    from jobq_delivery.http import target_of  # noqa: PLC0415 - a driver
+
+    start = re.match(r"([^/?#]*//)?[^/?#]*", url)[0]  # type: ignore[index]
+    if MASK not in start:
+        place, host = target_of(url)
+        return f"{place.scheme.decode()}://{host}{place.target.decode()}"
+    rest = url.removeprefix(start)
+    target = target_of(f"http://host{rest}")[0].target.decode()
+    # A secret that is a whole address may have a path, too.
+    return start + (target if rest.startswith("/") else target.removeprefix("/"))
+
+
+def kafka(message: Message) -> dict[str, Any]:
+    """Show a record."""
+    from jobq_delivery.kafka import record_of  # noqa: PLC0415 - a driver
+
+    record = record_of(message)
+    return {
+        "bootstrap_servers": as_text(message.spec["bootstrap_servers"]),
+        "topic": record["topic"],
+        "key": record["key"].decode() if "key" in record else None,
+        "value": record["value"].decode() if "value" in record else None,
+        "headers": {name: value.decode() for name, value in record["headers"]},
+    }
+
+
+def redis(message: Message) -> dict[str, Any]:
+    """Show a command."""
+    from jobq_delivery.redis_stream import entry  # noqa: PLC0415 - a driver
+
+    return {
+        "redis_url": as_text(message.spec["redis_url"]),
+        "command": ["XADD", as_text(message.spec["stream"]), *entry(message)],
+    }
+
+
+SHOWN = {"HTTP": http, "KAFKA": kafka, "REDIS_STREAM": redis}

@@ -1,0 +1,372 @@
+"""The HTTP API as an ASGI application, and a server for it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import secrets
+import time
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+
+import msgspec
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+
+from jobq_http import (
+    batches,
+    concurrency,
+    definitions,
+    endpoints,
+    events,
+    executions,
+    glances,
+    graphs,
+    health,
+    jobs,
+    kinds,
+    metrics,
+    new_jobs,
+    openapi,
+    operators,
+    pages,
+    queues,
+    schedules,
+    workers,
+    workflows,
+)
+from jobq_http.auth import Keys, bearer_of
+from jobq_http.connection import connections
+from jobq_http.database import Database
+from jobq_http.errors import answer
+from jobq_http.limits import Bounds
+from jobq_http.maintenance import maintain
+from jobq_http.operation import path_of, routes
+from jobq_http.proxies import Proxies
+from jobq_http.standby import Standby
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+    from socket import socket
+
+    from starlette.routing import BaseRoute
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+logger = logging.getLogger("jobq.http")
+access = logging.getLogger("jobq.http.access")
+
+OPERATIONS: Final = (
+    *new_jobs.OPERATIONS,
+    *jobs.OPERATIONS,
+    *events.OPERATIONS,
+    *schedules.OPERATIONS,
+    *executions.OPERATIONS,
+    *operators.OPERATIONS,
+    *queues.OPERATIONS,
+    *concurrency.OPERATIONS,
+    *kinds.OPERATIONS,
+    *definitions.OPERATIONS,
+    *endpoints.OPERATIONS,
+    *workers.OPERATIONS,
+    *workflows.OPERATIONS,
+    *batches.OPERATIONS,
+    *graphs.OPERATIONS,
+    *glances.OPERATIONS,
+    *health.OPERATIONS,
+    *metrics.OPERATIONS,
+    *openapi.OPERATIONS,
+    *pages.OPERATIONS,
+)
+SPECIFICATION: Final = msgspec.json.encode(openapi.specification(OPERATIONS))
+
+# What answers without a key.
+OPEN: Final = frozenset({"/healthz", "/ready", "/metrics", "/docs", "/openapi.json"})
+GONE: Final = 499  # for the log and the figures: the client hung up before its request had come
+QUIET: Final = frozenset({"/healthz", "/ready", "/metrics"})
+OPEN_FOLDER: Final = "/docs/"
+CONSOLE: Final = frozenset({"/", "/console"})
+CONSOLE_FOLDER: Final = "/console/"
+
+GIVEN_ID: Final = re.compile(rb"[-_.:/=+0-9A-Za-z]{1,128}")
+
+
+class Site(Protocol):
+    """What is served beside the API, such as the console; it knows its visitors by itself."""
+
+    @property
+    def routes(self) -> Sequence[BaseRoute]:
+        """Its routes, at / and below /console."""
+
+    async def open(self) -> None:
+        """Start."""
+
+    def stop(self) -> None:
+        """End what would keep the server from stopping."""
+
+    async def close(self) -> None:
+        """End everything."""
+
+
+SiteMaker: TypeAlias = "Callable[[str, Keys, Standby | None], Site]"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a server behaves.
+
+    Attributes:
+        pool_size: at most as many connections for each of jobq's four roles.
+        patience: seconds until a request that has no answer gets 504.
+        requests_per_second: the limit of each key that has none of its own.
+        longest_wait: seconds for which a worker's claim may wait for a job.
+        maintain_every: seconds between calls of jobq.maintain(); 0 leaves it to
+            workers or pg_cron.
+        is_metrics_open: whether /metrics answers without a key.
+        console: makes the console that is served too; None for none.
+        read_database_url: of a standby that answers lists and figures; None for none.
+        proxy_from: networks of proxies that are believed who their clients are, and whether
+            these came by TLS.
+        max_connections: so many may be open; half of the process's file descriptors by default.
+        longest_lag: seconds; while the standby lies further behind, or does not answer,
+            the database is asked.
+    """
+
+    pool_size: int = 8
+    patience: float = 30.0
+    requests_per_second: float = 5000.0
+    longest_wait: float = 25.0
+    maintain_every: float = 5.0
+    is_metrics_open: bool = True
+    console: SiteMaker | None = None
+    read_database_url: str | None = None
+    longest_lag: float = 30.0
+    proxy_from: tuple[str, ...] = ()
+    max_connections: int | None = None
+
+
+DEFAULTS: Final = Settings()
+
+
+def create_app(database_url: str, settings: Settings = DEFAULTS) -> Starlette:
+    """Make the HTTP API.
+
+    Args:
+        database_url: a PostgreSQL connection string; its user must be a member of
+            jobq_producer, jobq_worker, jobq_operator and jobq_reader.
+        settings: how it behaves.
+    """
+    database = Database(database_url, settings.pool_size, settings.patience)
+    standby = standby_of(settings)
+    keys = Keys(database, settings.requests_per_second)
+    console = settings.console and settings.console(database_url, keys, standby)
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        await database.open()
+        if console:
+            await console.open()
+        tasks = []
+        if every := settings.maintain_every:
+            tasks.append(asyncio.create_task(maintain(database, every)))
+        if standby:
+            await standby.database.open()
+            tasks.append(asyncio.create_task(standby.watch()))
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            if console:
+                await console.close()
+            if standby:
+                await standby.database.close()
+            await database.close()
+
+    app = Starlette(
+        routes=[*routes(OPERATIONS), pages.assets(), *(console.routes if console else ())],
+        middleware=[
+            Middleware(Proxies, networks=settings.proxy_from),
+            Middleware(
+                Gate,
+                keys=keys,
+                is_metrics_open=settings.is_metrics_open,
+                has_console=console is not None,
+            ),
+        ],
+        exception_handlers={HTTPException: answer},
+        lifespan=lifespan,
+    )
+    app.router.redirect_slashes = False
+    app.state.database = database
+    app.state.standby = standby
+    app.state.keys = keys
+    app.state.bounds = Bounds(database)
+    app.state.specification = SPECIFICATION
+    app.state.scrape = metrics.Scrape()
+    app.state.is_stopping = False
+    app.state.is_metrics_open = settings.is_metrics_open
+    app.state.longest_wait = settings.longest_wait
+    app.state.patience = settings.patience
+    app.state.console = console
+    return app
+
+
+def standby_of(settings: Settings) -> Standby | None:
+    """Make what answers lists, if there is a database for that."""
+    if not settings.read_database_url:
+        return None
+    return Standby(
+        settings.read_database_url, settings.pool_size, settings.patience, settings.longest_lag
+    )
+
+
+def serve(
+    database_url: str,
+    host: str,
+    port: int,
+    settings: Settings = DEFAULTS,
+    *,
+    listening: socket | None = None,
+) -> None:
+    """Serve the HTTP API until interrupted.
+
+    Args:
+        database_url: as for create_app().
+        host: the address to listen on.
+        port: the port.
+        settings: how it behaves.
+        listening: a socket that listens already, in place of host and port.
+    """
+    server(database_url, host, port, settings).run(None if listening is None else [listening])
+
+
+def server(
+    database_url: str, host: str, port: int, settings: Settings = DEFAULTS
+) -> uvicorn.Server:
+    """Return a server, not yet running, for those with an event loop of their own."""
+    return Server(
+        uvicorn.Config(
+            create_app(database_url, settings),
+            host=host,
+            port=port,
+            access_log=False,
+            log_config=None,
+            log_level="warning",
+            timeout_graceful_shutdown=10,
+            proxy_headers=False,  # by Proxies
+            http=connections(settings.max_connections),  # type: ignore[arg-type]  # a factory
+            ws="none",
+        )
+    )
+
+
+class Server(uvicorn.Server):
+    """A server that lets waiting claims and streams of events end when it stops."""
+
+    async def startup(self, sockets: list[socket] | None = None) -> None:
+        """Listen, and log where."""
+        await super().startup(sockets)
+        for listening in self.servers:
+            for each in listening.sockets:
+                host, port = each.getsockname()[:2]
+                logger.info("serving on %s port %s", host, port)
+
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        """Stop, in at most timeout_graceful_shutdown seconds."""
+        state = self.config.app.state  # type: ignore[union-attr]
+        state.is_stopping = True
+        if state.console:
+            state.console.stop()
+        await super().shutdown(sockets)
+
+
+class Gate:
+    """What every request passes: a request id, the key, the one handler of errors."""
+
+    def __init__(
+        self, app: ASGIApp, keys: Keys, *, is_metrics_open: bool, has_console: bool
+    ) -> None:
+        self._app = app
+        self._keys = keys
+        self._has_console = has_console
+        self._open = OPEN if is_metrics_open else OPEN - {"/metrics"}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, whatever happens."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        if not scope["path"].startswith((CONSOLE_FOLDER, OPEN_FOLDER)):
+            scope["path"] = path_of(scope)
+        request_id = request_id_of(headers.get(b"x-request-id", b""))
+        scope["jobq.request_id"] = request_id
+        started = time.perf_counter()
+        status = 0
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"].append((b"x-request-id", request_id.encode()))
+            await send(message)
+
+        try:
+            await self._admit(scope, headers)
+            await self._app(scope, receive, send_with_id)
+        except ClientDisconnect:
+            status = GONE
+        except Exception as error:
+            if status:
+                raise
+            response = await answer(Request(scope, receive), error)
+            await response(scope, receive, send_with_id)
+        finally:
+            seconds = time.perf_counter() - started
+            operation = scope.get("jobq.operation")
+            method, path = (operation.method, operation.path) if operation else ("", "")
+            metrics.REQUESTS.labels(method, path, status).observe(seconds)
+            log(scope, status, seconds)
+
+    async def _admit(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
+        path = scope["path"]
+        if path in self._open or path.startswith(OPEN_FOLDER):
+            return
+        if self._has_console and (path in CONSOLE or path.startswith(CONSOLE_FOLDER)):
+            return  # it knows its visitors by itself
+        client = scope.get("client") or ("",)
+        authorization = headers.get(b"authorization", b"").decode("latin-1")
+        scope["jobq.bearer"] = bearer_of(authorization)
+        scope["jobq.key"] = await self._keys.holder(scope["jobq.bearer"], client[0])
+
+
+def request_id_of(given: bytes) -> str:
+    """Return the caller's request id, or a new one when it has none that is fit."""
+    return given.decode() if GIVEN_ID.fullmatch(given) else f"req_{secrets.token_hex(8)}"
+
+
+def log(scope: Scope, status: int, seconds: float) -> None:
+    """Log a request: what monitoring asks for all the time only at the level DEBUG."""
+    level = logging.DEBUG if scope["path"] in QUIET else logging.INFO
+    if not access.isEnabledFor(level):
+        return
+    key = scope.get("jobq.key")
+    access.log(
+        level,
+        "%s %s %d",
+        scope["method"],
+        scope["path"],
+        status,
+        extra={
+            "request_id": scope["jobq.request_id"],
+            "key": key.name if key else None,
+            "status": status,
+            "ms": round(seconds * 1000, 1),
+        },
+    )

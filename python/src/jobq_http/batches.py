@@ -1,0 +1,100 @@
+"""Batches: jobs that belong together, and what runs when they have ended; inputs of jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
+
+from msgspec import Meta
+
+from jobq import models
+from jobq_http.declared import given_of, section
+from jobq_http.enqueued import JobOfKind, enqueued, inputs_of
+from jobq_http.operation import encoded, text
+from jobq_http.values import (
+    Moment,
+    Reason,
+    Request,
+    answer_of,
+    list_of,
+)
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from jobq_http.operation import Call
+
+
+class Callback(JobOfKind, kw_only=True, omit_defaults=True):
+    """A job that is blocked until then; it has no idempotency key or dedup key."""
+
+    run_at: Moment | None = None
+    batch_id: UUID | None = None
+
+
+class NewBatch(Request, kw_only=True):
+    """The jobs that are to run when a batch ends."""
+
+    on_success: Callback | None = None
+    on_end: Callback | None = None
+    on_first_death: Callback | None = None
+
+
+class BatchCancellation(Request, kw_only=True):
+    """Why a batch is cancelled, and how many waiting members by this request."""
+
+    reason: Reason | None = None
+    max_jobs: Annotated[float, Meta(ge=1, le=100_000, multiple_of=1)] | None = None
+
+
+BatchStatus = answer_of(models.Batch, "BatchStatus", batch_id=UUID)
+CancelledBatch = answer_of(models.CancelledBatch, "CancelledBatch")
+Input = answer_of(models.Input, "Input")
+Inputs = list_of("Inputs", "What a job waited for.", Input)
+
+
+async def open_batch(call: Call) -> Response:
+    """Make a batch."""
+    body = given_of(await call.body(NewBatch))
+    jobs = {name: enqueued(job) for name, job in body.items()}
+    await call.check(inputs_of(jobs.values()))
+    given = {name: text(job) for name, job in jobs.items()}
+    [(batch_id,)] = await call.fetch("open_batch", **given)
+    return await _status(call, batch_id, 201)
+
+
+async def seal_batch(call: Call) -> Response:
+    """Say that a batch has all its members."""
+    given = call.given()
+    await call.fetch("seal_batch", **given)
+    return await _status(call, **given)
+
+
+async def _status(call: Call, batch_id: UUID, status: int = 200) -> Response:
+    [row] = await call.fetch_named("batch_status", batch_id=batch_id)
+    return encoded({"batch_id": batch_id, **row}, status)
+
+
+of = section("workflows")
+# fmt: off
+OPERATIONS = (
+    of("POST /batches", open_batch, "Make a batch, with the jobs that run when it ends",
+       "produce", BatchStatus, status=201, body=NewBatch,
+       errors="BATCH_NOT_FOUND JOB_NOT_FOUND BATCH_ENDED INPUT_VALIDATION_FAILED QUEUE_FULL",
+       examples={"a report": {
+           "on_success": {"kind": "report"}, "on_first_death": {"kind": "alert"},
+       }}),
+    of("GET /batches/{batch_id}", "batch_status", "Show how far a batch is",
+       "produce read work operate", BatchStatus, errors="BATCH_NOT_FOUND"),
+    of("POST /batches/{batch_id}/seal", seal_batch, "Say that a batch has all its members",
+       "produce work operate", BatchStatus, errors="BATCH_NOT_FOUND"),
+    of("POST /batches/{batch_id}/cancel", "cancel_batch",
+       "Cancel the members of a batch, and seal it; while some remain, ask again",
+       "produce operate", CancelledBatch, body=BatchCancellation, errors="BATCH_NOT_FOUND",
+       examples={"a wrong list": {"reason": "wrong list"}}),
+    of("GET /jobs/{job_id}/inputs", "list_inputs",
+       "List what the jobs have come to that a job waits for, or waited for",
+       "produce read work operate", Inputs, errors="JOB_NOT_FOUND",
+       columns={"parent_id": "job_id"}),
+)
+# fmt: on

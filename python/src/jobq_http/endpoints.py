@@ -1,0 +1,290 @@
+"""Endpoints: where jobs of a kind are delivered, and in what shape; pause, resume and test."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from jobq.calls.options import RetryStrategy
+from jobq.errors import JobqError, NotFound
+from jobq.models import EndpointStats
+from jobq_http import examples
+from jobq_http.declared import section
+from jobq_http.definitions import SHOWN, Definition, DefinitionName, Named, Sort, delivery
+from jobq_http.errors import ERRORS, ApiError
+from jobq_http.operation import encoded, text
+from jobq_http.queues import Pause
+from jobq_http.values import (
+    Attempts,
+    EndpointType,
+    Json,
+    JsonMembers,
+    JsonObject,
+    Moment,
+    Name,
+    Request,
+    answer_of,
+)
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from jobq_http.operation import Call
+
+Text = {"type": "string", "minLength": 1}
+Template = {"description": "JSON with {{input.*}}, {{job.*}}, {{config.*}} and {{secret.*}}."}
+Texts = {"type": "object", "additionalProperties": {"type": "string"}}
+TimeLimit = {"type": "integer", "minimum": 1, "maximum": 3_600_000}
+Flag = {"type": "boolean"}
+FIELDS = {
+    "HTTP": {
+        "url": {**Text, "maxLength": 8192, "description": "Input may stand behind the host."},
+        "method": {"enum": ["GET", "POST", "PUT", "PATCH", "DELETE"], "default": "POST"},
+        "headers": Texts,
+        "body_template": Template,
+        "timeout_ms": {**TimeLimit, "default": 10_000},
+        "expected_status_codes": {
+            "type": "array",
+            "minItems": 1,
+            "items": {"type": "integer", "minimum": 200, "maximum": 599},
+            "default": [200, 201, 202, 204],
+        },
+        "sign_with": {**Text, "description": "The name of a secret."},
+    },
+    "KAFKA": {
+        "bootstrap_servers": {**Text, "description": "Hosts with ports, commas between them."},
+        "topic": Text,
+        "key_template": Text,
+        "value_template": Template,
+        "headers": Texts,
+        "acks": {"enum": ["all", "1", "0"], "default": "all"},
+        "timeout_ms": {**TimeLimit, "default": 10_000},
+        "options": {**Texts, "description": "Settings of librdkafka that endpoints may have."},
+    },
+    "REDIS_STREAM": {
+        "redis_url": Text,
+        "stream": Text,
+        "fields_template": Template,
+        "max_len": {"type": ["integer", "string"], "description": "A number, or a template."},
+        "approximate_trimming": {**Flag, "default": True},
+        "deliver_once": {**Flag, "description": "A repeated attempt adds no second entry."},
+        "timeout_ms": {**TimeLimit, "default": 3000},
+    },
+}
+NEEDED = {
+    "HTTP": ["url"],
+    "KAFKA": ["bootstrap_servers", "topic"],
+    "REDIS_STREAM": ["redis_url", "stream"],
+}
+Spec = Annotated[
+    JsonMembers,
+    Meta(
+        description="Where to, and in what shape: of HTTP, KAFKA or REDIS_STREAM, by `type`.",
+        extra_json_schema={
+            "anyOf": [
+                {"title": kind, "required": NEEDED[kind], "properties": fields}
+                for kind, fields in FIELDS.items()
+            ]
+        },
+    ),
+]
+Delay = Annotated[float, Meta(ge=0, le=31_536_000_000, multiple_of=1)]
+
+
+class GivenRetryPolicy(Request):
+    """How often, and how far apart, a delivery is tried; null leaves it to the queue."""
+
+    max_attempts: Attempts | None = 1
+    backoff: RetryStrategy | None = "exponential"
+    initial_delay_ms: Delay | None = 1000
+    max_delay_ms: Delay | None = 60000
+    jitter: Annotated[float, Meta(ge=0, le=1)] | None = 0.25
+
+
+class EndpointChange(Named, kw_only=True):
+    """Where jobs of a kind are delivered, and in what shape."""
+
+    type: EndpointType
+    spec: Spec
+    payload_spec: DefinitionName | None = None
+    config: DefinitionName | None = None
+    retry_policy: GivenRetryPolicy = msgspec.field(default_factory=GivenRetryPolicy)
+    queue: Name | None = None
+    max_concurrency: Annotated[float, Meta(ge=1, le=10_000, multiple_of=1)] | None = None
+    max_per_second: Annotated[float, Meta(ge=0.001, le=1_000_000)] | None = None
+    paused_at: Annotated[Moment | None, SHOWN] = None
+    pause_reason: Annotated[str | None, SHOWN] = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what jobq.put_endpoint() takes."""
+        policy = self.retry_policy
+        return {
+            "type": self.type,
+            "spec": text(self.spec),
+            "payload_spec": self.payload_spec,
+            "config": self.config,
+            "max_attempts": policy.max_attempts,
+            "retry_strategy": policy.backoff,
+            "retry_initial_delay": delay(policy.initial_delay_ms),
+            "retry_max_delay": delay(policy.max_delay_ms),
+            "retry_jitter": policy.jitter,
+            "queue": self.queue,
+            "max_concurrency": self.max_concurrency,
+            "max_per_second": self.max_per_second,
+        }
+
+
+def delay(milliseconds: float | None) -> timedelta | None:
+    """Return a delay as the database takes it."""
+    return None if milliseconds is None else timedelta(milliseconds=milliseconds)
+
+
+class RetryPolicy(Struct):
+    """How often, and how far apart, a delivery is tried."""
+
+    max_attempts: int | None
+    backoff: str | None
+    initial_delay_ms: int | None
+    max_delay_ms: int | None
+    jitter: float | None
+
+
+class Endpoint(Definition, kw_only=True):
+    """Where jobs of a kind are delivered, and in what shape."""
+
+    type: EndpointType
+    payload_spec: str | None
+    config: str | None
+    spec: JsonObject
+    retry_policy: RetryPolicy
+    queue: str | None
+    max_concurrency: int | None
+    max_per_second: float | None
+    paused_at: Moment | None
+    pause_reason: str | None
+
+
+class EndpointPausing(Struct):
+    """Whether an endpoint is paused."""
+
+    endpoint: str
+    is_paused: bool
+
+
+class Resumed(EndpointPausing):
+    """That an endpoint is not paused, and how many jobs had been put aside."""
+
+    jobs: int
+
+
+class Sample(Request):
+    """The input of a delivery that is only a test."""
+
+    input: Json | UnsetType = UNSET
+
+
+class Period(Request):
+    """How far to look back."""
+
+    period_ms: Annotated[int, Meta(ge=1000, le=2_592_000_000)] = 3_600_000
+
+
+Share = Annotated[float, Meta(ge=0, le=1)]
+Stats = answer_of(EndpointStats, "Stats", success_rate=Share | None)
+
+
+class EndpointPreview(Struct):
+    """A message, secrets masked: a request, a record or a command, by its type."""
+
+    type: EndpointType
+    method: str | UnsetType = UNSET
+    url: str | UnsetType = UNSET
+    headers: dict[str, str] | UnsetType = UNSET
+    body: str | UnsetType = UNSET
+    bootstrap_servers: str | UnsetType = UNSET
+    topic: str | UnsetType = UNSET
+    key: str | UnsetType | None = UNSET
+    value: str | UnsetType | None = UNSET
+    redis_url: str | UnsetType = UNSET
+    command: list[str] | UnsetType = UNSET
+
+
+class Test(Struct):
+    """The job that a test is."""
+
+    job_id: UUID
+
+
+async def test_endpoint(call: Call) -> Response:
+    """Have one job delivered at once, also while the endpoint is paused."""
+    name = call.text("name")
+    given = (await call.body(Sample)).input
+    payload = "{}" if given is UNSET else text(given)
+    await call.check([(name, None if given is UNSET else given)])
+    [(job_id,)] = await call.fetch("test_endpoint", endpoint=name, payload=payload)
+    return encoded({"job_id": job_id}, 201)
+
+
+async def preview_endpoint(call: Call) -> Response:
+    """Show what would be sent, with every secret masked."""
+    name = call.text("name")
+    given = (await call.body(Sample)).input
+    payload = "{}" if given is UNSET else text(given)
+    rows = await call.fetch_named("get_delivery", kind=name)
+    with delivery():
+        from jobq_delivery.endpoint import Endpoint as Delivery  # noqa: PLC0415 - an extra
+        from jobq_delivery.preview import preview  # noqa: PLC0415 - an extra
+
+        found = Delivery.read(**decoded(rows[0])) if rows else None
+        try:
+            return encoded(await asyncio.to_thread(preview, name, found, payload))
+        except JobqError as error:
+            status = 404 if isinstance(error, NotFound) else ERRORS.get(error.code, (422,))[0]
+            raise ApiError(
+                error.code, error.detail, status=status, message=error.message
+            ) from error
+
+
+def decoded(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of get_delivery() with its JSON read, as the client has it."""
+    json = {name: row[name] and msgspec.json.decode(row[name]) for name in ("schema", "secrets")}
+    return {**row, **json}
+
+
+NAME = {"name": "endpoint"}
+MISSING = "ENDPOINT_NOT_FOUND"
+of = section("definitions")
+# fmt: off
+OPERATIONS = (
+    *Sort(
+        "/endpoints", "endpoint", "an endpoint", EndpointChange, Endpoint, examples.ENDPOINT,
+        "INVALID_PAYLOAD_SPEC_REF INVALID_CONFIG_REF TEMPLATE_RESOLUTION_FAILED INVALID_SCHEMA"
+        " KIND_EXISTS",
+    ).operations(),
+    of("GET /endpoints/{name}/stats", "endpoint_stats",
+       "Tell how deliveries to an endpoint went of late: rate of success, latency, failures",
+       "read operate", Stats, query=Period, names=NAME, errors=MISSING),
+    of("POST /endpoints/{name}/pause", "pause_endpoint",
+       "Stop deliveries to an endpoint; what runs goes on, and its jobs wait",
+       "operate", EndpointPausing, body=Pause, names=NAME, says={"is_paused": True}, errors=MISSING,
+       examples={"why": {"reason": "the mail provider is down"}}),
+    of("POST /endpoints/{name}/resume", "resume_endpoint", "Allow deliveries to an endpoint again",
+       "operate", Resumed, names=NAME, value="jobs", says={"is_paused": False}, errors=MISSING),
+    of("POST /endpoints/{name}/preview", preview_endpoint,
+       "Show what would be sent, with every secret masked; nothing is sent",
+       "operate", EndpointPreview, body=Sample,
+       errors=f"{MISSING} INPUT_VALIDATION_FAILED TEMPLATE_RESOLUTION_FAILED REQUEST_INVALID"
+              " DELIVERY_MISSING",
+       examples={"one": {"input": {"user_id": "u1"}}}),
+    of("POST /endpoints/{name}/test", test_endpoint,
+       "Deliver one job at once, also while the endpoint is paused",
+       "operate", Test, status=201, body=Sample,
+       errors=f"{MISSING} INPUT_VALIDATION_FAILED QUEUE_FULL",
+       examples={"one": {"input": {"user_id": "u1"}}}),
+)
+# fmt: on

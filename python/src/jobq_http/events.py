@@ -1,0 +1,157 @@
+"""One job's progress as server-sent events, and pages of what has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+import psycopg
+from msgspec import Meta, Raw, Struct
+from starlette.responses import StreamingResponse
+
+from jobq.calls import events
+from jobq_http.declared import section
+from jobq_http.errors import ApiError
+from jobq_http.jobs import View
+from jobq_http.operation import Answer, encoded
+from jobq_http.values import TEXT, JsonObject, Moment, Name, answer_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from starlette.responses import Response
+
+    from jobq_http.operation import Call
+
+LOOK: Final = 0.5
+KEEPALIVE: Final = 15.0
+MOST_STREAMS: Final = 500
+
+
+class Ending(msgspec.Struct):
+    """Just what tells whether a job has ended."""
+
+    finished_at: datetime | None = None
+    retired_at: datetime | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will happen."""
+        return (self.finished_at or self.retired_at) is not None
+
+
+Event = answer_of(events.Event, "Event", metadata=JsonObject)
+Events = answer_of(events.EventPage, "Events", events=None, items=list[Event])  # type: ignore[valid-type]
+
+
+class Listening(Struct, forbid_unknown_fields=True, kw_only=True):
+    """Which events to tell, and how long to wait for one."""
+
+    after: Annotated[
+        Annotated[str, Meta(max_length=64, pattern=TEXT)] | None,
+        Meta(description="The cursor of a page or an event."),
+    ] = None
+    since: Annotated[
+        Moment | None, Meta(description="Without after: what ended at or after it; now.")
+    ] = None
+    queue: Name | None = None
+    kind: Name | None = None
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
+    wait_ms: Annotated[
+        int, Meta(ge=0, le=30_000, description="How long to wait for the first event.")
+    ] = 0
+
+
+class Streams:
+    """How many streams are open in this process."""
+
+    count = 0
+
+
+async def stream_job(call: Call) -> Response:
+    """Send a job each time it changes, until it has ended."""
+    if Streams.count >= MOST_STREAMS:
+        raise ApiError(
+            "RATE_LIMITED",
+            f"{MOST_STREAMS} streams are open",
+            headers={"retry-after": "5"},
+        )
+    shown = {"job_id": call.job_id(), "vocabulary": call.query(View).vocabulary}
+    [(item,)] = await call.fetch("jobq_http.show_job", **shown)
+    return StreamingResponse(
+        job_events(call, item, shown),
+        media_type="text/event-stream",
+        headers={"cache-control": "no-store", "x-accel-buffering": "no"},
+    )
+
+
+async def job_events(call: Call, item: bytes, shown: Mapping[str, Any]) -> AsyncIterator[bytes]:
+    """Yield a `job` event at once and at each change, and then an `end` event.
+
+    When the database does not answer, the server stops or the key is revoked, the stream ends
+    without `end`: the client asks again, as EventSource does by itself.
+    """
+    Streams.count += 1
+    try:
+        yield b"retry: 1000\n\nevent: job\ndata: " + item + b"\n\n"
+        quiet_since = time.monotonic()
+        while not msgspec.json.decode(item, type=Ending).is_over:
+            if call.request.app.state.is_stopping:
+                return
+            await asyncio.sleep(LOOK * random.uniform(0.8, 1.2))  # noqa: S311
+            await call.stay_admitted()
+            [(now,)] = await call.fetch("jobq_http.show_job", **shown)
+            if now != item:
+                item = now
+                yield b"event: job\ndata: " + item + b"\n\n"
+            elif time.monotonic() - quiet_since < KEEPALIVE:
+                continue
+            else:
+                yield b": still here\n\n"
+            quiet_since = time.monotonic()
+        yield b"event: end\ndata: {}\n\n"
+    except (psycopg.Error, ApiError):
+        return
+    finally:
+        Streams.count -= 1
+
+
+async def page_events(call: Call) -> Response:
+    """Return what has ended after a cursor; wait for it where that is asked for."""
+    wanted = call.query(Listening)
+    deadline = time.monotonic() + wanted.wait_ms / 1000
+    place: dict[str, object] = {"after": wanted.after, "since": wanted.since}
+    while True:
+        [row] = await call.fetch_named(
+            "listen_events",
+            queues=wanted.queue and [wanted.queue],
+            kinds=wanted.kind and [wanted.kind],
+            max_events=wanted.limit,
+            **place,
+        )
+        items = row.pop("events")
+        is_over = call.request.app.state.is_stopping or time.monotonic() >= deadline
+        if items != b"[]" or is_over:
+            return encoded({"items": Raw(items), **row})
+        await call.stay_admitted()
+        place = {"after": row["cursor"]}
+        if not row["is_behind"]:
+            await asyncio.sleep(min(LOOK * random.uniform(0.4, 0.6), wanted.wait_ms / 1000))  # noqa: S311
+
+
+of = section("jobs")
+# fmt: off
+OPERATIONS = (
+    of("GET /jobs:events", page_events, "What has ended, each job once, after a cursor",
+       "read operate", Events, query=Listening, is_long=True),
+    of("GET /jobs/{job_id}/events", stream_job,
+       "Follow a job: server-sent events `job` at each change, then `end`",
+       "read produce operate",
+       {200: Answer("Events; the data of `job` is the job.", str, "text/event-stream")},
+       query=View, is_long=True, errors="JOB_NOT_FOUND"),
+)
+# fmt: on

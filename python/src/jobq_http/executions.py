@@ -1,0 +1,154 @@
+"""Executions: look up, cancel while they wait, their attempts and logs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Literal
+from uuid import UUID
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from jobq_http.declared import section
+from jobq_http.errors import ApiError
+from jobq_http.jobs import Cancel
+from jobq_http.operation import json
+from jobq_http.page import Paging, page
+from jobq_http.values import AnyJson, EndpointType, Level, Moment, Status, page_of
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from jobq_http.operation import Call
+
+
+class Execution(Struct):
+    """An execution of a job."""
+
+    execution_id: UUID
+    job_id: UUID
+    endpoint: str
+    endpoint_type: EndpointType | None
+    idempotency_key: str | None
+    status: Status
+    input: AnyJson
+    output: AnyJson
+    attempt_count: int
+    max_attempts: int
+    worker_id: str | None
+    run_at: Moment
+    started_at: Moment | None
+    completed_at: Moment | None
+    duration_ms: int | None
+    created_at: Moment
+    region: Annotated[str, Meta(description="Of the database that has the job.")]
+
+
+ExecutionPage = page_of("ExecutionPage", "A page of executions, the newest first.", Execution)
+
+
+class AttemptError(Struct):
+    """Why an attempt failed; the handler may have said more, by other members."""
+
+    type: str | None
+    message: str | None
+    status_code: int | UnsetType = UNSET
+
+
+class Attempt(Struct):
+    """One try of an execution."""
+
+    attempt_id: str
+    execution_id: UUID
+    attempt_number: int
+    status: Literal["SUCCESS", "FAILED", "RUNNING", "CANCELLED", "RELEASED"]
+    worker_id: str | None
+    created_at: Moment | None
+    started_at: Moment | None
+    completed_at: Moment | None
+    duration_ms: int | None
+    output: AnyJson
+    error: AttemptError | None
+
+
+AttemptPage = page_of("AttemptPage", "A page of attempts, in their order.", Attempt)
+
+
+class LogLine(Struct):
+    """A line that a handler has logged."""
+
+    log_id: str
+    execution_id: UUID
+    attempt_number: int
+    level: Level
+    message: str
+    logged_at: Moment
+
+
+LogPage = page_of("LogPage", "A page of log lines, in their order.", LogLine)
+
+
+READERS = "read produce work operate"
+LAST_LINE = 2**63 - 1
+LINE = Annotated[int, Meta(ge=0, le=LAST_LINE)]
+NUMBER = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+
+
+class LogPaging(Paging, forbid_unknown_fields=True, kw_only=True):
+    """Which lines of a log."""
+
+    newest: Annotated[bool, Meta(description="Go back from the newest line.")] = False
+
+
+async def cancel_execution(call: Call) -> Response:
+    """Cancel an execution that still waits; 409 when it does not."""
+    given = call.given()
+    reason = (await call.body(Cancel)).reason
+    [(item,)] = await call.fetch("jobq_http.cancel_execution", **given, reason=reason)
+    if item is None:
+        raise ApiError(
+            "EXECUTION_NOT_CANCELLABLE", f"execution_id {given['execution_id']} runs or has ended"
+        )
+    return json(item)
+
+
+async def list_logs(call: Call) -> Response:
+    """Return a page of log lines."""
+    wanted = call.query(LogPaging)
+    [job_id] = call.given().values()
+    cursor = wanted.position(call, LINE)
+    place = {"before": cursor or LAST_LINE} if wanted.newest else {"after": cursor}
+    rows = await call.fetch("jobq_http.page_logs", job_id=job_id, max_lines=wanted.limit, **place)
+    return page(call, rows)
+
+
+def of_both(code: str) -> str:
+    """Return the errors of a list under an execution or under its job."""
+    return f"{code} JOB_IS_RECURRING"
+
+
+of = section("executions")
+PLACES = (
+    ("/executions/{execution_id}", "EXECUTION_NOT_FOUND"),
+    ("/jobs/{job_id}", "JOB_NOT_FOUND"),
+)
+ATTEMPTS = "List attempts, in their order"
+LINES = "List the lines that handlers have logged, in their order"
+# fmt: off
+OPERATIONS = (
+    of("GET /executions/{execution_id}", "jobq_http.show_execution", "Look an execution up",
+       READERS, Execution, errors="EXECUTION_NOT_FOUND"),
+    of("POST /executions/{execution_id}/cancel", cancel_execution,
+       "Cancel an execution that still waits", "produce operate", Execution, body=Cancel,
+       errors="EXECUTION_NOT_FOUND EXECUTION_NOT_CANCELLABLE"),
+    of("GET /jobs/{job_id}/executions", "jobq_http.page_executions",
+       "List the executions of a job, the newest first", "read operate produce", ExecutionPage,
+       query=Paging, place=("before", datetime, "max_executions"), errors="JOB_NOT_FOUND"),
+    *(of(f"GET {path}/attempts", "jobq_http.page_attempts", ATTEMPTS, "read operate work",
+         AttemptPage, query=Paging, place=("after", NUMBER, "max_attempts"),
+         names={"execution_id": "job_id"}, errors=of_both(code))
+      for path, code in PLACES),
+    *(of(f"GET {path}/logs", list_logs, LINES, "read operate work", LogPage, query=LogPaging,
+         errors=of_both(code))
+      for path, code in PLACES),
+)
+# fmt: on

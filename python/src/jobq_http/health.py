@@ -1,0 +1,54 @@
+"""Whether the server runs, and whether it can do its work."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+
+from jobq_http.declared import section
+from jobq_http.operation import Answer, encoded
+from jobq_http.values import Moment
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from jobq_http.operation import Call
+
+
+class Readiness(Struct):
+    """Whether jobs can be taken in and looked up: ok, or error(reason)."""
+
+    queue: str
+    repo: str
+    timestamp: Moment
+
+
+class Health(Struct):
+    """That the server runs."""
+
+    status: Literal["ok"]
+
+
+async def healthz(_call: Call) -> Response:
+    """Say that the server runs."""
+    return encoded({"status": "ok"})
+
+
+async def ready(call: Call) -> Response:
+    """Say whether jobs can be taken in (queue) and looked up (repo)."""
+    queue, repo = await call.ready()
+    is_ready = queue == repo == "ok"
+    body = {"queue": queue, "repo": repo, "timestamp": datetime.now(UTC)}
+    return encoded(body, 200 if is_ready else 503)
+
+
+of = section("health")
+# fmt: off
+OPERATIONS = (
+    of("GET /healthz", healthz, "Whether the server runs", "", Health),
+    of("GET /ready", ready, "Whether jobs can be taken in (queue) and looked up (repo)", "",
+       {200: Answer("Both.", Readiness), 503: Answer("Not both: error(reason).", Readiness)}),
+)
+# fmt: on

@@ -1,0 +1,256 @@
+"""Jobs: look up, list, cancel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from jobq.models import State
+from jobq_http.declared import given_of, section
+from jobq_http.errors import ApiError
+from jobq_http.operation import Answer, encoded
+from jobq_http.operators import same
+from jobq_http.page import Paging, page
+from jobq_http.schedules import RecurringJob, RecurringJobPage, RecurringStatus
+from jobq_http.values import (
+    AnyJson,
+    EndpointType,
+    JsonObject,
+    KeyText,
+    Moment,
+    Name,
+    Next,
+    Reason,
+    Request,
+    Status,
+    Trigger,
+    Vocabulary,
+)
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from jobq_http.operation import Call
+
+
+class ExecutionOfJob(Struct):
+    """The execution of a job, in short."""
+
+    execution_id: UUID
+    status: Status
+    created_at: Moment
+
+
+class Job(Struct, kw_only=True):
+    """A job: what was asked for and how it goes.
+
+    endpoint is kind, for the clients of both vocabularies; what the job was given is there
+    once, as payload or as input.
+    """
+
+    job_id: UUID
+    endpoint: str
+    endpoint_type: EndpointType | None
+    trigger: Trigger
+    status: Annotated[Literal["ACTIVE", "RETIRED"], Meta(description="RETIRED once it has ended.")]
+    version: int
+    idempotency_key: str | None
+    input: AnyJson | UnsetType = UNSET
+    execution: ExecutionOfJob
+    created_at: Moment
+    kind: str
+    queue: str
+    state: State
+    payload: AnyJson | UnsetType = UNSET
+    metadata: JsonObject
+    dedup_key: str | None
+    concurrency_key: str | None
+    expires_at: Moment | None
+    cost: float
+    priority: int
+    attempt: Annotated[int, Meta(description="The fencing token: of the present or last attempt.")]
+    attempts: Annotated[int, Meta(description="The attempts that count against max_attempts.")]
+    max_attempts: int
+    timeout_ms: int
+    run_at: Moment
+    worker: str | None
+    started_at: Moment | None
+    heartbeat_at: Moment | None
+    lease_expires_at: Moment | None
+    finished_at: Moment | None
+    updated_at: Annotated[Moment, Meta(description="When its state last changed.")]
+    cancel_requested: bool
+    cancel_reason: str | None
+    progress: AnyJson
+    result: AnyJson
+    last_error_code: str | None
+    last_error: str | None
+    schedule_id: UUID | None
+    slot_at: Moment | None
+    region: str
+    batch_id: UUID | None
+
+
+class JobPage(Struct):
+    """A page of jobs, the newest first.
+
+    It may have few jobs or none, and still a cursor: a page looks through 100,000 jobs at most.
+    """
+
+    items: list[Job]
+    cursor: Next
+
+
+class Cancellation(Struct):
+    """What a request to cancel has done."""
+
+    job_id: UUID
+    outcome: Literal["cancelled", "cancel_requested", "retired"]
+
+
+ANY_STATE = "|".join(get_args(State))
+STATES = Meta(
+    description="One state or more, with commas between them.",
+    pattern=f"^({ANY_STATE})(,({ANY_STATE}))*$",
+)
+
+
+class JobFilter(Paging, forbid_unknown_fields=True, kw_only=True):
+    """Which jobs to list."""
+
+    trigger: Annotated[
+        Trigger | None,
+        Meta(description="CRON: recurring jobs, in place of what they fire."),
+    ] = None
+    status: Annotated[
+        RecurringStatus | None, Meta(description="PAUSED: with trigger=CRON alone.")
+    ] = None
+    idempotency_key: KeyText | None = None
+    state: Annotated[str, STATES] | None = None
+    kind: Name | None = None
+    endpoint: Annotated[Name | None, Meta(description="The same as kind.")] = None
+    queue: Name | None = None
+    error_code: (
+        Annotated[str, Meta(max_length=128, description="The code of the job's last error.")] | None
+    ) = None
+    created_after: Moment | None = None
+    created_before: Moment | None = None
+    metadata: Annotated[
+        str | None, Meta(description="A JSON object that the job's metadata contains.")
+    ] = None
+    vocabulary: Vocabulary = None
+
+
+class View(Struct, forbid_unknown_fields=True):
+    """How a job is shown."""
+
+    vocabulary: Vocabulary = None
+
+
+class Cancel(Request):
+    """Why a job is cancelled."""
+
+    reason: Reason | None = None
+
+
+async def list_jobs(call: Call) -> Response:
+    """Return a page of jobs: one-shot ones and firings, or recurring ones."""
+    wanted = call.query(JobFilter)
+    if wanted.trigger == "CRON":
+        return await list_recurring(call, wanted)
+    if wanted.status == "PAUSED":
+        raise ApiError("INVALID_REQUEST", "status: PAUSED with trigger=CRON alone")
+    given = given_of(wanted)
+    for name in ("limit", "cursor", "endpoint", "state", "status"):
+        given.pop(name, None)
+    if wanted.metadata:
+        metadata_of(wanted.metadata)
+    rows = await call.fetch(
+        "jobq_http.page_jobs",
+        **given
+        | {
+            "kind": same(wanted.kind, wanted.endpoint),
+            "states": wanted.state.split(",") if wanted.state else None,
+            "is_finished": wanted.status and wanted.status == "RETIRED",
+            "before": wanted.position(call, UUID),
+            "max_jobs": wanted.limit,
+        },
+    )
+    return page(call, rows)
+
+
+async def list_recurring(call: Call, wanted: JobFilter) -> Response:
+    """Return a page of recurring jobs.
+
+    Raises:
+        ApiError: a filter is given that they do not have.
+    """
+    others = (
+        "state",
+        "idempotency_key",
+        "error_code",
+        "created_after",
+        "created_before",
+        "metadata",
+    )
+    for name in others:
+        if getattr(wanted, name) is not None:
+            raise ApiError("INVALID_REQUEST", f"{name}: not with trigger=CRON")
+    return page(
+        call,
+        await call.fetch(
+            "jobq_http.page_schedules",
+            status=wanted.status and wanted.status.lower(),
+            kind=same(wanted.kind, wanted.endpoint),
+            queue=wanted.queue,
+            before=wanted.position(call, UUID),
+            max_schedules=wanted.limit,
+            vocabulary=wanted.vocabulary,
+        ),
+    )
+
+
+def metadata_of(given: str) -> str:
+    """Return the filter on metadata, if it is a JSON object."""
+    msgspec.json.decode(given, type=dict[str, Raw])
+    return given
+
+
+async def cancel_job(call: Call) -> Response:
+    """Cancel a job: 200 when done, 202 when its worker is asked, 409 when too late.
+
+    A recurring job is retired; what it has fired goes on.
+    """
+    job_id = call.job_id()
+    reason = (await call.body(Cancel)).reason
+    [(outcome,)] = await call.fetch("jobq_http.stop_job", job_id=job_id, reason=reason)
+    if outcome == "already_finished":
+        raise ApiError(
+            "EXECUTION_NOT_CANCELLABLE",
+            f"job_id {job_id} has ended",
+            message="The job has ended already.",
+        )
+    answer = {"job_id": job_id, "outcome": outcome}
+    return encoded(answer, 202 if outcome == "cancel_requested" else 200)
+
+
+of = section("jobs")
+# fmt: off
+OPERATIONS = (
+    of("GET /jobs/{job_id}", "jobq_http.show_job", "Look a job up, live or archived",
+       "read produce work operate", {200: Answer("The job.", Job | RecurringJob)},
+       query=View, errors="JOB_NOT_FOUND"),
+    of("GET /jobs", list_jobs, "List jobs, the newest first", "read operate",
+       {200: Answer("A page of jobs.", JobPage | RecurringJobPage)}, query=JobFilter, may_lag=True),
+    of("POST /jobs/{job_id}/cancel", cancel_job,
+       "Cancel a job: at once while it waits, by asking its worker while it runs",
+       "produce operate", {
+           200: Answer("It is cancelled, or retired.", Cancellation),
+           202: Answer("Its worker is asked to stop.", Cancellation),
+       }, body=Cancel, errors="JOB_NOT_FOUND EXECUTION_NOT_CANCELLABLE",
+       examples={"why": {"reason": "ordered twice"}}),
+)
+# fmt: on

@@ -1,0 +1,162 @@
+"""What a request may cost: bytes, and how many of them in a second."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+
+from jobq_http.errors import ApiError
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.types import Scope
+
+    from jobq_http.database import Database
+
+# What a request puts around its payload and metadata.
+ENVELOPE_BYTES: Final = 1 << 16
+
+NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+
+
+def check_address(scope: Scope) -> None:
+    """Refuse a path or a query whose bytes would be read as other characters.
+
+    Raises:
+        ApiError: INVALID_REQUEST: it is not UTF-8, or not escaped.
+    """
+    given = scope.get("raw_path", b"") + b"?" + scope["query_string"]
+    try:
+        given.decode("ascii")
+        unquote_to_bytes(given).decode()
+    except UnicodeDecodeError as error:
+        raise ApiError("INVALID_REQUEST", "the address is not UTF-8 that is escaped") from error
+
+
+class Bounds:
+    """How large payloads may be, by the database's settings.
+
+    They are read when a request exceeds what is known, once a second at most. A smaller limit
+    is the database's to enforce.
+
+    Args:
+        database: whose settings hold.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._fresh_until = 0.0
+        self._reading = asyncio.Lock()
+        self.payload_bytes = 0
+
+    @property
+    def body_bytes(self) -> int:
+        """How large a body may be."""
+        return self.payload_bytes + ENVELOPE_BYTES
+
+    async def refresh(self) -> None:
+        """Read the settings, unless that was done within the last second."""
+        async with self._reading:
+            if time.monotonic() < self._fresh_until:
+                return
+            [(document,)] = await self._database.fetch("jobq_reader", "settings")
+            found = msgspec.json.decode(document)
+            self.payload_bytes = found["max_payload_bytes"]
+            self._fresh_until = time.monotonic() + 1
+
+
+async def read_json(request: Request, bounds: Bounds) -> bytes:
+    """Return a request's body, small enough to be looked at.
+
+    Args:
+        request: the request.
+        bounds: how large it may be.
+
+    Raises:
+        ApiError: MESSAGE_TOO_LARGE, INVALID_REQUEST for what holds a NUL, which PostgreSQL
+            cannot store.
+    """
+    declared = request.headers.get("content-length", "")
+    await check_size(int(declared) if declared.isdigit() else 0, bounds)
+    parts = bytearray()
+    async for part in request.stream():
+        parts += part
+        await check_size(len(parts), bounds)
+    body = bytes(parts)
+    if NUL.search(body):
+        raise ApiError("INVALID_REQUEST", r"the character \u0000 cannot be stored")
+    return body
+
+
+async def check_size(size: int, bounds: Bounds) -> None:
+    """Refuse a body that is too large.
+
+    Raises:
+        ApiError: MESSAGE_TOO_LARGE.
+    """
+    if size > bounds.body_bytes:
+        await bounds.refresh()
+        if size > bounds.body_bytes:
+            raise ApiError("MESSAGE_TOO_LARGE", f"at most {bounds.body_bytes} bytes")
+
+
+class Rate:
+    """A token bucket.
+
+    Args:
+        per_second: how many tokens a second fills in.
+        burst: how many it holds; by default those of two seconds.
+    """
+
+    __slots__ = ("_at", "_burst", "_tokens", "per_second")
+
+    def __init__(self, per_second: float, burst: float | None = None) -> None:
+        self.per_second = per_second
+        self._burst = burst or 2 * per_second
+        self._tokens = self._burst
+        self._at = time.monotonic()
+
+    def take(self) -> float:
+        """Take a token; return 0, or the seconds until there is one."""
+        now = time.monotonic()
+        self._tokens = min(self._burst, self._tokens + (now - self._at) * self.per_second)
+        self._at = now
+        if self._tokens < 1:
+            return (1 - self._tokens) / self.per_second
+        self._tokens -= 1
+        return 0.0
+
+
+class Rates:
+    """A bucket for each name, the least recently seen forgotten past `most` names."""
+
+    def __init__(self, per_second: float, most: int = 10_000) -> None:
+        self._per_second = per_second
+        self._most = most
+        self._rates: dict[str, Rate] = {}
+
+    def spend(self, name: str, per_second: float | None = None) -> None:
+        """Take one token of a name.
+
+        Raises:
+            ApiError: RATE_LIMITED, with Retry-After, when there is none.
+        """
+        wanted = per_second or self._per_second
+        rate = self._rates.pop(name, None)
+        if rate is None or rate.per_second != wanted:
+            rate = Rate(wanted)
+        self._rates[name] = rate
+        if len(self._rates) > self._most:
+            del self._rates[next(iter(self._rates))]
+        wait = rate.take()
+        if wait:
+            raise ApiError(
+                "RATE_LIMITED",
+                f"at most {wanted:g} requests a second",
+                headers={"retry-after": str(int(wait) + 1)},
+            )

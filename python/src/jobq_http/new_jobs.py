@@ -1,0 +1,246 @@
+"""New jobs: one, or many at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from jobq.calls.options import Dedup
+from jobq.models import AfterFailure
+from jobq_http import examples, metrics
+from jobq_http.declared import section
+from jobq_http.enqueued import JobOptions, enqueued, inputs_of
+from jobq_http.errors import ApiError
+from jobq_http.jobs import Job
+from jobq_http.operation import Answer, encoded, json, text
+from jobq_http.schedules import NewRecurringJob, Recurrence, RecurrenceOfKind, graph_inputs
+from jobq_http.values import (
+    ConcurrencyKey,
+    Json,
+    KeyText,
+    Moment,
+    Name,
+    Request,
+    list_of,
+)
+
+if TYPE_CHECKING:
+    from starlette.datastructures import Headers
+    from starlette.responses import Response
+
+    from jobq_http.operation import Call
+
+
+# What a batch takes; without a header for it, a job of an endpoint has its key in the body.
+EITHER: Final = {
+    "oneOf": [
+        {"$ref": "#/components/schemas/NewJob"},
+        {
+            "allOf": [{"$ref": "#/components/schemas/Invocation"}],
+            "properties": {"idempotency_key": {"not": {"type": "null"}}},
+            "required": ["idempotency_key"],
+        },
+    ]
+}
+
+
+class Options(JobOptions, kw_only=True, omit_defaults=True):
+    """What every way to create a job can say."""
+
+    idempotency_key: KeyText | None = None
+    run_at: Moment | None = None
+    expires_at: Moment | None = None
+    after: Annotated[list[UUID], Meta(max_length=10_000)] | None = None
+    after_failure: AfterFailure | None = None
+    batch_id: UUID | None = None
+
+    def enqueued(self) -> dict[str, Any]:
+        """Return the object that the database takes."""
+        return enqueued(self)
+
+
+class NewJob(Options, kw_only=True, omit_defaults=True):
+    """A job of a kind."""
+
+    kind: Name
+    payload: Json | UnsetType = UNSET
+    concurrency_key: ConcurrencyKey | None = None
+    dedup_key: KeyText | None = None
+    dedup: Dedup | None = None
+    cost: (
+        Annotated[float, Meta(ge=0, le=1e12, description="What it takes from rates and budgets.")]
+        | None
+    ) = None
+
+
+class Invocation(Options, kw_only=True, omit_defaults=True):
+    """A job of an endpoint, fired now or later."""
+
+    endpoint: Name
+    trigger: Literal["IMMEDIATE", "DELAYED"]
+    input: Json | UnsetType = UNSET
+
+    def enqueued(self) -> dict[str, Any]:
+        """Return the object that the database takes.
+
+        Raises:
+            ApiError: the trigger and the rest do not fit together.
+        """
+        if self.idempotency_key is None:
+            raise ApiError("INVALID_REQUEST", f"{self.trigger} needs idempotency_key")
+        if (self.trigger == "DELAYED") != (self.run_at is not None):
+            raise ApiError("INVALID_REQUEST", "run_at: DELAYED needs it, IMMEDIATE not")
+        said = bytes((self.metadata or {}).get("trigger", b""))
+        if self.trigger == "IMMEDIATE" and said == b'"DELAYED"':
+            raise ApiError("INVALID_REQUEST", "metadata: trigger says DELAYED, the job IMMEDIATE")
+        given = super().enqueued()
+        given["kind"] = given.pop("endpoint")
+        if "input" in given:
+            given["payload"] = given.pop("input")
+        if given.pop("trigger") == "DELAYED":
+            given["metadata"] = {**(self.metadata or {}), "trigger": "DELAYED"}
+        return given
+
+
+class Batch(Request):
+    """Many jobs, each as POST /jobs takes one that does not recur; all or none."""
+
+    jobs: Annotated[
+        list[Annotated[Raw, Meta(extra_json_schema=EITHER)]], Meta(min_length=1, max_length=10_000)
+    ]
+
+
+class Vocabulary(Struct):
+    """Just what tells which way to create a job a request has taken."""
+
+    endpoint: Raw | UnsetType = UNSET
+    trigger: Raw | UnsetType = UNSET
+
+    @property
+    def model(self) -> type[NewJob | Invocation | Recurrence | RecurrenceOfKind]:
+        """What the request must be."""
+        is_cron = self.trigger is not UNSET and bytes(self.trigger) == b'"CRON"'
+        if self.endpoint is UNSET:
+            return RecurrenceOfKind if is_cron else NewJob
+        return Recurrence if is_cron else Invocation
+
+
+class NewJobAnswer(Job):
+    """A job, and whether this request has created it."""
+
+    created: bool
+
+
+class Reference(Struct):
+    """A job of a batch."""
+
+    job_id: UUID
+    created: bool
+
+
+BatchAnswer = list_of("BatchAnswer", "The jobs of a batch, in its order.", Reference)
+
+
+async def create_job(call: Call) -> Response:
+    """Create a job, or return the one that its key has made: 201, then 200."""
+    body = await call.body(Raw)
+    model = msgspec.json.decode(body, type=Vocabulary).model
+    job = msgspec.json.decode(body, type=model)
+    is_endpoint = isinstance(job, Invocation | Recurrence)
+    if isinstance(job, Recurrence | RecurrenceOfKind):
+        call.audit()
+        declared = job.declared()
+        key = one_key(call.request.headers, job.idempotency_key)
+        if key is not None and job.name:
+            raise ApiError("INVALID_REQUEST", "name, idempotency_key: one of them")
+        await call.check([*inputs_of([declared]), *graph_inputs(declared)])
+        rows = await call.fetch(
+            "jobq_http.submit_schedule",
+            given=text(declared),
+            idempotency_key=key,
+            is_endpoint=is_endpoint,
+        )
+    else:
+        job.idempotency_key = one_key(call.request.headers, job.idempotency_key)
+        arguments = job.enqueued()
+        await call.check(inputs_of([arguments]))
+        for name in arguments.keys() & {"payload", "metadata"}:
+            arguments[name] = text(arguments[name])
+        rows = await call.fetch("jobq_http.submit_job", is_endpoint=is_endpoint, **arguments)
+    [(created, item)] = rows
+    if not created:
+        metrics.CONFLICTS.inc()
+    said = b',"created":true}' if created else b',"created":false}'
+    return json(item[:-1] + said, 201 if created else 200)
+
+
+def one_key(headers: Headers, given: str | None) -> str | None:
+    """Return the key of the Idempotency-Key header, or else the body's.
+
+    Raises:
+        ApiError: there are several, and they differ.
+        UnicodeDecodeError: it is not UTF-8.
+        ValidationError: it is none, as the specification has it.
+    """
+    keys = {header.encode("latin-1").decode() for header in headers.getlist("idempotency-key")}
+    if not keys:
+        return given
+    key = keys.pop()
+    if keys or given not in (None, key):
+        raise ApiError("INVALID_REQUEST", "idempotency_key: there are two that differ")
+    return msgspec.convert(key, KeyText)
+
+
+def one_of_many(number: int, job: Raw) -> NewJob | Invocation:
+    """Return a job of a batch.
+
+    Raises:
+        ValidationError: it is none.
+    """
+    try:
+        is_endpoint = msgspec.json.decode(job, type=Vocabulary).endpoint is not UNSET
+        model: type[NewJob | Invocation] = Invocation if is_endpoint else NewJob
+        return msgspec.json.decode(job, type=model)
+    except msgspec.ValidationError as error:
+        problem, _, place = str(error).partition(" - at `$")
+        place = f"`$.jobs[{number}]{place or '`'}"
+        raise msgspec.ValidationError(f"{problem} - at {place}") from error
+
+
+async def create_jobs(call: Call) -> Response:
+    """Create many jobs, all or none."""
+    batch = await call.body(Batch)
+    given = [one_of_many(n, job) for n, job in enumerate(batch.jobs)]
+    jobs = [job.enqueued() for job in given]
+    await call.check(inputs_of(jobs))
+    endpoints = sorted({job.endpoint for job in given if isinstance(job, Invocation)})
+    rows = await call.fetch("jobq_http.submit_jobs", jobs=text(jobs), endpoints=endpoints)
+    items = [{"job_id": job_id, "created": created} for _, job_id, created in rows]
+    created = any(item["created"] for item in items)
+    return encoded({"items": items}, 201 if created else 200)
+
+
+of = section("jobs")
+CODES = (
+    "ENDPOINT_NOT_FOUND JOB_NOT_FOUND BATCH_NOT_FOUND DEDUP_CONFLICT BATCH_ENDED"
+    " INPUT_VALIDATION_FAILED QUEUE_FULL"
+)
+# fmt: off
+OPERATIONS = (
+    of("POST /jobs", create_job, "Create a job", "produce", {
+           201: Answer("The job is created.", NewJobAnswer | NewRecurringJob),
+           200: Answer("The idempotency key or dedup key has a job already: this one.",
+                       NewJobAnswer | NewRecurringJob),
+       }, body=NewJob | Invocation | Recurrence | RecurrenceOfKind,
+       errors=f"{CODES} GRAPH_CYCLE DEFINITION_EXISTS INVALID_CRON CRON_NEVER_FIRES"
+              " INVALID_TIME_ZONE",
+       headers={"Idempotency-Key": KeyText}, examples=examples.NEW_JOBS),
+    of("POST /jobs:batch", create_jobs, "Create many jobs, all or none", "produce", {
+           201: Answer("At least one job is created.", BatchAnswer),
+           200: Answer("Every key has a job already.", BatchAnswer),
+       }, body=Batch, errors=CODES, examples={"two jobs": examples.BATCH}),
+)
+# fmt: on

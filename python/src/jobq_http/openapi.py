@@ -1,0 +1,382 @@
+"""The specification of the HTTP API, OpenAPI 3.1, made from its operations."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from importlib.metadata import version
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+import msgspec
+
+from jobq_http.declared import section
+from jobq_http.errors import ENQUEUES, Error, meaning
+from jobq_http.examples import ID, MOMENT
+from jobq_http.operation import LAG, Answer, Operation, json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from starlette.responses import Response
+
+    from jobq_http.operation import Call
+
+REFERENCE: Final = "#/components/schemas/{name}"
+PARAMETER: Final = re.compile(r"{(\w+)}")
+
+DESCRIPTION: Final = """\
+A job queue and scheduler that lives in PostgreSQL. Every path calls one function of the
+database, as the role that the key's scope allows.
+
+A job is made of a `kind` and a `payload`, or of an `endpoint`, a `trigger` and an `input`:
+two vocabularies for one thing. Its execution has the same id.
+
+Lists take `limit` and `cursor`, and answer `{"items": [...], "cursor": ...}`; ask again
+with the cursor until it is null. Errors are `{"error": {"code", "message", "request_id"}}`,
+with `detail` and `hint` where there is more to say; match the code.
+
+A cursor is good for the list that has given it, and with the same filters. No text, and no
+member of any JSON, may hold the character NUL, which PostgreSQL cannot store.
+"""
+
+TAGS: Final = {
+    "jobs": "Create jobs, and follow them.",
+    "recurring jobs": "Jobs that fire by cron, or every so often.",
+    "definitions": "What deliveries are made of.",
+    "executions": "How jobs go: executions, attempts, logs.",
+    "queues": "Queues, their figures, pause and resume.",
+    "glances": "What the console shows: counts that end, history, groups, the audit.",
+    "operators": "Dead jobs, and jobs that do not run.",
+    "workers": "Workers without a PostgreSQL driver.",
+    "workflows": "Steps that are done once, events and signals.",
+    "health": "The server itself. No key is needed.",
+}
+
+PATH_PARAMETERS: Final[dict[str, dict[str, Any]]] = {
+    "job_id": {"type": "string", "format": "uuid"},
+    "batch_id": {"type": "string", "format": "uuid"},
+    "execution_id": {"type": "string", "format": "uuid"},
+    "name": {"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,127}$"},
+    "attempt": {"type": "integer", "minimum": 1, "maximum": 2**31 - 1},
+    "queue": {"type": "string", "minLength": 1, "maxLength": 128},
+    "kind": {"type": "string", "minLength": 1, "maxLength": 128},
+    "worker": {"type": "string", "minLength": 1, "maxLength": 256},
+}
+
+LAG_MEANING: Final = "Where a standby has answered: by how many seconds it may lie behind."
+
+# Errors that an operation can always have; with a key; with a body.
+ALWAYS: Final = {500: ["INTERNAL_ERROR"], 503: ["REPO_UNAVAILABLE"], 504: ["TIMEOUT"]}
+KEYED: Final = {
+    400: ["INVALID_REQUEST"],
+    401: ["UNAUTHORIZED"],
+    403: ["FORBIDDEN"],
+    429: ["RATE_LIMITED"],
+}
+WITH_BODY: Final = {413: ["MESSAGE_TOO_LARGE"], 422: ["INVALID_MESSAGE"]}
+
+
+# Examples, by the names of members, and else by their formats and types.
+SAMPLES: Final = {
+    "counts": [[0, "mail", 12, 10, 1, 0, 1]], "latency": [[0, 40, 250]],
+    "endpoint": "send-welcome-email", "event": "payment:42", "kind": "send_email",
+    "kinds": {"send_email": 12}, "queue": "mail", "success_rate": 0.98,
+    "worker": "mail-1", "worker_id": "mail-1",
+}  # fmt: skip
+SAMPLE_OF: Final = {
+    "boolean": False, "date-time": MOMENT, "integer": 1, "number": 1.0, "string": "text",
+    "uuid": ID,
+}  # fmt: skip
+GIVEN: Final = {"not": {"type": "null"}}
+CRON_OR_EVERY: Final[dict[str, Any]] = {
+    "oneOf": [{"properties": {name: GIVEN}, "required": [name]} for name in ("cron", "every_ms")]
+}
+# Which members of a request go together.
+RULES: Final[dict[str, dict[str, Any]]] = {
+    "Invocation": {
+        "oneOf": [
+            {"properties": {"trigger": {"const": "IMMEDIATE"}, "run_at": {"type": "null"}}},
+            {
+                "properties": {"trigger": {"const": "DELAYED"}, "run_at": GIVEN},
+                "required": ["run_at"],
+            },
+        ]
+    },
+    "Recurrence": CRON_OR_EVERY,
+    "RecurrenceOfKind": CRON_OR_EVERY,
+    "Redrive": {
+        "anyOf": [
+            *(
+                {"properties": {name: GIVEN}, "required": [name]}
+                for name in ("queue", "kind", "endpoint", "since", "error_code")
+            ),
+            {"properties": {"all": {"const": True}}, "required": ["all"]},
+        ]
+    },
+}
+
+
+def specification(operations: Sequence[Operation]) -> dict[str, Any]:
+    """Return the specification of operations.
+
+    Args:
+        operations: all of them, in the order in which they are shown.
+    """
+    models = [model for operation in operations for model in models_of(operation)]
+    models.append(Error)
+    _, schemas = msgspec.json.schema_components(models, ref_template=REFERENCE)
+    schemas = {name: whole(schema) | RULES.get(name, {}) for name, schema in schemas.items()}
+    names = Counter(operation.name for operation in operations)
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in operations:
+        name = operation.name
+        if names[name] > 1:
+            name += "_of_" + operation.path.split("/")[1].replace("-", "_")
+        methods = paths.setdefault(operation.path, {})
+        methods[operation.method.lower()] = described(operation, name, schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "jobq",
+            "version": version("jobq"),
+            "description": DESCRIPTION,
+            "license": {"name": "PostgreSQL", "identifier": "PostgreSQL"},
+        },
+        "servers": [{"url": "/"}],
+        "tags": [{"name": n, "description": text} for n, text in TAGS.items()],
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {
+                "key": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "A key that `jobq keys create` has printed.",
+                }
+            },
+            "headers": {
+                "X-Request-Id": {
+                    "description": "The request's own id, or the one given.",
+                    "schema": {"type": "string"},
+                }
+            },
+            "parameters": {
+                "X-Request-Id": {
+                    "name": "X-Request-Id",
+                    "in": "header",
+                    "description": "An id of the caller's, for logs: at most 128 letters, "
+                    "digits and -_.:/=+, or it is passed over.",
+                    "schema": {"type": "string"},
+                }
+            },
+        },
+    }
+
+
+def whole(schema: Any) -> Any:  # noqa: ANN401 - any part of a schema
+    """Return a schema that says integer where it says number, in whole steps."""
+    if isinstance(schema, list):
+        return [whole(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("type") == "number" and schema.get("multipleOf") == 1:
+        schema = {k: v for k, v in schema.items() if k != "multipleOf"} | {"type": "integer"}
+    return {name: whole(part) for name, part in schema.items()}
+
+
+def models_of(operation: Operation) -> Iterator[Any]:
+    """Yield the types that an operation takes and gives."""
+    yield from alternatives(operation.body)
+    yield from operation.headers.values()
+    for answer in operation.answers.values():
+        yield from alternatives(answer.model)
+
+
+def alternatives(model: Any) -> tuple[Any, ...]:  # noqa: ANN401 - any type
+    """Return the types that a body may be."""
+    if model is None:
+        return ()
+    return get_args(model) if isinstance(model, UnionType) else (model,)
+
+
+def schema_of(model: Any) -> dict[str, Any]:  # noqa: ANN401 - any type
+    """Return the schema of a type: a reference, where it has a name."""
+    if isinstance(model, UnionType):
+        return {"anyOf": [schema_of(kind) for kind in get_args(model)]}
+    (schema,), _ = msgspec.json.schema_components([model], ref_template=REFERENCE)
+    return schema
+
+
+def described(operation: Operation, name: str, schemas: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an operation as the specification has it."""
+    scopes = operation.scopes
+    scoped = f"Scopes: {', '.join(scopes)}."
+    is_special = hasattr(operation.handler, "__name__")
+    texts = [
+        operation.handler.__doc__ if is_special else "",
+        "The header `Idempotency-Key` is refused." if operation.refuses_key else "",
+        scoped if scopes else "",
+    ]
+    described: dict[str, Any] = {
+        "operationId": name,
+        "tags": [operation.tag],
+        "summary": operation.summary,
+        "description": "\n\n".join(text.strip() for text in texts if text),
+        "security": [{"key": [scope]} for scope in scopes] or [{}],
+        "parameters": list(parameters(operation)),
+        "responses": responses(operation, schemas),
+    }
+    if operation.body is not None:
+        described["requestBody"] = request_body(operation)
+    return described
+
+
+def parameters(operation: Operation) -> Iterator[dict[str, Any]]:
+    """Yield the parameters of an operation: path, query, headers."""
+    for name in PARAMETER.findall(operation.path):
+        yield {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": PATH_PARAMETERS[name],
+        }
+    if operation.query is not None:
+        model = operation.query
+        _, schemas = msgspec.json.schema_components([model], ref_template=REFERENCE)
+        for name, schema in schemas[model.__name__]["properties"].items():
+            yield {"name": name, "in": "query", "schema": present(schema)}
+    for name, model in operation.headers.items():
+        yield {"name": name, "in": "header", "schema": schema_of(model)}
+    yield {"$ref": "#/components/parameters/X-Request-Id"}
+
+
+def present(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a query parameter that is there: never null."""
+    kinds = [kind for kind in schema.get("anyOf", []) if kind != {"type": "null"}]
+    given = {k: v for k, v in schema.items() if k != "anyOf" and v is not None}
+    return {**given, **kinds[0]} if kinds else given
+
+
+def request_body(operation: Operation) -> dict[str, Any]:
+    """Return what an operation takes."""
+    kinds = [schema_of(model) for model in alternatives(operation.body)]
+    content: dict[str, Any] = {"schema": kinds[0] if len(kinds) == 1 else {"oneOf": kinds}}
+    if operation.examples:
+        content["examples"] = {name: {"value": value} for name, value in operation.examples.items()}
+    is_needed = any(field.required for field in fields(operation.body))
+    return {"required": is_needed, "content": {"application/json": content}}
+
+
+def fields(model: Any) -> Iterator[msgspec.structs.FieldInfo]:  # noqa: ANN401
+    """Yield the fields of what a body may be."""
+    for alternative in alternatives(model):
+        yield from msgspec.structs.fields(alternative)
+
+
+def responses(operation: Operation, schemas: Mapping[str, Any]) -> dict[str, Any]:
+    """Return every answer of an operation, good and bad, by status."""
+    lag = {LAG: LAG_MEANING} if operation.may_lag else {}
+    found = {
+        str(status): good(answer, lag, schemas) for status, answer in operation.answers.items()
+    }
+    for status, codes in sorted(errors_of(operation).items()):
+        found.setdefault(str(status), bad(codes))
+    return found
+
+
+def errors_of(operation: Operation) -> dict[int, list[str]]:
+    """Return the codes of an operation's errors, by status."""
+    groups: list[Mapping[int, Sequence[str]]] = [operation.errors]
+    if operation.scopes:
+        groups += [KEYED, ALWAYS]
+    if operation.reads_body:
+        groups.append(WITH_BODY)
+    if (operation.method, operation.path) in ENQUEUES:
+        groups.append({503: ["QUEUE_UNAVAILABLE"]})
+    found: dict[int, list[str]] = {}
+    for group in groups:
+        for status, codes in group.items():
+            known = found.setdefault(status, [])
+            known += [code for code in codes if code not in known]
+    return found
+
+
+def good(answer: Answer, headers: Mapping[str, str], schemas: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a good answer, with its operation's headers, as the specification has it."""
+    described: dict[str, Any] = {
+        "description": answer.description,
+        "headers": {
+            "X-Request-Id": {"$ref": "#/components/headers/X-Request-Id"},
+            **{
+                name: {"description": meaning, "schema": {"type": "string"}}
+                for name, meaning in {**answer.headers, **headers}.items()
+            },
+        },
+    }
+    if answer.model is not None:
+        content: dict[str, Any] = {"schema": schema_of(answer.model)}
+        if answer.media_type == "application/json":
+            content["example"] = sample(content["schema"], schemas)
+        described["content"] = {answer.media_type: content}
+    return described
+
+
+def sample(schema: Mapping[str, Any], schemas: Mapping[str, Any], name: str = "") -> object:
+    """Return an example of what a schema describes, as a member of a name."""
+    kinds = schema.get("anyOf", [])
+    found: object = SAMPLE_OF.get(schema.get("format") or schema.get("type", ""), {})
+    if "$ref" in schema:
+        found = sample(schemas[schema["$ref"].rpartition("/")[2]], schemas, name)
+    elif name in SAMPLES:
+        found = SAMPLES[name]
+    elif kinds:
+        found = None if {"type": "null"} in kinds else sample(kinds[0], schemas, name)
+    elif "enum" in schema:
+        found = schema["enum"][0]
+    elif "properties" in schema:
+        members = schema["properties"].items()
+        found = {member: sample(part, schemas, member) for member, part in members}
+    elif schema.get("type") == "array":
+        found = [sample(schema["items"], schemas)] if schema.get("items") else []
+    return found
+
+
+def bad(codes: Sequence[str]) -> dict[str, Any]:
+    """Return an error as the specification has it, with an example for each code."""
+    examples = {
+        code: {
+            "value": {
+                "error": {
+                    "code": code,
+                    "message": meaning(code),
+                    "request_id": "req_9a8b7c6d5e4f3a2b",
+                }
+            }
+        }
+        for code in codes
+    }
+    return {
+        "description": "; ".join(f"`{code}`: {meaning(code)}" for code in codes),
+        "headers": {"X-Request-Id": {"$ref": "#/components/headers/X-Request-Id"}},
+        "content": {
+            "application/json": {
+                "schema": {"$ref": "#/components/schemas/Error"},
+                "examples": examples,
+            }
+        },
+    }
+
+
+async def show_specification(call: Call) -> Response:
+    """Return this specification."""
+    return json(call.request.app.state.specification)
+
+
+of = section("health")
+# fmt: off
+OPERATIONS = (
+    of("GET /openapi.json", show_specification, "This specification", "",
+       {200: Answer("OpenAPI 3.1.", dict[str, Any])}),
+)
+# fmt: on

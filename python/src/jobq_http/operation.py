@@ -1,0 +1,348 @@
+"""Operations: what a path does for a method, who may ask, and how it is described."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import unquote
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from jobq.errors import PayloadInvalid
+from jobq_http.errors import ApiError
+from jobq_http.limits import check_address, read_json
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from starlette.types import Receive, Scope, Send
+
+    from jobq_http.database import Condition, Database
+    from jobq_http.standby import Standby
+
+T = TypeVar("T")
+
+CHANGING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+# How many seconds an answer may lie behind; where the primary answers there is none.
+LAG: Final = "x-jobq-lag"
+# The query parameters that are no texts.
+TYPES: Final = {
+    "limit": int, "max_buckets": int, "period_ms": int, "wait_ms": int, "newest": bool,
+}  # fmt: skip
+# What stays escaped in the segments of a path until its parameters are read.
+KEPT: Final = str.maketrans({"%": "%25", "/": "%2F"})
+NUMBER: Final = re.compile("0*[1-9][0-9]{0,9}")
+# What there cannot be where an id in a path is none.
+IDS: Final = {
+    "batch_id": "BATCH_NOT_FOUND", "execution_id": "JOB_NOT_FOUND", "job_id": "JOB_NOT_FOUND",
+}  # fmt: skip
+CANONICAL: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One of an operation's good answers, for the specification.
+
+    Attributes:
+        description: what it means.
+        model: the type of its JSON, or None when it has none.
+        media_type: of the body.
+        headers: what its own headers mean, by their names.
+    """
+
+    description: str
+    model: Any = None
+    media_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What a path does for a method.
+
+    Attributes:
+        method: GET, POST, PUT or DELETE.
+        path: with its parameters between braces.
+        handler: the function that answers a call.
+        summary: one line, for the specification.
+        scopes: who may ask: the first that the key has decides the database role;
+            empty for everybody.
+        answers: its good answers, by status.
+        errors: the codes of the errors that are its own, by status.
+        tag: the section of the specification.
+        name: its name, for the specification.
+        body: the type of the request's JSON, or None.
+        query: the type of the query string's parameters, or None where there are none;
+            only what needs no key takes any then.
+        headers: the types of the headers that it reads.
+        examples: requests, by name.
+        is_long: whether it may take longer than the server's time limit.
+        may_lag: whether a standby may answer, where the server has one.
+    """
+
+    method: str
+    path: str
+    handler: Callable[[Call], Awaitable[Response]]
+    summary: str
+    scopes: tuple[str, ...]
+    answers: Mapping[int, Answer]
+    errors: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    tag: str = "jobs"
+    name: str = ""
+    body: Any = None
+    query: Any = None
+    headers: Mapping[str, Any] = field(default_factory=dict)
+    examples: Mapping[str, Any] = field(default_factory=dict)
+    is_long: bool = False
+    may_lag: bool = False
+
+    @property
+    def reads_body(self) -> bool:
+        """Whether it looks at a request's body, if only to see that there is none."""
+        return self.body is not None or bool(self.scopes and self.method in CHANGING)
+
+    @property
+    def refuses_key(self) -> bool:
+        """Whether it creates something, and cannot heed the header Idempotency-Key."""
+        return 201 in self.answers and "Idempotency-Key" not in self.headers
+
+
+class Nothing(Struct, forbid_unknown_fields=True):
+    """The query string of an operation that has no parameters, and the body of one without."""
+
+
+class Call:
+    """One request to an operation.
+
+    Attributes:
+        request: as Starlette has it.
+        role: the database role that it runs as.
+        acting_for: whom the audit is to name; None where nothing is audited.
+    """
+
+    __slots__ = ("_database", "acting_for", "request", "role")
+
+    def __init__(self, request: Request, database: Database, role: str) -> None:
+        self.request = request
+        self.role = role
+        self.acting_for: str | None = None
+        self._database = database
+
+    def audit(self) -> None:
+        """Have the audit name the key of this call, at the cost of a statement."""
+        key = self.request.scope.get("jobq.key")
+        self.acting_for = f"API key {key.name}" if key else None
+
+    async def fetch(self, function: str, **arguments: object) -> list[tuple[Any, ...]]:
+        """Call a function of the database and return its rows."""
+        return await self._database.fetch(self.role, function, self.acting_for, **arguments)
+
+    async def fetch_if(
+        self, condition: Condition, function: str, **arguments: object
+    ) -> list[tuple[Any, ...]]:
+        """Call a function of the database in one transaction with its condition."""
+        return await self._database.fetch_if(
+            self.role, condition, function, self.acting_for, **arguments
+        )
+
+    async def ready(self) -> tuple[str, str]:
+        """Return whether jobs can be taken in and looked up: ok, or error(reason)."""
+        return await self._database.ready()
+
+    async def check(self, inputs: Sequence[tuple[str, Any]]) -> None:
+        """Refuse payloads, given with their kinds, that do not fit.
+
+        Raises:
+            ApiError: one does not fit.
+        """
+        try:
+            await self._database.check(self.role, inputs)
+        except PayloadInvalid as error:
+            raise ApiError(
+                "INPUT_VALIDATION_FAILED", error.detail, status=422, message=error.message
+            ) from error
+
+    async def fetch_named(self, function: str, **arguments: object) -> list[dict[str, Any]]:
+        """Call a function of the database and return its rows by their columns."""
+        return await self._database.fetch_named(self.role, function, self.acting_for, **arguments)
+
+    async def body(self, model: type[T]) -> T:
+        """Return the request's JSON as a model.
+
+        Args:
+            model: what it must be.
+
+        Raises:
+            ApiError: it is too large.
+            RecursionError: it is nested too deeply to be read; the database bounds payloads.
+            msgspec.MsgspecError: it is not JSON, or not what it must be.
+        """
+        bounds = self.request.app.state.bounds
+        body = await read_json(self.request, bounds)
+        return msgspec.json.decode(body or b"{}", type=model)
+
+    def refuse_idempotency_key(self) -> None:
+        """Refuse a header that would seem to make a request safe to repeat.
+
+        Raises:
+            ApiError: it is there.
+        """
+        if "idempotency-key" in self.request.headers:
+            raise ApiError("INVALID_REQUEST", "Idempotency-Key: only POST /jobs takes it")
+
+    async def stay_admitted(self) -> None:
+        """See that the key of a request that takes long is still valid.
+
+        Raises:
+            ApiError: UNAUTHORIZED: it was revoked, or has expired.
+        """
+        scope = self.request.scope
+        address = (scope.get("client") or ("",))[0]
+        await scope["app"].state.keys.look_up(scope["jobq.bearer"], address)
+
+    def query(self, model: type[T]) -> T:
+        """Return the query string's parameters as a model.
+
+        Raises:
+            ApiError: a parameter is given twice.
+            msgspec.ValidationError: one is unknown, or not what it must be.
+        """
+        items = self.request.query_params.multi_items()
+        given: dict[str, object] = dict(items)
+        if len(given) < len(items):
+            raise ApiError("INVALID_REQUEST", "a query parameter is given twice")
+        for name in given.keys() & TYPES.keys():
+            given[name] = msgspec.convert(given[name], TYPES[name], strict=False)
+        return msgspec.convert(given, model)
+
+    def text(self, name: str) -> str:
+        """Return a parameter of the path."""
+        value: str = self.request.path_params[name]
+        return value
+
+    def given(self) -> dict[str, Any]:
+        """Return the parameters of the path.
+
+        Raises:
+            ApiError: an id is no UUID, so that there can be no such thing, or an attempt no
+                number.
+        """
+        given: dict[str, Any] = dict(self.request.path_params)
+        for name in IDS.keys() & given.keys():
+            given[name] = id_of(given[name], ApiError(IDS[name]))
+        if "attempt" in given:
+            if not NUMBER.fullmatch(given["attempt"]) or int(given["attempt"]) >= 2**31:
+                raise ApiError("INVALID_REQUEST", "attempt: a number from 1")
+            given["attempt"] = int(given["attempt"])
+        return given
+
+    def job_id(self) -> UUID:
+        """Return the id of the job in the path.
+
+        Raises:
+            ApiError: it is not a UUID, so that there can be no such job.
+        """
+        job_id: UUID = self.given()["job_id"]
+        return job_id
+
+
+def id_of(text: str, missing: ApiError) -> UUID:
+    """Return the id that a path holds.
+
+    Raises:
+        ApiError: ``missing``: the text is no UUID, so that there can be no such thing.
+    """
+    if not CANONICAL.fullmatch(text):
+        raise missing
+    return UUID(text)
+
+
+def is_known(request: Request, etag: str) -> bool:
+    """Whether a client that reads says that it has this version."""
+    if request.method not in {"GET", "HEAD"}:
+        return False
+    known = request.headers.get("if-none-match", "")
+    return etag in (tag.strip().removeprefix("W/") for tag in known.split(",")) or known == "*"
+
+
+def json(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Answer with JSON that is written already."""
+    return Response(body, status, headers, media_type="application/json")
+
+
+def text(value: object) -> str:
+    """Return a value as JSON."""
+    return msgspec.json.encode(value).decode()
+
+
+def encoded(value: object, status: int = 200) -> Response:
+    """Answer with a value as JSON."""
+    return json(msgspec.json.encode(value), status)
+
+
+def routes(operations: Sequence[Operation]) -> list[Route]:
+    """Return one route for each path, which takes the methods of its operations."""
+    methods: dict[str, dict[str, Operation]] = {}
+    for operation in operations:
+        methods.setdefault(operation.path, {})[operation.method] = operation
+    return [Route(path, Endpoint(chosen)) for path, chosen in methods.items()]
+
+
+def path_of(scope: Scope) -> str:
+    """Return the path of a request, in which a slash that is part of a name stays escaped."""
+    raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    if b"%" not in raw:
+        path: str = scope["path"]
+        return path
+    segments = raw.decode("latin-1").split("/")
+    return "/".join(unquote(segment).translate(KEPT) for segment in segments)
+
+
+class Endpoint:
+    """The ASGI application of one path."""
+
+    def __init__(self, operations: Mapping[str, Operation]) -> None:
+        self._operations = dict(operations)
+        if "GET" in operations:
+            self._operations["HEAD"] = operations["GET"]
+        self._allow = ", ".join(self._operations)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request by the operation of its method."""
+        operation = self._operations.get(scope["method"])
+        if operation is None:
+            raise HTTPException(405, headers={"allow": self._allow})
+        scope["jobq.operation"] = operation
+        check_address(scope)
+        given = scope["path_params"]
+        scope["path_params"] = {name: unquote(value) for name, value in given.items()}
+        key = scope.get("jobq.key")
+        role = key.role(operation.scopes) if key and operation.scopes else "jobq_reader"
+        state = scope["app"].state
+        is_audited = "operate" in operation.scopes and scope["method"] in CHANGING
+        standby: Standby | None = state.standby if operation.may_lag else None
+        source = standby if standby and standby.is_fit else state
+        call = Call(Request(scope, receive), source.database, role)
+        if operation.refuses_key:
+            call.refuse_idempotency_key()
+        if is_audited:
+            call.audit()
+        async with asyncio.timeout(None if operation.is_long else state.patience):
+            if operation.query is None and operation.scopes:
+                call.query(Nothing)
+            if operation.reads_body and operation.body is None:
+                await call.body(Nothing)
+            response = await operation.handler(call)
+        if "etag" in response.headers and is_known(call.request, response.headers["etag"]):
+            response = Response(status_code=304, headers={"etag": response.headers["etag"]})
+        if source is standby:
+            response.headers[LAG] = f"{standby.lag:.3f}"
+        await response(scope, receive, send)

@@ -1,0 +1,216 @@
+"""What operators do to jobs: ask why they do not run, run them again, change, cancel, delete."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+from uuid import UUID
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from jobq import models
+from jobq_http.declared import arguments_of, section
+from jobq_http.enqueued import enqueued
+from jobq_http.errors import ApiError
+from jobq_http.operation import encoded, text
+from jobq_http.values import (
+    Json,
+    JsonMembers,
+    Milliseconds,
+    Moment,
+    Name,
+    Priority,
+    Request,
+    answer_of,
+    list_of,
+)
+from jobq_http.values import Reason as Why
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from jobq_http.operation import Call
+
+
+JobIds = Annotated[list[UUID], Meta(max_length=10_000)]
+
+
+class Which(Request, kw_only=True):
+    """Which jobs: those that fit everything given, the oldest first."""
+
+    job_ids: JobIds | None = None
+    queue: Name | None = None
+    kind: Name | None = None
+    metadata: JsonMembers | None = None
+    max_jobs: Annotated[float, Meta(ge=1, le=10_000, multiple_of=1)] = 1000
+    dry_run: Annotated[bool, Meta(description="Only say which jobs.")] = False
+    reason: Why | None = None
+
+
+class Changes(Request, kw_only=True):
+    """What changes of the jobs; at least one of these."""
+
+    run_at: Moment | None = None
+    run_now: Annotated[bool, Meta(description="Instead of `run_at`.")] = False
+    priority: Priority | None = None
+    queue: Name | None = None
+    payload: Json | UnsetType = UNSET
+    timeout_ms: Milliseconds | None = None
+    expires_at: Moment | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse two answers to one question."""
+        super().__post_init__()
+        if self.run_now and self.run_at is not None:
+            raise ValueError("give run_now or run_at, not both")
+
+
+class Change(Which, kw_only=True):
+    """Which waiting jobs to change, and what of them."""
+
+    changes: Changes
+
+
+class CancelMany(Which, kw_only=True):
+    """Which jobs to cancel."""
+
+    state: Literal["blocked", "queued", "retrying", "running"] | None = None
+
+
+class Delete(Which, kw_only=True):
+    """Which jobs to delete."""
+
+    state: Literal["blocked", "queued", "retrying", "succeeded", "dead", "cancelled"] | None = None
+
+
+Chosen = list_of("Chosen", "The jobs that were chosen.", UUID, "job_ids")
+
+
+class Cancelled(Struct):
+    """A job, and what came of cancelling it; at a dry run its state."""
+
+    job_id: UUID
+    outcome: Literal[
+        "cancelled",
+        "cancel_requested",
+        "already_finished",
+        "blocked",
+        "queued",
+        "retrying",
+        "running",
+    ]
+
+
+CancelledMany = list_of("CancelledMany", "What came of cancelling jobs.", Cancelled, "jobs")
+
+
+Latest = Annotated[bool, Meta(description="Deliver by the endpoint as it is now, not as it was.")]
+
+
+class RedriveOne(Request, kw_only=True):
+    """How to run a job again."""
+
+    latest: Latest = False
+
+
+class Redrive(Request, kw_only=True):
+    """Which dead jobs to run again: those that fit everything given, or expressly all."""
+
+    all: Annotated[bool, Meta(description="Needed where nothing else chooses jobs.")] = False
+    job_ids: JobIds | None = None
+    queue: Name | None = None
+    kind: Name | None = None
+    endpoint: Annotated[Name | None, Meta(description="The same as kind.")] = None
+    since: Moment | None = None
+    error_code: Annotated[str, Meta(max_length=128)] | None = None
+    max_jobs: Annotated[float, Meta(ge=1, le=10_000, multiple_of=1)] = 1000
+    latest: Latest = False
+    dry_run: Annotated[bool, Meta(description="Only say which jobs.")] = False
+
+
+Reason = answer_of(models.Explanation, "Reason")
+Explanation = list_of("Explanation", "Why a job is not running.", Reason, "reasons")
+
+
+class Redriven(Struct):
+    """A job that will run again, and its new state."""
+
+    job_id: UUID
+    state: Literal["queued", "blocked"]
+
+
+RedrivenMany = list_of("RedrivenMany", "The jobs that will run again.", UUID, "job_ids")
+
+
+def same(kind: str | None, endpoint: str | None) -> str | None:
+    """Return what is one filter under two names.
+
+    Raises:
+        ApiError: they differ.
+    """
+    if kind and endpoint and kind != endpoint:
+        raise ApiError("INVALID_REQUEST", "kind and endpoint are the same filter")
+    return kind or endpoint
+
+
+async def redrive_jobs(call: Call) -> Response:
+    """Put dead jobs back in their queues.
+
+    Ask for `job_ids`, a `queue`, `kind` or `endpoint`, `since` or `error_code`, or for `all` of
+    them. Of `job_ids` those go back that are dead.
+    """
+    wanted = await call.body(Redrive)
+    given = arguments_of(wanted)
+    is_for_all = given.pop("all")
+    given["kind"] = same(wanted.kind, given.pop("endpoint", None))
+    filters = {"job_ids", "queue", "since", "error_code"} & given.keys()
+    if not (is_for_all or filters or given["kind"]):
+        raise ApiError(
+            "INVALID_REQUEST",
+            "give job_ids, queue, kind, endpoint, since or error_code, or all: true",
+        )
+    rows = await call.fetch("redrive_many", **given)
+    return encoded({"job_ids": [job_id for (job_id,) in rows]})
+
+
+async def change_jobs(call: Call) -> Response:
+    """Change when waiting jobs run, their priority, queue, timeout, payload, all or none.
+
+    Ask for `job_ids`, a `queue`, a `kind` or `metadata`. The payload of a job that has run stays.
+    """
+    wanted = await call.body(Change)
+    changes = enqueued(wanted.changes)
+    if changes.pop("run_now"):
+        changes["run_at"] = "now"
+    given = {**arguments_of(wanted), "changes": text(changes)}
+    rows = await call.fetch("change_many", **given)
+    return encoded({"job_ids": [job_id for (job_id,) in rows]})
+
+
+of = section("operators")
+REDRIVE = {"queue": "mail", "since": "2026-03-15T12:00:00Z", "max_jobs": 500}
+# fmt: off
+OPERATIONS = (
+    of("GET /jobs/{job_id}/explain", "explain", "Why a job is not running",
+       "read produce operate", Explanation, errors="JOB_NOT_FOUND JOB_IS_RECURRING"),
+    of("POST /jobs/{job_id}/redrive", "redrive", "Run a dead or cancelled job again",
+       "operate", Redriven, body=RedriveOne, value="state",
+       errors="JOB_NOT_FOUND JOB_IS_RECURRING ILLEGAL_STATE DEDUP_CONFLICT IDEMPOTENCY_CONFLICT",
+       examples={"by the endpoint as it is now": {"latest": True}}),
+    of("POST /jobs:redrive", redrive_jobs, "Run many dead jobs again",
+       "operate", RedrivenMany, body=Redrive, examples={"a queue, since noon": REDRIVE}),
+    of("POST /jobs:change", change_jobs,
+       "Change waiting jobs: run now or later, priority, queue, payload",
+       "operate", Chosen, body=Change,
+       errors="QUEUE_DENIED JOB_NOT_FOUND ILLEGAL_STATE IMMUTABLE INPUT_VALIDATION_FAILED"
+              " QUEUE_FULL",
+       examples={"run now what waits in a queue": {"queue": "mail", "changes": {"run_now": True}}}),
+    of("POST /jobs:cancel", "cancel_many",
+       "Cancel many jobs: waiting ones at once, running ones by asking their workers",
+       "operate", CancelledMany, body=CancelMany, errors="JOB_NOT_FOUND ILLEGAL_STATE",
+       examples={"a kind": {"kind": "send_email", "reason": "sent twice"}}),
+    of("POST /jobs:delete", "delete_many",
+       "Delete jobs that wait or have ended, with all that is known of them",
+       "operate", Chosen, body=Delete, errors="QUEUE_DENIED JOB_NOT_FOUND ILLEGAL_STATE",
+       examples={"purge a queue": {"queue": "mail"}}),
+)
+# fmt: on

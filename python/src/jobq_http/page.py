@@ -1,0 +1,117 @@
+"""Lists: an opaque cursor in, items and the next cursor out.
+
+A cursor holds a place and a mark of its list, which is the path and the filters: it leads on in
+that list and in no other.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from hashlib import blake2s
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+from msgspec import Meta, Struct
+
+from jobq_http.errors import ApiError
+from jobq_http.operation import encoded, json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from starlette.responses import Response
+
+    from jobq_http.operation import Call
+
+T = TypeVar("T")
+
+# What says how much of a list is shown, and how, but not what is in it.
+ASIDE: Final = frozenset({"limit", "cursor", "vocabulary"})
+
+Cursor = Annotated[
+    str,
+    Meta(
+        description="From the page before, with the same filters.",
+        max_length=1024,
+        pattern="^[-_=0-9A-Za-z]*$",
+    ),
+]
+Limit = Annotated[int, Meta(description="Items in a page.", ge=1, le=200)]
+
+
+class Paging(Struct, forbid_unknown_fields=True, kw_only=True):
+    """The parameters of every list."""
+
+    limit: Limit = 50
+    cursor: Cursor | None = None
+
+    def position(self, call: Call, kind: type[T]) -> T | None:
+        """Return the place that the cursor holds, or None without one.
+
+        Args:
+            call: what asks for the list.
+            kind: the type of what it must hold.
+
+        Raises:
+            ApiError: it was not made here, or is of another list.
+        """
+        if self.cursor is None:
+            return None
+        try:
+            held = urlsafe_b64decode(self.cursor + "=" * (-len(self.cursor) % 4)).decode()
+            mark, _, place = held.partition(":")
+            if mark != mark_of(call):
+                raise ApiError("INVALID_REQUEST", "cursor: of another list or other filters")
+            return msgspec.convert(place, kind, strict=False)
+        except (ValueError, msgspec.ValidationError) as error:
+            raise ApiError("INVALID_REQUEST", "cursor: not one from here") from error
+
+
+def mark_of(call: Call) -> str:
+    """Return what tells a list from all others: its path and its filters."""
+    items = call.request.query_params.multi_items()
+    filters = urlencode(sorted(item for item in items if item[0] not in ASIDE))
+    return blake2s(f"{call.request.url.path}?{filters}".encode(), digest_size=6).hexdigest()
+
+
+def next_of(call: Call, last: object) -> str | None:
+    """Return the cursor that leads on from what a function has told, or None at the end."""
+    if last is None:
+        return None
+    return urlsafe_b64encode(f"{mark_of(call)}:{last}".encode()).rstrip(b"=").decode()
+
+
+def cut(
+    call: Call,
+    wanted: Paging,
+    items: Iterable[Mapping[str, Any]],
+    order: Callable[[Mapping[str, Any]], Any],
+) -> Response:
+    """Answer with a page of a list that the database has returned as a whole.
+
+    Args:
+        call: the request.
+        wanted: its parameters.
+        items: all of them.
+        order: their order, and what a cursor holds: a number, a text, or a list of them.
+    """
+    after = wanted.position(call, str)
+    found = sorted(items, key=order)
+    if after is not None:
+        last = msgspec.json.decode(after)
+        found = [item for item in found if order(item) > last]
+    shown = found[: wanted.limit]
+    more = len(found) > len(shown)
+    last = msgspec.json.encode(order(shown[-1])).decode() if more else None
+    return encoded({"items": shown, "cursor": next_of(call, last)})
+
+
+def page(call: Call, rows: Sequence[tuple[Any, ...]]) -> Response:
+    """Answer with the rows (item, cursor) of a function, and the last one's cursor.
+
+    A last row may have a cursor alone: a search has stopped there.
+    """
+    cursor = msgspec.json.encode(next_of(call, rows[-1][1] if rows else None))
+    items = b",".join(item for item, _ in rows if item is not None)
+    return json(b'{"items":[' + items + b'],"cursor":' + cursor + b"}")

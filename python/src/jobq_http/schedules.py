@@ -1,0 +1,350 @@
+"""Recurring jobs: versions, status, pause and resume."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from jobq.calls.options import Missed, ScheduleDedup
+from jobq.calls.schedules import Backfilled
+from jobq_http.declared import section
+from jobq_http.enqueued import inputs_of
+from jobq_http.errors import ApiError
+from jobq_http.graphs import SlotGraph
+from jobq_http.operation import Answer, json, text
+from jobq_http.page import Paging
+from jobq_http.queues import Pause
+from jobq_http.values import (
+    AnyJson,
+    Attempts,
+    ConcurrencyKey,
+    EndpointType,
+    Json,
+    JsonMembers,
+    JsonObject,
+    KeyText,
+    Milliseconds,
+    Moment,
+    Name,
+    Priority,
+    Reason,
+    Request,
+    Status,
+    answer_of,
+    list_of,
+    page_of,
+)
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from jobq_http.operation import Call
+
+TimeZone = Annotated[str, Meta(min_length=1, max_length=64, description="IANA name.")]
+Cron = Annotated[
+    str,
+    Meta(max_length=512, description="5 fields, or 6 or 7 with seconds and years."),
+]
+
+RecurringStatus = Literal["ACTIVE", "PAUSED", "RETIRED"]
+
+# What the database calls it.
+COLUMNS = {"timezone": "time_zone", "input": "payload", "endpoint": "kind"}
+LENGTHS = {"every_ms": "every", "timeout_ms": "timeout"}
+
+
+class Timing(Request, kw_only=True):
+    """What a recurring job is made of; null means the default."""
+
+    cron: Cron | UnsetType | None = UNSET
+    every_ms: Milliseconds | UnsetType | None = UNSET
+    timezone: TimeZone | UnsetType = UNSET
+    starts_at: Moment | UnsetType | None = UNSET
+    ends_at: Moment | UnsetType | None = UNSET
+    input: Json | UnsetType = UNSET
+    missed: Missed | UnsetType = UNSET
+    queue: Name | UnsetType | None = UNSET
+    priority: Priority | UnsetType | None = UNSET
+    max_attempts: Attempts | UnsetType | None = UNSET
+    timeout_ms: Milliseconds | UnsetType | None = UNSET
+    dedup: ScheduleDedup | UnsetType = UNSET
+    dedup_key: KeyText | UnsetType | None = UNSET
+    concurrency_key: ConcurrencyKey | UnsetType | None = UNSET
+    metadata: JsonMembers | UnsetType = UNSET
+    graph: SlotGraph | UnsetType | None = UNSET
+
+    def declared(self) -> dict[str, Any]:
+        """Return the object that the database takes."""
+        given = {k: v for k, v in msgspec.structs.asdict(self).items() if v is not UNSET}
+        for name, column in LENGTHS.items():
+            if given.get(name) is not None:
+                given[name] = f"{given[name]} ms"
+            if name in given:
+                given[column] = given.pop(name)
+        if isinstance(self.graph, SlotGraph):
+            given["graph"] = self.graph.declared()
+        return {COLUMNS.get(name, name): value for name, value in given.items()}
+
+
+def graph_inputs(declared: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Return the kinds and payloads of the graph of what the database takes."""
+    return inputs_of((declared.get("graph") or {"jobs": []})["jobs"])
+
+
+class Revision(Timing, kw_only=True):
+    """What changes of a recurring job; the rest stays."""
+
+
+class Kind(Struct):
+    """Just what a job is of."""
+
+    kind: str
+
+
+class Recurring(Timing, kw_only=True):
+    """A job that is fired again and again, by `cron` or every so often."""
+
+    trigger: Literal["CRON"]
+    name: Annotated[
+        Name | UnsetType | None, Meta(description="While it is in use it yields the same job.")
+    ] = UNSET
+    idempotency_key: Annotated[
+        KeyText | None, Meta(description="In place of a name, of its endpoint or kind alone.")
+    ] = None
+
+    def declared(self) -> dict[str, Any]:
+        """Return the object that the database takes.
+
+        Raises:
+            ApiError: it fires by cron, and names no time zone.
+        """
+        if self.timezone is UNSET and isinstance(self.cron, str):
+            raise ApiError("INVALID_REQUEST", "cron needs timezone")
+        given = super().declared()
+        del given["trigger"], given["idempotency_key"]
+        return given
+
+
+class Recurrence(Recurring, kw_only=True):
+    """A job of an endpoint, fired again and again, by `cron` or every so often."""
+
+    endpoint: Name
+
+
+class RecurrenceOfKind(Recurring, kw_only=True):
+    """A job of a kind, fired again and again, by `cron` or every so often."""
+
+    kind: Name
+
+
+class RecurringJob(Struct, kw_only=True):
+    """A job that fires by cron, or every so often: one version of it."""
+
+    job_id: UUID
+    endpoint: str
+    endpoint_type: EndpointType | None
+    trigger: Literal["CRON"]
+    status: RecurringStatus
+    version: int
+    previous_version_id: UUID | None
+    replaced_by_id: UUID | None
+    name: str
+    cron: str | None
+    every_ms: int | None
+    from_completion: bool | None
+    timezone: str | None
+    gap: str
+    fold: str
+    missed: Missed
+    catch_up_ms: int | None
+    dedup: str
+    dedup_key: str | None
+    concurrency_key: str | None
+    jitter_ms: int | None
+    starts_at: Moment | None
+    ends_at: Moment | None
+    next_run_at: Moment | None
+    last_tick_at: Moment | None
+    input: AnyJson | UnsetType = UNSET
+    kind: str
+    queue: str | None
+    payload: AnyJson | UnsetType = UNSET
+    metadata: JsonObject
+    graph: Annotated[
+        JsonObject | None,
+        Meta(description="The jobs that run after each of its own; null for none."),
+    ]
+    priority: int | None
+    max_attempts: int | None
+    timeout_ms: int | None
+    paused_at: Moment | None
+    pause_reason: str | None
+    region: str
+    created_at: Moment
+    retired_at: Moment | None
+
+
+class NewRecurringJob(RecurringJob):
+    """A recurring job, and whether this request has created it."""
+
+    created: bool
+
+
+RecurringJobPage = page_of(
+    "RecurringJobPage",
+    "A page of recurring jobs or of their versions, the newest first.",
+    RecurringJob,
+)
+
+
+class LastExecution(Struct):
+    """The execution that started last."""
+
+    execution_id: UUID
+    status: Status
+    started_at: Moment | None
+    completed_at: Moment | None
+    attempt_number: int
+
+
+class ActiveExecutions(Struct):
+    """What is under way."""
+
+    pending: int
+    running: int
+    total: int
+
+
+class Ticks(Struct):
+    """When a recurring job fires."""
+
+    expression: str | None
+    every_ms: int | None
+    next_run_at: Moment | None
+    last_tick_at: Moment | None
+
+
+class Statistics(Struct):
+    """How executions ended."""
+
+    total: int
+    succeeded: int
+    failed: int
+    avg_duration_ms: float | None
+    p99_duration_ms: float | None
+
+
+class StatisticsOfDay(Struct):
+    """How executions ended, by time."""
+
+    last_24h: Statistics
+
+
+class JobStatus(Struct):
+    """How a recurring job does."""
+
+    job_id: UUID
+    name: str
+    endpoint: str
+    endpoint_type: EndpointType | None
+    trigger: Literal["CRON"]
+    status: RecurringStatus
+    health: Literal["HEALTHY", "DEGRADED", "FAILING", "IDLE"]
+    version: int
+    last_execution: LastExecution | None
+    active_executions: ActiveExecutions
+    cron: Ticks
+    stats: StatisticsOfDay
+
+
+Preview = list_of("Preview", "When a recurring job fires next.", Moment, "slots")
+
+
+class JobPausing(Struct):
+    """Whether a recurring job is paused."""
+
+    job_id: UUID
+    is_paused: bool
+
+
+class JobRun(Struct):
+    """A job that runs what a recurring job runs."""
+
+    job_id: UUID
+
+
+class Backfill(Request, kw_only=True):
+    """A span of the past whose slots are to have their jobs."""
+
+    since: Moment
+    until: Moment
+    max_slots: Annotated[float, Meta(ge=1, le=10_000, multiple_of=1)] = 1000
+    dry_run: bool = False
+    reason: Reason | None = None
+
+
+BackfilledSlot = answer_of(Backfilled, "BackfilledSlot")
+BackfilledSlots = list_of(
+    "BackfilledSlots", "The slots of the span that had not fired, in their order.", BackfilledSlot
+)
+
+
+async def update_job(call: Call) -> Response:
+    """Change a recurring job: a new version takes over, the old one is RETIRED."""
+    job_id = call.job_id()
+    revision = await call.body(Revision)
+    changes = revision.declared()
+    inputs = graph_inputs(changes)
+    if revision.input is not UNSET:
+        [(item,)] = await call.fetch("jobq_http.show_job", job_id=job_id)
+        inputs.append((msgspec.json.decode(item, type=Kind).kind, revision.input))
+    if inputs:
+        await call.check(inputs)
+    [(item,)] = await call.fetch("jobq_http.revise_job", job_id=job_id, changes=text(changes))
+    if item is None:
+        raise ApiError("JOB_NOT_UPDATABLE")
+    return json(item)
+
+
+NUMBER = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+READERS = "read produce operate"
+RETIRED = "JOB_NOT_FOUND SCHEDULE_RETIRED"
+SCHEDULE = {"job_id": "schedule"}
+of = section("recurring jobs")
+# fmt: off
+OPERATIONS = (
+    of("PUT /jobs/{job_id}", update_job,
+       "Update a recurring job: a new version takes over; one-shot jobs never change",
+       "produce operate", RecurringJob, body=Revision,
+       errors="GRAPH_CYCLE JOB_NOT_FOUND JOB_NOT_UPDATABLE SCHEDULE_RETIRED"
+              " INPUT_VALIDATION_FAILED INVALID_CRON CRON_NEVER_FIRES INVALID_TIME_ZONE",
+       examples={"an hour later": {"cron": "0 10 * * MON"}}),
+    of("GET /jobs/{job_id}/status", "schedule_status",
+       "How a recurring job does: health, last execution, the last 24 hours",
+       READERS, JobStatus, names=SCHEDULE, errors="JOB_NOT_FOUND"),
+    of("GET /jobs/{job_id}/versions", "jobq_http.page_schedule_versions",
+       "List the versions of a recurring job, the newest first", READERS, RecurringJobPage,
+       names=SCHEDULE, query=Paging, place=("before", NUMBER, "max_versions"),
+       errors="JOB_NOT_FOUND"),
+    of("GET /jobs/{job_id}/preview", "jobq_http.preview_slots",
+       "When a recurring job fires next: five times",
+       READERS, {200: Answer("The next five times.", Preview)}, names={"job_id": "schedule_id"},
+       errors="JOB_NOT_FOUND"),
+    of("POST /jobs/{job_id}/pause", "pause_schedule",
+       "Pause a recurring job; what it has fired goes on",
+       "operate", JobPausing, body=Pause, names=SCHEDULE, says={"is_paused": True}, errors=RETIRED),
+    of("POST /jobs/{job_id}/run", "run_schedule",
+       "Run what a recurring job runs once more, now, without taking one of its slots",
+       "operate", JobRun, status=201, names=SCHEDULE, value="job_id",
+       errors=f"{RETIRED} ENQUEUE_DENIED QUEUE_FULL"),
+    of("POST /jobs/{job_id}/backfill", "backfill_schedule",
+       "Make the jobs of a recurring job's slots in a span that did not fire; all or none",
+       "operate", BackfilledSlots, body=Backfill, names=SCHEDULE,
+       errors=f"{RETIRED} ENQUEUE_DENIED"),
+    of("POST /jobs/{job_id}/resume", "resume_schedule", "Resume a paused recurring job",
+       "operate", JobPausing, names=SCHEDULE, says={"is_paused": False}, errors=RETIRED),
+)
+# fmt: on

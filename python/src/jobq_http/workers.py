@@ -1,0 +1,285 @@
+"""Workers over HTTP, for languages without a PostgreSQL driver."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from jobq import models
+from jobq.models import State
+from jobq_http.declared import arguments_of, picked, section
+from jobq_http.examples import ID
+from jobq_http.operation import encoded
+from jobq_http.page import Paging
+from jobq_http.values import (
+    Json,
+    JsonMembers,
+    Level,
+    Moment,
+    Name,
+    Reason,
+    Request,
+    answer_of,
+    list_of,
+    page_of,
+)
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from jobq_http.operation import Call
+
+QueueNames = Annotated[list[Name], Meta(min_length=1, max_length=100)]
+UnknownKinds = Annotated[
+    list[Name],
+    Meta(max_length=1000, description="Kinds that the worker has no handler for."),
+]
+AttemptNumber = Annotated[float, Meta(ge=1, le=2**31 - 1, multiple_of=1)]
+
+FIRST_LOOK: Final = 0.05
+LOOK: Final = 0.25
+
+
+class Claim(Request, kw_only=True):
+    """What a worker would do."""
+
+    queues: QueueNames = msgspec.field(default_factory=lambda: ["default"])
+    max_jobs: Annotated[float, Meta(ge=1, le=1000, multiple_of=1)] = 1
+    except_kinds: UnknownKinds | None = None
+    wait_ms: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=25_000,
+            description="How long to wait for a job.",
+            multiple_of=1,
+        ),
+    ] = 0
+
+
+class Held(Request):
+    """A job that a worker holds."""
+
+    job_id: UUID
+    attempt: AttemptNumber
+
+
+class Heartbeat(Request, kw_only=True):
+    """That a worker lives, and what it holds."""
+
+    queues: QueueNames | None = None
+    jobs: Annotated[list[Held], Meta(max_length=10_000)] = msgspec.field(default_factory=list)
+    except_kinds: UnknownKinds | None = None
+    release: (
+        Annotated[str, Meta(min_length=1, max_length=200, description="Of what the worker runs.")]
+        | None
+    ) = None
+    stuck: (
+        Annotated[int, Meta(ge=0, le=1_000_000, description="Slots held by handlers that hang.")]
+        | None
+    ) = None
+
+
+class Completion(Request):
+    """What came of a job."""
+
+    result: Json | UnsetType = UNSET
+
+
+class Failure(Request, kw_only=True):
+    """Why an attempt failed; the text is cut at 512 characters.
+
+    The members of ``details`` are shown with the attempt's error.
+    """
+
+    error: str
+    error_code: Annotated[str, Meta(min_length=1, max_length=128)] = "ERROR"
+    retryable: bool = True
+    retry_in_ms: Annotated[float, Meta(ge=0, le=31_536_000_000, multiple_of=1)] | None = None
+    details: (
+        Annotated[JsonMembers, Meta(description="What else programs may want to know.")] | None
+    ) = None
+
+
+class Release(Request):
+    """When a job that is given back may run again; at once without it."""
+
+    run_at: Moment | None = None
+
+
+class LaneHold(Request, kw_only=True):
+    """For how long the jobs of a key wait, and why."""
+
+    retry_in_ms: Annotated[float, Meta(ge=0, le=31_536_000_000, multiple_of=1)]
+    reason: Reason | None = None
+
+
+class Progress(Request):
+    """How far a handler is."""
+
+    progress: Json
+
+
+class Spending(Request):
+    """What an attempt has really cost."""
+
+    cost: Annotated[float, Meta(ge=0, le=1e12)]
+
+
+class Line(Request):
+    """A line for a job's log."""
+
+    message: str
+    level: Level = "INFO"
+
+
+ClaimedJob = answer_of(
+    models.ClaimedJob,
+    "ClaimedJob",
+    lease=Annotated[int, Meta(description="Send a heartbeat well within this.")],
+    delivery_version=None,
+    is_awaited=None,
+)
+Claimed = list_of("Claimed", "The jobs that a worker may now do.", ClaimedJob, "jobs")
+
+
+class Beat(Struct):
+    """What has become of a job that a worker holds."""
+
+    job_id: UUID
+    attempt: int
+    outcome: Annotated[
+        Literal["extended", "cancel_requested", "held", "lost"],
+        Meta(
+            description="held: another transaction holds the row, and the lease was not extended;"
+            " send the next heartbeat soon."
+        ),
+    ]
+
+
+Beats = list_of("Beats", "What has become of the jobs that a worker holds.", Beat, "jobs")
+
+
+class Settled(Struct):
+    """A job after its attempt."""
+
+    job_id: UUID
+    attempt: int
+    state: State
+
+
+class Logged(Struct):
+    """The attempt that a line was logged for."""
+
+    job_id: UUID
+    attempt: int
+
+
+class OldestJob(Struct):
+    """A job that is running."""
+
+    job_id: UUID
+    kind: str
+    started_at: Moment
+
+
+Worker = answer_of(
+    models.LiveWorker,
+    "Worker",
+    kinds=Annotated[dict[str, int], Meta(description="How many of each kind it runs.")],
+    oldest=Annotated[OldestJob | None, Meta(description="What it has run the longest.")],
+)
+Workers = page_of(
+    "Workers",
+    "A page of workers that were seen of late, live ones first, by name, 500 at most in all.",
+    Worker,
+)
+
+
+async def claim_jobs(call: Call) -> Response:
+    """Lease jobs to a worker, and wait for one if need be."""
+    wanted = await call.body(Claim)
+    given = arguments_of(wanted) | call.given()
+    del given["wait"]
+    server = call.request.app.state
+    until = time.monotonic() + min(wanted.wait_ms / 1000, server.longest_wait)
+    pause = FIRST_LOOK
+    while True:
+        rows = await call.fetch_named("claim", **given)
+        left = until - time.monotonic()
+        if rows or left <= 0 or server.is_stopping:
+            break
+        if await call.request.is_disconnected():
+            break
+        await asyncio.sleep(min(left, pause * random.uniform(0.8, 1.2)))  # noqa: S311
+        pause = min(LOOK, 2 * pause)
+        await call.stay_admitted()
+    return encoded({"jobs": [picked(ClaimedJob, row) for row in rows]})
+
+
+async def heartbeat(call: Call) -> Response:
+    """Extend leases; tell which are lost and which jobs are to be cancelled."""
+    beat = await call.body(Heartbeat)
+    given = arguments_of(beat) | call.given()
+    del given["jobs"]
+    jobs = await call.fetch_named(
+        "heartbeat",
+        **given,
+        job_ids=[job.job_id for job in beat.jobs],
+        attempts=[job.attempt for job in beat.jobs],
+    )
+    return encoded({"jobs": jobs})
+
+
+ATTEMPT = "POST /jobs/{job_id}/attempts/{attempt}"
+LOST = "JOB_NOT_FOUND LEASE_LOST"
+of = section("workers")
+# fmt: off
+OPERATIONS = (
+    of("GET /workers", "jobq_http.show_workers", "List workers, and what they work on",
+       "read operate", Workers, query=Paging, tag="queues", name="list_workers",
+       order=lambda row: [not row["is_live"], row["worker"]]),
+    of("POST /workers/{worker}/claim", claim_jobs, "Claim jobs, and wait for one if need be",
+       "work", Claimed, body=Claim, is_long=True,
+       examples={"ten, within 20 s": {"queues": ["mail"], "max_jobs": 10, "wait_ms": 20000}}),
+    of("POST /workers/{worker}/heartbeat", heartbeat,
+       "Extend leases; tell which are lost and which jobs are to be cancelled",
+       "work", Beats, body=Heartbeat,
+       examples={"one job": {"queues": ["mail"], "jobs": [{"job_id": ID, "attempt": 1}]}}),
+    of(f"{ATTEMPT}/complete", "complete",
+       "Finish an attempt as succeeded; repeating it changes nothing",
+       "work", Settled, body=Completion, says={"state": "succeeded"}, errors=LOST,
+       examples={"a result": {"result": {"message_id": "<a1@example.org>"}}}),
+    of(f"{ATTEMPT}/fail", "fail", "End an attempt as failed: the job retries, or is dead",
+       "work", Settled, body=Failure, value="state", errors=LOST,
+       examples={"try in a minute": {
+           "error": "450 mailbox busy", "error_code": "SMTP_450", "retry_in_ms": 60000,
+           "details": {"status_code": 450},
+       }}),
+    of(f"{ATTEMPT}/release", "release", "Give a job back unfinished, the attempt not counted",
+       "work", Settled, body=Release, value="state", errors=LOST,
+       examples={"not before noon": {"run_at": "2026-03-15T12:00:00Z"}}),
+    of(f"{ATTEMPT}/rate-limited", "rate_limited",
+       "Give a job back since whom it calls asked to wait; all jobs of its key wait with it",
+       "work", Settled, body=LaneHold, value="state", errors=LOST,
+       examples={"half a minute": {"retry_in_ms": 30000, "reason": "status 429"}}),
+    of(f"{ATTEMPT}/cancel", "confirm_cancel",
+       "End an attempt as cancelled, where that was asked for",
+       "work", Settled, says={"state": "cancelled"}, errors=f"{LOST} ILLEGAL_STATE"),
+    of(f"{ATTEMPT}/progress", "set_progress", "Store how far an attempt is",
+       "work", Settled, body=Progress, says={"state": "running"}, errors=LOST,
+       examples={"a third": {"progress": {"percent": 33}}}),
+    of(f"{ATTEMPT}/spend", "spend", "Report what an attempt has really cost",
+       "work", Settled, body=Spending, says={"state": "running"}, errors=LOST,
+       examples={"tokens": {"cost": 4500}}),
+    of(f"{ATTEMPT}/logs", "log", "Add a line to a job's log",
+       "work", Logged, status=201, body=Line, errors="JOB_NOT_FOUND",
+       examples={"a line": {"message": "connecting", "level": "INFO"}}),
+)
+# fmt: on

@@ -1,0 +1,1 @@
+"""What operators do with the schema: deploy it, check it."""

@@ -1,0 +1,441 @@
+"""Install jobq's schema, upgrade, remove and check it.
+
+An empty database gets all of it from ``jobq.sql``, in one transaction; what is there already
+is brought to a newer version by Sqitch, which notes what each database has. Both are the
+checkout's own, or the copies that an installed wheel carries. Connection details, the password
+among them, reach Sqitch by libpq's environment variables and never by its command line, which
+other users of the machine can read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import psycopg
+from psycopg import errors, pq
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from jobq.project import project_dir
+from jobq_embedded import ServerError, find_bin_dir
+from jobq_operations.schema import (
+    Unmendable,
+    compare,
+    lock,
+    mend,
+    of_features,
+    record,
+    statements,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from jobq_operations.schema import Difference
+
+__all__ = ["DeployError", "adopt", "deploy", "project_dir", "revert", "single_file", "verify"]
+
+# A change that waits for a busy table makes everybody else wait behind it. It gives up before
+# the server looks for deadlocks (deadlock_timeout, 1 s), so no client is their victim.
+_OPTIONS = "-c lock_timeout=500ms -c client_min_messages=warning"
+# What Sqitch's psql says of an error begins with its SQLSTATE.
+_DEPLOY = ("deploy", "--mode", "change", "--verify", "--set", "VERBOSITY=verbose")
+# A change that is in place already, though Sqitch has not noted it: what it makes is there
+# (duplicate schema, table or object).
+_UNRECORDED = re.compile(
+    r"^  \+ (\S+) \.\.+ (?:psql:.*\n)*?psql:.*ERROR:  (?:42P06|42P07|42710):", re.MULTILINE
+)
+# What another installation that was quicker leaves to say: its schema, role or type is there.
+_ALREADY_THERE = (errors.DuplicateSchema, errors.DuplicateObject, errors.UniqueViolation)
+# Somebody else holds a lock that is needed, or waits for one that is held.
+_IN_THE_WAY = (errors.LockNotAvailable, errors.DeadlockDetected, errors.QueryCanceled)
+_BLOCKED = re.compile(r"ERROR:  (?:55P03|40P01):")
+_TRIES = 60
+_SECONDS_BETWEEN_TRIES = 1.0
+_NAMED = 8
+_ONE_AT_A_TIME = "select pg_advisory_xact_lock(hashtextextended('jobq deploy', 0))"
+_HOLDERS = """
+    select format('%s (%s, %s, for %s, as %s): %s', 'pid ' || a.pid,
+        coalesce(a.application_name, ''), a.state, date_trunc('second', now() - a.xact_start),
+        a.usename, regexp_replace(left(a.query, 80), '\\s+', ' ', 'g'))
+    from pg_stat_activity as a
+    where a.pid <> pg_backend_pid()
+    and exists (
+        select from pg_locks as l
+        join pg_class as c on c.oid = l.relation
+        join pg_namespace as n on n.oid = c.relnamespace
+        where l.pid = a.pid and l.granted
+        and n.nspname in ('jobq', 'jobq_http', 'jobq_internal', 'jobq_private')
+    )
+    order by a.xact_start
+    limit 3
+"""
+_FORGET = """
+    delete from sqitch.events where project = 'jobq';
+    delete from sqitch.dependencies where change_id in (
+        select c.change_id from sqitch.changes as c where c.project = 'jobq'
+    );
+    delete from sqitch.tags where project = 'jobq';
+    delete from sqitch.changes where project = 'jobq';
+    delete from sqitch.projects where project = 'jobq';
+"""
+_ANOTHER = (
+    "deploy the release that these tables are of, or, if its jobs may be lost, drop the schemas "
+    "jobq, jobq_http, jobq_internal, jobq_private and sqitch, and deploy again"
+)
+_NO_SQITCH = "install sqitch and libdbd-pg-perl, which upgrade tables"
+# All that is asked of a database before there is a jobq in it.
+_LOOK = """
+    select to_regclass('jobq.job') is not null, to_regclass('sqitch.changes') is not null,
+        to_regclass('jobq_private.job') is not null
+        and to_regclass('jobq_private.deployed_object') is null
+"""
+
+
+class DeployError(RuntimeError):
+    """The schema cannot be brought to this version, or not checked.
+
+    Attributes:
+        remedy: what the reader can do about it, as one sentence.
+    """
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(f"{message}; {remedy}")
+        self.remedy = remedy
+
+
+def deploy(url: str, report: Callable[[str], None] | None = None) -> str:
+    """Bring a database to this release's schema; return a report.
+
+    Args:
+        url: a libpq URL or connection string of a user who may create roles.
+        report: called with each line of the report as it comes.
+
+    Sqitch changes the tables of a released version. After that the database is compared with
+    the release, object by object: functions, views, triggers, indexes, constraints, grants
+    and owners that differ are made anew in one transaction.
+
+    Raises:
+        DeployError: the database cannot be reached, Sqitch is missing for an upgrade, a change
+            failed and was taken back, or tables are not those of this release.
+    """
+    say = report or _nothing
+    has_jobq, has_record, is_core = _look(url)
+    if is_core or (not has_jobq and not has_record):
+        return _install(url, say, is_core=is_core)
+    has_sqitch = shutil.which("sqitch") is not None
+    failure = None
+    if has_record and has_sqitch:
+        try:
+            _upgrade(url, say)
+        except DeployError as error:
+            failure = error
+    words = _mend(url, say, failure)
+    if has_sqitch and (failure or not has_record):
+        _note(url, say, is_anew=failure is not None)
+    return words
+
+
+def _mend(url: str, say: Callable[[str], None], failure: DeployError | None) -> str:
+    """Make what differs from the release as it has it; return what was done.
+
+    Args:
+        url: the database.
+        say: what to do with each line of the report.
+        failure: why Sqitch could not upgrade the database, if it could not.
+
+    Raises:
+        DeployError: tables differ, or the database refused something.
+    """
+    script = single_file()
+    say("comparing the schema with this release")
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            with _patient(url) as connection:
+                release, differing = compare(connection, script)
+                if differing:
+                    say(f"changing {len(differing)} objects in one transaction")
+                with connection.transaction():
+                    connection.execute(_ONE_AT_A_TIME)
+                    lock(connection, differing)
+                    mend(connection, script, release, differing)
+                    record(connection, script)
+            break
+        except Unmendable as error:
+            raise failure or DeployError(
+                f"the tables are not those of this release: {_some(error.differences)}",
+                _ANOTHER if shutil.which("sqitch") else _NO_SQITCH,
+            ) from error
+        except _IN_THE_WAY as error:
+            if not tries_left:
+                raise DeployError(
+                    f"others were in the way {_TRIES} times: {error}", "end them, or try later"
+                ) from error
+            _wait(url, say)
+        except psycopg.Error as error:
+            raise failure or DeployError(
+                f"the schema could not be brought to this release: {error}",
+                "mend that, and deploy again",
+            ) from error
+    words = (
+        f"brought to this release: {_some(differing)}" if differing else "the schema is up to date"
+    )
+    say(words)
+    return words
+
+
+def _some(differences: Sequence[Difference]) -> str:
+    """Name the first few of what differs: tables first, and details last."""
+    ordered = sorted(differences, key=lambda d: (not d.holds_data, d.is_detail))
+    more = f" and {len(ordered) - _NAMED} more" if len(ordered) > _NAMED else ""
+    return ", ".join(map(str, ordered[:_NAMED])) + more
+
+
+def _wait(url: str, say: Callable[[str], None]) -> None:
+    """Say who is in the way, and let those who wait behind this deployment go first."""
+    say(f"waiting for {_holders(url) or 'others'}; trying again")
+    time.sleep(_SECONDS_BETWEEN_TRIES)
+
+
+def _holders(url: str) -> str:
+    """Name the sessions that have held locks on jobq's tables for longest."""
+    with _patient(url) as connection:
+        rows = connection.execute(_HOLDERS).fetchall()
+    return ", ".join(str(row[0]) for row in rows)
+
+
+def _patient(url: str) -> psycopg.Connection[tuple[Any, ...]]:
+    """Connect with the settings of a deployment."""
+    given = conninfo_to_dict(url).get("options") or os.environ.get("PGOPTIONS", "")
+    return psycopg.connect(
+        make_conninfo(url, options=f"{_OPTIONS} {given}".strip()), autocommit=True
+    )
+
+
+def _note(url: str, say: Callable[[str], None], *, is_anew: bool) -> None:
+    """Have Sqitch note that all changes are in place, which they are.
+
+    Args:
+        url: the database.
+        say: what to do with each line of the report.
+        is_anew: whether to forget what it has noted before.
+    """
+    if is_anew:
+        with psycopg.connect(url) as connection:
+            connection.execute(_FORGET)
+    say("noting the changes for sqitch")
+    adopt(url)
+
+
+def _look(url: str) -> tuple[bool, bool, bool]:
+    """Tell whether a database has jobq, Sqitch's record of changes, and the core alone.
+
+    Raises:
+        DeployError: it cannot be reached.
+    """
+    try:
+        with psycopg.connect(url) as connection:
+            row = connection.execute(_LOOK).fetchone()
+    except psycopg.Error as error:
+        raise DeployError(
+            f"the database does not answer: {error}", "check DATABASE_URL, and that the server runs"
+        ) from error
+    return (bool(row[0]), bool(row[1]), bool(row[2])) if row else (False, False, False)
+
+
+def _install(url: str, say: Callable[[str], None], *, is_core: bool) -> str:
+    """Load the single file in one transaction, and have Sqitch note it where there is one.
+
+    Args:
+        url: the database.
+        say: what to do with each line of the report.
+        is_core: whether the core is there already, and features are added.
+
+    Raises:
+        DeployError: the database refused it, or Sqitch failed.
+    """
+    started = time.monotonic()
+    script = of_features(single_file()) if is_core else single_file()
+    try:
+        with _patient(url) as connection, connection.transaction():
+            connection.execute(statements(script).encode())
+    except _ALREADY_THERE as error:
+        raise DeployError(
+            f"somebody else is installing jobq here, or a part of it is left: {error}",
+            "try again, or remove the schemas jobq, jobq_http, jobq_internal and jobq_private",
+        ) from error
+    except psycopg.Error as error:
+        raise DeployError(f"the schema could not be installed: {error}", "mend that") from error
+    what = "features added" if is_core else "schema installed"
+    words = f"{what} in {time.monotonic() - started:.1f} s"
+    say(words)
+    if shutil.which("sqitch") is not None:
+        _sqitch(url, "deploy", "--log-only", "--no-verify")
+    return words
+
+
+def _upgrade(url: str, say: Callable[[str], None]) -> str:
+    """Have Sqitch deploy what is missing; return what it printed.
+
+    What is there and not noted is noted, change by change, where its verification passes.
+
+    Raises:
+        DeployError: a change failed and was taken back.
+    """
+    recorded: set[str] = set()
+    tries_left = _TRIES
+    while True:
+        try:
+            return _sqitch(url, *_DEPLOY, report=say)
+        except DeployError as error:
+            if tries_left and _BLOCKED.search(str(error)):
+                tries_left -= 1
+                _wait(url, say)
+                continue
+            unrecorded = _UNRECORDED.search(str(error))
+            if unrecorded is None or unrecorded[1] in recorded:
+                raise
+        recorded.add(unrecorded[1])
+        _sqitch(url, "deploy", "--log-only", "--to", unrecorded[1], report=say)
+
+
+def _nothing(_line: str) -> None:
+    """Take a report that nobody reads."""
+
+
+def adopt(url: str) -> str:
+    """Record that ``jobq.sql`` has been loaded, so that later deploys go on from there.
+
+    Raises:
+        DeployError: Sqitch is missing, or the schema is not that of this version.
+    """
+    return _sqitch(url, "deploy", "--log-only")
+
+
+def single_file(*, is_core: bool = False) -> str:
+    """Return the text of ``jobq.sql``, which installs everything with psql alone.
+
+    A checkout renders it from its sources; an installed package has the file.
+
+    Args:
+        is_core: return ``jobq-core.sql``, the core without the features.
+    """
+    project = project_dir()
+    render = project / "sql" / "render.py"
+    if render.is_file():
+        made = runpy.run_path(str(render))["single_file"]
+        return str(made(project, 1) if is_core else made(project))
+    return (project / ("jobq-core.sql" if is_core else "jobq.sql")).read_text()
+
+
+def revert(url: str) -> str:
+    """Take every change back, jobs included; the cluster's roles stay.
+
+    Raises:
+        DeployError: Sqitch is missing, or a change could not be taken back.
+    """
+    return _sqitch(url, "revert", "-y")
+
+
+def verify(url: str) -> str:
+    """Check that all changes are in place; return Sqitch's report.
+
+    Raises:
+        DeployError: Sqitch is missing, or something is not as deployed.
+    """
+    return _sqitch(url, "verify")
+
+
+def _sqitch(url: str, verb: str, *options: str, report: Callable[[str], None] | None = None) -> str:
+    """Run one Sqitch command and return what it printed.
+
+    Raises:
+        DeployError: Sqitch is missing, or it failed; the message ends with its output.
+    """
+    program = shutil.which("sqitch")
+    if program is None:
+        raise DeployError(
+            "sqitch is not installed",
+            "install sqitch and libdbd-pg-perl",
+        )
+    target, environment = _target(url)
+    command = [program, verb, "--client", _client(), *options, target]
+    lines = []
+    with subprocess.Popen(
+        command,
+        cwd=project_dir(),
+        env={**os.environ, **environment, **_identity()},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        for line in process.stdout or ():
+            lines.append(line)
+            if report is not None:
+                report(line.rstrip())
+    output = "".join(lines)
+    if "Cannot find change" in output:
+        raise DeployError(
+            "this database has a schema that was never released",
+            "start with an empty one (jobq run keeps its own in .jobq), or revert this one with "
+            "the version that deployed it",
+        )
+    if process.returncode != 0:
+        raise DeployError(f"sqitch {verb} failed", f"mend what it says:\n{output.strip()}")
+    return output
+
+
+def _target(url: str) -> tuple[str, dict[str, str]]:
+    """Translate a libpq URL into Sqitch's target and libpq's environment.
+
+    Host, port, user, password and every parameter that has an environment variable go
+    there; Sqitch's own connection and its psql both read them.
+    """
+    given = {k: str(v) for k, v in conninfo_to_dict(url).items() if v is not None}
+    environment = {}
+    for option in pq.Conninfo.get_defaults():
+        keyword = option.keyword.decode()
+        if option.envvar and keyword in given:
+            environment[option.envvar.decode()] = given[keyword]
+    options = environment.get("PGOPTIONS", os.environ.get("PGOPTIONS", ""))
+    environment["PGOPTIONS"] = f"{_OPTIONS} {options}".strip()
+    name = given.get("dbname") or os.environ.get("PGDATABASE") or given.get("user", "")
+    return f"db:pg:{quote(name, safe='')}", environment
+
+
+def _client() -> str:
+    """Return the psql to run scripts with: the one on PATH, else the wheel's.
+
+    Raises:
+        DeployError: there is none.
+    """
+    found = shutil.which("psql")
+    if found is not None:
+        return found
+    try:
+        psql = find_bin_dir() / "psql"
+    except ServerError:
+        psql = Path()
+    if not psql.is_file():
+        raise DeployError("psql is not installed", "install postgresql-client")
+    return str(psql)
+
+
+def _identity() -> dict[str, str]:
+    """Return a locale, and the name that Sqitch uses where it has no other."""
+    defaults = {
+        "SQITCH_ORIG_SYSUSER": "jobq",
+        "SQITCH_ORIG_FULLNAME": "jobq",
+        "SQITCH_ORIG_EMAIL": "jobq@example.org",
+    }
+    return {"LC_ALL": "C.UTF-8"} | {
+        name: os.environ.get(name, value) for name, value in defaults.items()
+    }

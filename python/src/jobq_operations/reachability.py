@@ -1,0 +1,75 @@
+"""Why a database cannot be used, in a word, for /ready; never its address or user."""
+
+from __future__ import annotations
+
+import socket
+from os import environ
+from typing import Final
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from jobq.calls.call import statement
+from jobq.errors import NotDeployed, NotPermitted, of_database
+
+__all__ = ["ready"]
+
+SECONDS: Final = 2
+
+
+def ready(url: str) -> tuple[str, str]:
+    """Ask on a connection of its own whether queue and repo can be used: ok, or error(reason).
+
+    Args:
+        url: a libpq URL or connection string.
+    """
+    patient = make_conninfo(url, connect_timeout=SECONDS)
+    try:
+        with psycopg.connect(patient, autocommit=True) as connection:
+            [(queue, repo)] = connection.execute(statement("ready", ())).fetchall()
+    except psycopg.Error as error:
+        queue = repo = f"error({reason(url, error)})"
+    return queue, repo
+
+
+def reason(url: str, error: psycopg.Error) -> str:
+    """Return why a connection has failed: what the server said, else what the network says."""
+    refusal = of_database(error)
+    if isinstance(refusal, NotPermitted):
+        return "auth_failed"
+    if isinstance(refusal, NotDeployed):
+        return "not_deployed"
+    if isinstance(error, psycopg.errors.ConnectionTimeout):
+        return "timeout"
+    return reason_of_network(url)
+
+
+def reason_of_network(url: str) -> str:
+    """Return why nobody can be reached at an address; ``unreachable`` where somebody can."""
+    given = {name: str(value) for name, value in conninfo_to_dict(url).items() if value}
+    host = given.get("hostaddr") or given.get("host") or environ.get("PGHOST", "")
+    port = given.get("port") or environ.get("PGPORT", "5432")
+    try:
+        knock(host.split(",")[0], int(port.split(",")[0]))
+    except socket.gaierror:
+        return "dns_error"
+    except TimeoutError:
+        return "timeout"
+    except (ConnectionRefusedError, FileNotFoundError):
+        return "refused"
+    except (OSError, ValueError):
+        return "unreachable"
+    return "unreachable"
+
+
+def knock(host: str, port: int) -> None:
+    """Connect to a server, and hang up.
+
+    Raises:
+        OSError: of the class that says why it cannot be reached.
+    """
+    if host and not host.startswith("/"):
+        socket.create_connection((host, port), SECONDS).close()
+        return
+    with socket.socket(socket.AF_UNIX) as local:
+        local.connect(f"{host or '/var/run/postgresql'}/.s.PGSQL.{port}")

@@ -1,0 +1,304 @@
+"""Compare what a database has of jobq with a release, and mend what differs.
+
+The release is installed beside the schema, under other names and in a transaction that is
+undone. So both are compared as PostgreSQL has understood them, whoever made them and however.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+from psycopg import sql
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+__all__ = [
+    "Difference",
+    "Release",
+    "Unmendable",
+    "compare",
+    "lock",
+    "mend",
+    "record",
+    "release_of",
+    "statements",
+]
+
+_SHADOW: Final = "jobq_shadow"
+_SCHEMA: Final = re.compile(r"\bjobq(_http|_internal|_private)?\b")
+_PARTS: Final = ("schema", "table", "column", "sequence", "type", "row of jobq_private.transition")
+"""What holds data, and is made and changed by Sqitch's changes only."""
+_ROWS: Final = ("error", "route", "transition")
+"""Tables whose rows belong to the release."""
+_RELEASE: Final = re.compile(r"^select jobq_private\.record_release\('(\w+)'\);$", re.MULTILINE)
+_SCHEMAS: Final = re.compile(
+    r"^-- Deploy jobq:schemas .*?(?=^reset role)", re.MULTILINE | re.DOTALL
+)
+_TABLE: Final = re.compile(r"\bjobq(?:_\w+)?\.\w+")
+_LOCK_PATIENCE: Final = "set local statement_timeout = '800ms'"
+_ROUNDS: Final = 4
+"""A view that is made anew takes what depends on it along, which is then made in the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """An object that is not as the release has it.
+
+    Attributes:
+        object: its kind and name.
+        wanted: what makes it; None where the release does not have it.
+        found: what makes what is there; None where it is missing.
+    """
+
+    object: str
+    wanted: str | None
+    found: str | None
+
+    @property
+    def holds_data(self) -> bool:
+        """Whether it is, or is a part of, what holds data."""
+        return self.object.startswith(_PARTS)
+
+    @property
+    def is_detail(self) -> bool:
+        """Whether it is a property of another object."""
+        return self.object.startswith(("owner", "grant", "comment"))
+
+    def __str__(self) -> str:
+        if self.found is None:
+            return f"{self.object} is missing"
+        return f"{self.object} is {'not of this release' if self.wanted is None else 'another'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What a release consists of.
+
+    Attributes:
+        objects: what makes each object, in the order of their making.
+        restored: what PostgreSQL says of the same objects after they were dumped and restored.
+    """
+
+    objects: dict[str, str]
+    restored: dict[str, str]
+
+    def differences(self, found: dict[str, str]) -> list[Difference]:
+        """Return what differs, in the order of its making, and last what should not be there."""
+        names = [*self.objects, *(name for name in found if name not in self.objects)]
+        return [
+            Difference(name, self.objects.get(name), found.get(name))
+            for name in names
+            if found.get(name) not in (self.objects.get(name), self.restored.get(name, ...))
+        ]
+
+
+class Unmendable(Exception):  # noqa: N818 - as Difference, it says what there is
+    """What differs cannot be mended without touching what holds data."""
+
+    def __init__(self, differences: Iterable[Difference]) -> None:
+        self.differences = list(differences)
+        super().__init__("; ".join(map(str, self.differences)))
+
+
+def statements(script: str) -> str:
+    """Return a script for psql as statements that can run in a caller's transaction."""
+    return re.sub(r"^(\\.*|.* \\gset|begin;|commit;)$", "", script, flags=re.MULTILINE)
+
+
+def of_features(script: str) -> str:
+    """Return what a script for psql does where the core is installed already."""
+    return re.sub(r"^\\if :is_new\n.*?^\\endif\n", "", script, flags=re.MULTILINE | re.DOTALL)
+
+
+def compare(connection: Connection, script: str) -> tuple[Release, list[Difference]]:
+    """Return what a release consists of, and what differs from it.
+
+    Args:
+        connection: of a user who may create schemas; what is done on it is undone.
+        script: what installs the release.
+    """
+    with connection.transaction(force_rollback=True):
+        connection.execute(_in_shadow(statements(script)).encode())
+        connection.execute("reset role")
+        found = _objects(connection, _SHADOW, "jobq")
+        release = Release(_objects(connection, _SHADOW, _SHADOW), {})
+        if release.differences(found):
+            _remake(connection, release.objects)
+            release = Release(release.objects, _objects(connection, _SHADOW, _SHADOW))
+    return release, release.differences(found)
+
+
+def _in_shadow(text: str) -> str:
+    return _SCHEMA.sub(rf"{_SHADOW}\1", text)
+
+
+def _remake(connection: Connection, objects: dict[str, str]) -> None:
+    """Make things of what PostgreSQL says of them, as a dump does: then it says other words."""
+    connection.execute("set local role jobq_owner")
+    for name, made in objects.items():
+        if name.startswith(("view", "trigger", "index", "policy")) or " CHECK (" in made[:200]:
+            there = Difference(_in_shadow(name), _in_shadow(made), _in_shadow(made))
+            with suppress(psycopg.Error), connection.transaction():
+                if not _is_replaced(there):
+                    _run(connection, _drop(there))
+                _run(connection, there.wanted)
+    connection.execute("reset role")
+
+
+def lock(connection: Connection, differing: Iterable[Difference]) -> None:
+    """Lock all tables that will change, in one order and before anything else.
+
+    So nobody waits for this transaction while it waits for them, except here. That ends before
+    the server looks for deadlocks.
+
+    Args:
+        connection: of a user who may act as jobq_owner, in a transaction.
+        differing: what will be changed.
+
+    Raises:
+        psycopg.errors.LockNotAvailable: somebody holds one of them.
+        psycopg.errors.QueryCanceled: several hold them.
+    """
+    named = {
+        name
+        for each in differing
+        if each.object.startswith(("trigger", "policy", "index", "constraint"))
+        for name in _TABLE.findall(f"{each.object} {each.wanted} {each.found}")
+    }
+    query = """
+        select string_agg(c.oid::regclass::text, ', ' order by c.oid::regclass::text collate "C")
+        from pg_class as c
+        where c.relkind in ('r', 'p') and c.oid::regclass::text = any (%s)
+    """
+    row = connection.execute(query, [list(named)]).fetchone()
+    if row is not None and row[0] is not None:
+        connection.execute(_LOCK_PATIENCE)
+        connection.execute(f"lock table {row[0]} in access exclusive mode".encode())
+        connection.execute("set local statement_timeout = 0")
+
+
+def mend(
+    connection: Connection, script: str, release: Release, differing: list[Difference]
+) -> None:
+    """Make everything but what holds data as a release has it.
+
+    Args:
+        connection: of a user who may act as jobq_owner, in a transaction.
+        script: what installs the release.
+        release: what the release consists of.
+        differing: what differs from it.
+
+    Raises:
+        Unmendable: something still differs.
+    """
+    for _ in range(_ROUNDS):
+        if not differing or any(d.holds_data for d in differing):
+            break
+        schemas = statements("".join(_SCHEMAS.findall(script)))
+        _run(connection, schemas.partition("create schema")[0])  # the roles
+        for owner in [d for d in differing if d.object.startswith("owner")]:
+            _run(connection, _drop(owner))
+        _run(connection, f"{schemas}; reset role")
+        connection.execute("set local role jobq_owner; set local check_function_bodies = off")
+        for difference in reversed(differing):
+            if difference.found is not None and not _is_replaced(difference):
+                _run(connection, _drop(difference))
+        for difference in differing:
+            if difference.wanted is not None:
+                _make(connection, difference)
+        connection.execute("reset role")
+        differing = release.differences(_objects(connection, "jobq", "jobq"))
+    if differing:
+        raise Unmendable(differing)
+
+
+def record(connection: Connection, script: str) -> None:
+    """Note in the database what it consists of, and of which release, for `jobq doctor`."""
+    connection.execute("select jobq_private.record_release(%s)", [release_of(script)])
+
+
+def release_of(script: str) -> str:
+    """Return what tells a release from others, which its script notes at its end."""
+    [found] = _RELEASE.findall(script)
+    return str(found)
+
+
+def _objects(connection: Connection, schema: str, prefix: str) -> dict[str, str]:
+    """Return all objects of a prefix's schemas, in the order of their making."""
+    query = sql.SQL("select object, definition from {}.schema_objects(%s) order by nth")
+    asked = query.format(sql.Identifier(f"{schema}_private"))
+    objects = {name: made or "" for name, made in connection.execute(asked, [prefix])}
+    for table in _ROWS:
+        if f"table {prefix}_private.{table}" in objects:
+            objects |= _rows(connection, f"{prefix}_private.{table}")
+    own = re.compile(rf"\b{prefix}(_http|_internal|_private)?\b")
+    return {own.sub(r"jobq\1", name): own.sub(r"jobq\1", made) for name, made in objects.items()}
+
+
+def _rows(connection: Connection, table: str) -> dict[str, str]:
+    """Return the rows of a table, and what makes each."""
+    query = sql.SQL("select to_jsonb(t)::text from {} as t order by 1")
+    rows = connection.execute(query.format(sql.Identifier(*table.split("."))))
+    make = "insert into {0} select (jsonb_populate_record(null::{0}, {1})).*"
+    return {f"row of {table} {row}": make.format(table, _quoted(row)) for (row,) in rows}
+
+
+def _is_replaced(difference: Difference) -> bool:
+    """Whether an object needs not be dropped first; owners have been changed before."""
+    if difference.object.startswith("owner"):
+        return True
+    return difference.wanted is not None and difference.object.startswith(
+        ("routine", "view", "comment")
+    )
+
+
+def _drop(difference: Difference) -> str | None:
+    """Return the statement that removes what is there."""
+    kind, _, name = difference.object.partition(" ")
+    statement = None
+    match kind:
+        case "owner":
+            statement = f"alter {name.removeprefix('of ')} owner to jobq_owner"
+        case "routine" | "view":
+            statement = f"drop {kind} if exists {name} cascade"
+        case "trigger" | "policy" | "index":
+            statement = f"drop {kind} if exists {name}"
+        case "constraint":
+            constraint, _, table = name.rpartition(" on ")
+            statement = f"alter table {table} drop constraint if exists {constraint}"
+        case "grant":
+            statement = f"revoke {name.replace(' to ', ' from ')}"
+        case "row":
+            _, table, row = name.split(" ", maxsplit=2)
+            statement = f"delete from {table} as t where to_jsonb(t)::text = {_quoted(row)}"  # noqa: S608
+        case "comment":
+            statement = f"{difference.object} is null"
+    return statement
+
+
+def _make(connection: Connection, difference: Difference) -> None:
+    """Make an object, in the place of one that cannot be replaced if need be."""
+    if not difference.object.startswith(("routine", "view")):
+        return _run(connection, difference.wanted)
+    try:
+        with connection.transaction():
+            _run(connection, difference.wanted)
+    except (psycopg.errors.InvalidFunctionDefinition, psycopg.errors.InvalidTableDefinition):
+        _run(connection, _drop(difference))
+        _run(connection, difference.wanted)
+
+
+def _quoted(text: str) -> str:
+    return sql.Literal(text).as_string()
+
+
+def _run(connection: Connection, statement: str | None) -> None:
+    if statement is not None:
+        connection.execute(statement.encode())

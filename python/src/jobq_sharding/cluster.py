@@ -1,0 +1,210 @@
+"""Clients of several databases that are one queue: each call goes where its jobs are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, TypeVar, Unpack
+
+from jobq.calls.arguments import refuse_unknown
+from jobq.calls.call import Call
+from jobq.client import AsyncClient, Client
+from jobq.errors import DatabaseUnavailable, InvalidArgument, JobqError
+from jobq.models import record
+from jobq_sharding.routes import Epoch, ShardMap, routed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jobq.registry import Registry
+
+__all__ = ["AsyncShardedClient", "ShardedClient"]
+
+T = TypeVar("T")
+
+# The place of a database in the list of them, and what to call there. The answer is sent in, or
+# the error of a database that does not answer.
+Steps: TypeAlias = Generator["tuple[int, Call[Any]]", Any, T]
+
+# Seconds for which a map is good; an epoch begins later than that after it was made.
+FRESH: Final = 10.0
+_SHARDS: Final = Call("list_shards", {}, lambda rows: {row[0]: row[2] for row in rows})
+_EPOCHS: Final = Call("list_epochs", {}, list, record(Epoch))
+
+
+class ClusterOptions(TypedDict, total=False):
+    """What a client of a cluster takes beside the databases.
+
+    Attributes:
+        pool_size: at most so many connections to each.
+        patience: seconds to wait for a connection of a pool.
+        is_pooled: whether poolers in transaction mode stand before the databases.
+        registry: as `Client` has it; each shard is told before its first job.
+    """
+
+    pool_size: int
+    patience: float
+    is_pooled: bool
+    registry: Registry | None
+
+
+class _Cluster:
+    """What a client knows of a cluster: which database is which shard, and the map.
+
+    Args:
+        databases: how many databases there are.
+
+    Raises:
+        InvalidArgument: there is none.
+    """
+
+    def __init__(self, databases: int) -> None:
+        if not databases:
+            raise InvalidArgument("a cluster has at least one database")
+        # Whoever told the map last is asked first.
+        self._places = list(range(databases))
+        self._known: dict[int, int] = {}
+        self._map: ShardMap | None = None
+        self._map_at = 0.0
+
+    def steps(self, call: Call[T]) -> Steps[T]:
+        """Yield which database to call with what, and return what the whole cluster answers.
+
+        Raises:
+            DatabaseUnavailable: a required shard does not respond.
+            InvalidArgument: the call is for one database, or a database is in no cluster.
+        """
+        if self._map is None or time.monotonic() - self._map_at > FRESH:
+            yield from self._learn()
+        assert self._map is not None  # noqa: S101 - it has learnt it
+        steps = routed(call, self._map)
+        answer: Any = None
+        while True:
+            try:
+                shard, wanted = steps.send(answer)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            if shard not in self._known:
+                yield from self._learn(shard)
+            if shard in self._known:
+                answer = yield self._known[shard], wanted
+            else:
+                answer = DatabaseUnavailable("no database with this number answers")
+            if isinstance(answer, DatabaseUnavailable):
+                raise _away(shard, answer) from answer
+
+    def _learn(self, wanted: int | None = None) -> Steps[None]:
+        """Ask for the map, and go on until a shard that is wanted is known."""
+        reason: JobqError | None = None
+        told: ShardMap | None = None
+        for place in list(self._places):
+            if told is not None and (wanted is None or wanted in self._known):
+                break
+            shards = yield place, _SHARDS
+            epochs = shards if isinstance(shards, JobqError) else (yield place, _EPOCHS)
+            if isinstance(epochs, JobqError):
+                reason = epochs
+                continue
+            self._known[_own(shards, epochs)] = place
+            if told is None:
+                told = ShardMap(sorted(shards), epochs)
+                self._places.remove(place)
+                self._places.insert(0, place)
+        self._map = told or self._map
+        if self._map is None:
+            raise reason or DatabaseUnavailable("no shard answers")
+        self._map_at = time.monotonic()
+
+
+class ShardedClient(Client):
+    """A client of a cluster: `Client`, but that each call goes to the shards it is for.
+
+    A new job goes where its keys say (`jobq.shards.choose_shard`); what names a job, a batch
+    or a schedule by its id goes where that is; definitions go to all, and lists come from
+    all. Calls that only make sense for one database raise InvalidArgument. One call is one
+    transaction on each shard that it goes to: `enqueue_many` is all or none where its jobs
+    have no keys, or the same; else for the jobs of each shard.
+
+    Args:
+        databases: libpq URLs of all shards, in any order.
+        options: see `ClusterOptions`.
+
+    Raises:
+        TypeError: there is no such option.
+        JobqError: every method, as `Client`; DatabaseUnavailable when a shard that is needed
+            does not answer, and names it.
+    """
+
+    def __init__(self, databases: Sequence[str], **options: Unpack[ClusterOptions]) -> None:
+        refuse_unknown(options, ClusterOptions)
+        self._cluster = _Cluster(len(databases))
+        super().__init__(databases[0], registry=options.get("registry"))
+        self._clients = [Client(url, **options) for url in databases]
+
+    def close(self) -> None:
+        """Close the client's connections."""
+        super().close()
+        for client in self._clients:
+            client.close()
+
+    def run(self, call: Call[T]) -> T:
+        """Make a call where it belongs and return what it answers."""
+        steps = self._cluster.steps(call)
+        answer: object = None
+        while True:
+            try:
+                place, wanted = steps.send(answer)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            try:
+                answer = self._clients[place].run(wanted)
+            except DatabaseUnavailable as error:
+                answer = error
+
+
+class AsyncShardedClient(AsyncClient):
+    """A client of a cluster whose methods are awaited; otherwise as `ShardedClient`."""
+
+    def __init__(self, databases: Sequence[str], **options: Unpack[ClusterOptions]) -> None:
+        refuse_unknown(options, ClusterOptions)
+        self._cluster = _Cluster(len(databases))
+        super().__init__(databases[0], registry=options.get("registry"))
+        self._clients = [AsyncClient(url, **options) for url in databases]
+
+    async def close(self) -> None:
+        """Close the client's connections."""
+        await super().close()
+        for client in self._clients:
+            await client.close()
+
+    async def run(self, call: Call[T]) -> T:
+        """Make a call where it belongs and return what it answers."""
+        steps = self._cluster.steps(call)
+        answer: object = None
+        while True:
+            try:
+                place, wanted = steps.send(answer)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            try:
+                answer = await self._clients[place].run(wanted)
+            except DatabaseUnavailable as error:
+                answer = error
+
+
+def _own(shards: dict[int, bool], epochs: list[Epoch]) -> int:
+    for shard, is_own in shards.items():
+        if is_own and epochs:
+            return shard
+    raise InvalidArgument(
+        "a database is in no cluster",
+        hint="give it a number with jobq.put_shard() and an epoch with jobq.put_epoch()",
+    )
+
+
+def _away(shard: int, error: DatabaseUnavailable) -> DatabaseUnavailable:
+    """Say which shard does not answer."""
+    detail = ", ".join(filter(None, (f"shard {shard}", error.detail)))
+    return DatabaseUnavailable(
+        error.message, sqlstate=error.sqlstate, detail=detail, hint=error.hint
+    )

@@ -1,0 +1,283 @@
+"""Which shards a call goes to, and how their answers become one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from psycopg.rows import tuple_row
+
+from jobq.calls.arguments import as_jsonb
+from jobq.calls.call import scalar
+from jobq.errors import InvalidArgument
+from jobq.models import JobPage
+from jobq.project import read_routes
+from jobq_sharding.shards import choose_shard, shard_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from jobq.calls.call import Call
+    from jobq.models import Enqueued
+
+__all__ = ["Epoch", "ShardMap", "Steps", "routed"]
+
+# A shard and what to call there, again and again, until the answer is known.
+Steps = Generator["tuple[int, Call[Any]]", Any, Any]
+
+# By the name of the function.
+ROUTES: Final = read_routes()
+# What is not of the public interface.
+OTHER: Final = ("refused", "it is the HTTP server's")
+MOST: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """From when on which shards get new keys.
+
+    Attributes:
+        epoch: its number.
+        shard_ids: the shards.
+        began_at: from when on.
+        keys_until: until when idempotency keys of the epoch before may live.
+    """
+
+    epoch: int
+    shard_ids: list[int]
+    began_at: datetime
+    keys_until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ShardMap:
+    """The shards that there are, and the epochs, the newest first."""
+
+    shards: Sequence[int]
+    epochs: Sequence[Epoch]
+
+    def of_id(self, job_id: UUID | str) -> int:
+        """Return the shard of an id; of one whose number no shard has, any that can say so."""
+        return self._known(shard_of(UUID(str(job_id))))
+
+    def _known(self, shard: int) -> int:
+        return shard if shard in self.shards else self.shards[0]
+
+    def choices(self, job: Mapping[str, Any]) -> list[int]:
+        """Return the shard for a new job, and those that may hold its key from before."""
+        now = datetime.now(UTC)
+        begun = [epoch for epoch in self.epochs if epoch.began_at <= now] or self.epochs[-1:]
+        living = [begun[0]]
+        for newer, older in pairwise(begun):
+            if newer.keys_until <= now:
+                break
+            living.append(older)
+        found = [self._known(_choose(epoch.shard_ids, job)) for epoch in living]
+        return list(dict.fromkeys(found)) if job.get("idempotency_key") else found[:1]
+
+    def of_schedule(self, name: str) -> int:
+        """Return the shard of a schedule: by its id, or as the first epoch has its name."""
+        try:
+            return self.of_id(name)
+        except ValueError:
+            return choose_shard(self.epochs[-1].shard_ids, name)
+
+
+def _choose(shard_ids: Sequence[int], job: Mapping[str, Any]) -> int:
+    keys = [
+        None if job.get(key) is None else str(job[key])
+        for key in ("concurrency_key", "idempotency_key", "dedup_key")
+    ]
+    after = [UUID(str(parent)) for parent in job.get("after") or ()]
+    batch = job.get("batch_id")
+    return choose_shard(
+        shard_ids, *keys, after=after, batch_id=None if batch is None else UUID(str(batch))
+    )
+
+
+def routed(call: Call[Any], cluster: ShardMap) -> Steps:
+    """Yield which shard to call with what, receive each answer, and return the whole.
+
+    Raises:
+        InvalidArgument: the call is for one database.
+    """
+    way, detail = ROUTES.get(call.function, OTHER)
+    if call.function == "enqueue_many":
+        return _enqueue_many(call, cluster)
+    if way == "some":
+        by_ids = call.arguments.get("job_ids") is not None
+        return _by_ids(call, cluster) if by_ids else _some(call, cluster)
+    shard = _only(way, detail, call.arguments, cluster)
+    if shard is not None:
+        return _one(shard, call)
+    merge = _agreed if way == "every" else _MERGES.get(call.function)
+    if merge is None:
+        raise InvalidArgument(
+            "this call works on one database, not on a cluster",
+            code="ONE_DATABASE",
+            detail=f"{call.function}: {detail}",
+        )
+    return _all(call, cluster, merge)
+
+
+def _only(way: str, detail: str, given: Mapping[str, Any], cluster: ShardMap) -> int | None:
+    """Return the shard of a call that goes to one."""
+    if way in {"key", "lot"}:
+        of = given.get("graph_of")
+        return cluster.choices(given)[0] if of is None else cluster.of_id(str(of))
+    if way == "id":
+        return cluster.of_id(str(given[detail]))
+    if way == "schedule":
+        return cluster.of_schedule(str(given[detail]))
+    return cluster.shards[0] if way == "any" else None
+
+
+def _one(shard: int, call: Call[Any]) -> Steps:
+    return (yield shard, call)
+
+
+def _all(call: Call[Any], cluster: ShardMap, merge: Callable[..., Any]) -> Steps:
+    answers = []
+    for shard in cluster.shards:
+        answers.append((yield shard, call))  # noqa: PERF401 - answers are sent in
+    return merge(answers, call)
+
+
+def _enqueue_many(call: Call[Any], cluster: ShardMap) -> Steps:
+    """Split the jobs by shard; those without a key or a parent go to one shard together."""
+    jobs: list[Mapping[str, Any]] = call.arguments["jobs"].obj  # type: ignore[attr-defined]
+    lot = cluster.choices({})[0]
+    groups: dict[int, list[int]] = {}
+    for n, job in enumerate(jobs):
+        choices = cluster.choices(job) if _is_bound(job) else [lot]
+        shard = choices[0]
+        for earlier in choices[1:]:
+            held = replace(
+                call, function="find_job", read=scalar, inputs=(), row_factory=tuple_row,
+                arguments={"kind": job.get("kind"), "idempotency_key": job["idempotency_key"]},
+            )  # fmt: skip
+            if (yield earlier, held) is not None:
+                shard = earlier
+                break
+        groups.setdefault(shard, []).append(n)
+    if len(groups) <= 1:
+        return (yield next(iter(groups), lot), call)
+    found: dict[int, Enqueued] = {}
+    for shard, places in groups.items():
+        arguments = {"jobs": as_jsonb([jobs[n] for n in places])}
+        inputs = [call.inputs[n] for n in places]
+        answer = yield shard, replace(call, arguments=arguments, inputs=inputs)
+        found |= zip(places, answer, strict=True)
+    return [found[n] for n in range(len(jobs))]
+
+
+def _is_bound(job: Mapping[str, Any]) -> bool:
+    keys = ("concurrency_key", "idempotency_key", "dedup_key", "after", "batch_id")
+    return any(job.get(key) for key in keys)
+
+
+def _by_ids(call: Call[Any], cluster: ShardMap) -> Steps:
+    groups: dict[int, list[UUID]] = {}
+    for job_id in call.arguments["job_ids"]:  # type: ignore[attr-defined]
+        groups.setdefault(cluster.of_id(job_id), []).append(job_id)
+    found: list[Any] = []
+    for shard, ids in groups.items():
+        found += yield shard, replace(call, arguments={**call.arguments, "job_ids": ids})
+    return found
+
+
+def _some(call: Call[Any], cluster: ShardMap) -> Steps:
+    """Go from shard to shard until as many were changed as the caller allows."""
+    found: list[Any] = []
+    most = int(str(call.arguments.get("max_jobs") or MOST))
+    for shard in cluster.shards:
+        if len(found) < most:
+            arguments = {**call.arguments, "max_jobs": most - len(found)}
+            found += yield shard, replace(call, arguments=arguments)
+    return found
+
+
+def _agreed(answers: list[Any], _call: Call[Any]) -> Any:  # noqa: ANN401 - whatever a call answers
+    """Return any true, the sum of counts, or the first."""
+    if isinstance(answers[0], bool):
+        return any(answers)
+    return sum(answers) if isinstance(answers[0], int) else answers[0]
+
+
+def _joined(answers: Sequence[list[Any]], _call: Call[Any]) -> list[Any]:
+    return [row for answer in answers for row in answer]
+
+
+def _distinct(answers: Sequence[list[Any]], _call: Call[Any]) -> list[Any]:
+    return sorted({row for answer in answers for row in answer})
+
+
+def _jobs(answers: list[JobPage], call: Call[Any]) -> JobPage:
+    """Merge pages down to where the first of them ends, as other shards may have gone further."""
+    cursors = [page.cursor for page in answers if page.cursor is not None]
+    floor = max(cursors, default=UUID(int=0))
+    jobs = [job for job in _joined(answers, call) if job.job_id >= floor]
+    most = int(str(call.arguments["max_jobs"]))
+    page = sorted(jobs, key=lambda job: job.job_id, reverse=True)[:most]
+    if len(page) == most:
+        return JobPage(page, page[-1].job_id)
+    return JobPage(page, floor if cursors else None)
+
+
+def _schedules(answers: list[list[Any]], call: Call[Any]) -> list[Any]:
+    found = sorted(_joined(answers, call), key=lambda row: row.schedule_id, reverse=True)
+    return found[: int(str(call.arguments["max_schedules"]))]
+
+
+def _found(answers: list[Any], _call: Call[Any]) -> Any:  # noqa: ANN401 - an id, or none
+    return next((answer for answer in answers if answer is not None), None)
+
+
+def _limits(answers: list[list[Any]], call: Call[Any]) -> list[Any]:
+    """Add up what runs of each key, whose limit every shard has."""
+    found: dict[tuple[str, str], Any] = {}
+    for row in _joined(answers, call):
+        seen = found.setdefault((row.queue, row.concurrency_key), row)
+        if seen is not row:
+            running = seen.running + row.running
+            found[row.queue, row.concurrency_key] = replace(seen, running=running)
+    return [found[key] for key in sorted(found)]
+
+
+def _summed(answers: list[list[Any]], call: Call[Any]) -> list[Any]:
+    """Add up the figures of each queue; of ages take the greatest."""
+    sums: dict[str, Any] = {}
+    for row in _joined(answers, call):
+        seen = sums.get(row.queue)
+        sums[row.queue] = row if seen is None else _sum(seen, row)
+    return [sums[queue] for queue in sorted(sums)]
+
+
+def _sum(one: Any, two: Any) -> Any:  # noqa: ANN401 - QueueStats
+    ages = [age for age in (one.oldest_runnable, two.oldest_runnable) if age is not None]
+    counts = (
+        "queued", "scheduled", "running", "retrying", "dead", "finished_last_minute", "lanes",
+        "closed_lanes", "blocked",
+    )  # fmt: skip
+    return replace(
+        one,
+        **{name: getattr(one, name) + getattr(two, name) for name in counts},
+        oldest_runnable=max(ages, default=None),
+        is_paused=one.is_paused and two.is_paused,
+        is_exact=one.is_exact and two.is_exact,
+    )
+
+
+_MERGES: Final[dict[str, Callable[..., Any]]] = {
+    "list_limits": _limits,
+    "list_undeclared_kinds": _distinct,
+    "list_workers": _joined,
+    "find_job": _found,
+    "list_jobs": _jobs,
+    "list_schedules": _schedules,
+    "queue_stats": _summed,
+}

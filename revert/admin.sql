@@ -1,0 +1,4 @@
+-- Revert jobq:admin from pg
+\set script `python3 -IS sql/render.py revert admin`
+select 1 / (:'script' <> '')::int as rendered \gset
+:script

@@ -1,0 +1,35 @@
+-- Purpose: for tests: as if so much time had passed for jobs that wait, in this transaction.
+-- Invariant: moves what they wait for, their expiry and the deadlines of their waits; schedules and leases are
+-- left as they are. No role is granted it, so that only who owns the tables can call it. Raises: 22004, 22023.
+-- Argument by: the time, 0 to 36500 days.
+-- Returns: how many jobs were moved.
+-- Example: select jobq_internal.advance_clock('1 hour');
+create or replace function jobq_internal.advance_clock(by interval)
+returns bigint
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _moved uuid[];
+begin
+    if advance_clock.by is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'by');
+    elsif advance_clock.by not between '0' and '36500 days' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'by must be from 0 to 36500 days');
+    end if;
+    update jobq_private.waiter as w set deadline = w.deadline - advance_clock.by;
+    with moved as (
+        update jobq_private.job as j
+        set run_at = j.run_at - advance_clock.by, expires_at = j.expires_at - advance_clock.by
+        where j.state in ('queued', 'retrying')
+        returning j.job_id
+    )
+    select array_agg(m.job_id) into _moved from moved as m;
+    perform jobq_private.call_lanes(coalesce(_moved, '{}'));
+    return coalesce(cardinality(_moved), 0);
+end
+$$;
+
+comment on function jobq_internal.advance_clock is
+'For tests: moves waiting jobs into the past, as if this much time had passed.';

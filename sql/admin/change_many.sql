@@ -1,0 +1,90 @@
+-- Purpose: change jobs that wait: when they run or expire, their priority, queue and payload.
+-- Invariant: all or none, and only while they wait: a job that a worker takes meanwhile is
+-- passed over. The payload of a job that has run once stays what it was, and so does what is a
+-- job's concurrency key in it. A job that waits for an event is due at its deadline at the latest.
+-- Raises: 22004, 22023, 42501, JQ001, JQ002, JQ005, JQ006, JQ010.
+-- Argument changes: a JSON object with any of run_at (an instant, or `"now"`), priority, queue,
+-- payload, timeout and expires_at; omitted and null members do not change anything. run_at must
+-- be before expires_at.
+-- Argument job_ids: these jobs; each must be waiting. Other filters apply too.
+-- Argument queue: only jobs of this queue; null means all.
+-- Argument kind: only jobs of this kind; null means all.
+-- Argument metadata: only jobs whose metadata contains this object; null means all.
+-- Argument max_jobs: maximum number, 1 to 100000, the oldest first.
+-- Argument dry_run: true only returns the jobs that would be changed.
+-- Argument reason: reason for the audit log, at most 512 characters.
+-- Returns: the ids of the jobs.
+-- Example: select * from jobq.change_many('{"run_at": "now", "priority": 5}', kind => 'send_email', dry_run => true);
+create or replace function jobq.change_many(
+    changes jsonb,
+    job_ids uuid[] default null,
+    queue text default null,
+    kind text default null,
+    metadata jsonb default null,
+    max_jobs integer default 1000,
+    dry_run boolean default false,
+    reason text default null
+)
+returns setof uuid
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _chosen uuid[];
+    _set jobq_private.new_job;
+    _queues text[];
+begin
+    _chosen := jobq_private.choose_jobs(
+        change_many.job_ids, change_many.queue, change_many.kind, change_many.metadata,
+        change_many.max_jobs, change_many.dry_run, change_many.reason, '{queued,retrying}'
+    );
+    _set := jobq_private.check_change(change_many.changes, _chosen);
+    perform jobq_private.check_worked(_chosen, _set.queue);
+    if not change_many.dry_run then
+        if num_nonnulls(_set.queue, _set.run_at, _set.priority) > 0 then
+            perform jobq_private.call_left_lanes(
+                _chosen, case
+                    when num_nonnulls(_set.run_at, _set.priority) = 0 then _set.queue
+                end
+            );
+        end if;
+        with changed as (
+            update jobq_private.job as j
+            set
+                run_at = least(coalesce(_set.run_at, j.run_at), (
+                    select min(w.deadline)
+                    from jobq_private.waiter as w
+                    where w.job_id = j.job_id and _set.run_at is not null
+                )),
+                priority = coalesce(_set.priority, j.priority),
+                queue = coalesce(_set.queue, j.queue),
+                lane_id = jobq_private.key_lane_id(
+                    coalesce(_set.queue, j.queue), j.concurrency_key, j.kind
+                ),
+                payload = coalesce(_set.payload, j.payload),
+                timeout = coalesce(_set.timeout, j.timeout),
+                expires_at = coalesce(_set.expires_at, j.expires_at)
+            where j.job_id = any(_chosen)
+            returning j.queue, j.run_at
+        )
+        select array_agg(distinct c.queue) into _queues
+        from changed as c;
+        perform jobq_private.call_lanes(_chosen);
+        perform jobq_private.wake(coalesce(_queues, '{}'));
+        perform jobq_private.record_audit(
+            'change ' || array_to_string(array(
+                select c.key from jsonb_each(change_many.changes) as c where c.value <> 'null'
+            ), ', '),
+            c.job_id::text, change_many.reason
+        )
+        from unnest(_chosen) as c (job_id);
+    end if;
+    return query select c.job_id from unnest(_chosen) as c (job_id);
+end
+$$;
+
+grant execute on function jobq.change_many to jobq_operator;
+
+comment on function jobq.change_many is
+'Changes run time, priority, queue, timeout or payload of waiting jobs, and returns their ids.';

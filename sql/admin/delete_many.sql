@@ -1,0 +1,65 @@
+-- Purpose: delete jobs that wait or have ended, with all that is known of them: attempts, log,
+-- steps and idempotency keys, which are free again.
+-- Invariant: all or none; no job that runs. Clients that wait for one learn that it is not
+-- there. Raises: 22004, 22023, 42501, JQ001, JQ002.
+-- Argument job_ids: these jobs, waiting or ended; none may run. Other filters apply too.
+-- Argument queue: only jobs of this queue; null means all.
+-- Argument kind: only jobs of this kind; null means all.
+-- Argument metadata: only jobs whose metadata contains this object; null means all.
+-- Argument state: only jobs in this state: blocked, queued, retrying, succeeded, dead or
+-- cancelled; null means those that wait, and with job_ids all.
+-- Argument max_jobs: maximum number, 1 to 100000, the oldest first.
+-- Argument dry_run: true only returns the jobs that would be deleted.
+-- Argument reason: reason for the audit log, at most 512 characters.
+-- Returns: the ids of the jobs.
+-- Example: select * from jobq.delete_many(queue => 'default', dry_run => true);
+create or replace function jobq.delete_many(
+    job_ids uuid[] default null,
+    queue text default null,
+    kind text default null,
+    metadata jsonb default null,
+    state text default null,
+    max_jobs integer default 1000,
+    dry_run boolean default false,
+    reason text default null
+)
+returns setof uuid
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _waiting constant text[] := array['blocked', 'queued', 'retrying'];
+    _ended constant text[] := array['succeeded', 'dead', 'cancelled'];
+    _chosen uuid[];
+begin
+    if delete_many.state <> all(_waiting || _ended) then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'state must be blocked, queued, retrying, succeeded, dead or cancelled'
+        );
+    end if;
+    _chosen := jobq_private.choose_jobs(
+        delete_many.job_ids, delete_many.queue, delete_many.kind, delete_many.metadata,
+        delete_many.max_jobs, delete_many.dry_run, delete_many.reason,
+        case
+            when delete_many.state is not null then array[delete_many.state]
+            when delete_many.job_ids is not null then _waiting || _ended
+            else _waiting
+        end
+    );
+    perform jobq_private.check_worked(_chosen);
+    if not delete_many.dry_run then
+        perform jobq_private.call_left_lanes(_chosen, null);
+        perform jobq_private.forget_jobs(_chosen);
+        perform jobq_private.release_dead_keys(_chosen);
+        perform jobq_private.record_audit('delete', c.job_id::text, delete_many.reason)
+        from unnest(_chosen) as c (job_id);
+    end if;
+    return query select c.job_id from unnest(_chosen) as c (job_id);
+end
+$$;
+
+grant execute on function jobq.delete_many to jobq_operator;
+
+comment on function jobq.delete_many is
+'Deletes waiting or finished jobs with their history, and returns their ids.';

@@ -1,0 +1,160 @@
+-- Purpose: say why a job is not running, in the words of somebody who looks at 3 a.m.
+-- Invariant: reads only; every reason that holds is a row, the first one first.
+-- Raises: 22004, JQ001.
+-- Returns: one row per reason.
+-- Column reason: blocked, held_up, paused, event, key_busy, queue_busy, kind_busy,
+-- rate_limited, held, ordered_behind, scheduled, backoff, no_function, no_worker,
+-- unknown_kind, slots_lost, locked, waiting, running or finished.
+-- Column explanation: a description with details.
+-- Example: select * from jobq.explain(:'waiting');
+create or replace function jobq.explain(job_id uuid)
+returns table (reason text, explanation text)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _job jobq.job := jobq.get_job(explain.job_id);
+begin
+    if _job.finished_at is not null then
+        return query select 'finished', format(
+            '%s at %s, after %s%s%s', _job.state, _job.finished_at,
+            _job.attempts || case _job.attempts when 1 then ' attempt' else ' attempts' end,
+            coalesce(': ' || case
+                when _job.state = 'cancelled' and _job.cancel_reason is not null
+                    and starts_with(_job.last_error_code, 'PARENT_') is not true
+                then _job.cancel_reason
+                else coalesce(_job.last_error_code || ' ', '') || _job.last_error
+            end, ''),
+            case
+                when _job.state = 'dead' and _job.last_error_code = 'LEASE_EXPIRED'
+                and _job.attempts < _job.max_attempts
+                then '; max_expiries leases have expired'
+            end
+        );
+        return;
+    elsif _job.state = 'running' then
+        return query select 'running', format(
+            'attempt %s on %s since %s; lease %s %s', _job.attempt, _job.worker,
+            date_trunc('second', _job.claimed_at),
+            case when _job.lease_expires_at < clock_timestamp()
+                then 'expired (recover() will end the attempt)' else 'until' end,
+            date_trunc('second', _job.lease_expires_at)
+        );
+        return;
+    elsif _job.state = 'blocked' then
+        return query select b.* from jobq_private.explain_blocked(_job) as b;
+        return;
+    end if;
+
+    return query
+    select 'paused', format('queue %s since %s%s', q.queue, date_trunc('second', q.paused_at),
+        coalesce(': ' || q.pause_reason, ''))
+    from jobq_private.queue as q
+    where q.queue = _job.queue and q.paused_at is not null;
+    return query
+    select 'paused', format('endpoint %s since %s%s', e.endpoint, date_trunc('second', e.paused_at),
+        coalesce(': ' || e.pause_reason, ''))
+    from jobq_private.endpoint as e
+    where e.endpoint = _job.kind
+    and _job.delivery_version is not null
+    and e.paused_at is not null
+    and e.test_job_id is distinct from _job.job_id;
+    if found and _job.run_at = jobq_private.parked_until() then
+        return;
+    end if;
+    return query
+    select 'event', format(
+        'waits for %s since %s%s', w.event, date_trunc('second', w.since),
+        case when isfinite(w.deadline) then ', until ' || date_trunc('second', w.deadline) end
+    )
+    from jobq_private.waiter as w
+    where w.job_id = _job.job_id
+    and w.deadline > clock_timestamp() and _job.run_at > clock_timestamp()
+    order by w.since;
+    return query
+    select b.reason, b.explanation from jobq_private.explain_barriers(_job.job_id) as b;
+    if _job.run_at > clock_timestamp() then
+        return query select
+            case _job.state when 'retrying' then 'backoff' else 'scheduled' end,
+            format('runs at %s, in %s%s', date_trunc('second', _job.run_at),
+                date_trunc('second', _job.run_at - clock_timestamp()),
+                case when _job.expires_at <= _job.run_at
+                    then format(', but expires before, at %s',
+                        date_trunc('second', _job.expires_at)) end);
+        return;
+    end if;
+    return query
+    select 'no_function', format(
+        'kind %s needs %s', k.kind,
+        coalesce(p.problem || '; create it, or change the kind', b.bar)
+    )
+    from jobq_private.kind as k
+    cross join lateral jobq_private.sql_function_problem(k.run) as p (problem)
+    cross join lateral jobq_private.sql_function_bar(k.run) as b (bar)
+    where k.kind = _job.kind and k.run is not null and coalesce(p.problem, b.bar) is not null;
+    if not exists (
+        select from jobq_private.worker as w
+        where _job.queue = any (w.queues) and w.seen_at > now() - interval '1 min'
+    ) then
+        return query select 'no_worker', format(
+            'no worker of queue %s was seen in the last minute', _job.queue
+        );
+    elsif jobq_private.is_unknown(_job.kind, _job.queue) then
+        return query select 'unknown_kind', format(
+            'no live worker of queue %s has %s kind %s', _job.queue,
+            case
+                when exists (
+                    select from jobq_private.endpoint as e where e.endpoint = _job.kind
+                ) then 'driver and keys to deliver'
+                else 'a handler for'
+            end,
+            _job.kind
+        );
+    end if;
+    return query
+    select 'slots_lost', format(
+        'handlers that hang occupy %s slots of worker %s', w.stuck, w.worker
+    )
+    from jobq_private.worker as w
+    where w.stuck > 0 and _job.queue = any (w.queues) and w.seen_at > now() - interval '1 min'
+    order by w.worker;
+    return query
+    select 'locked', format(
+        '%s has claimed or locked it and has not committed',
+        coalesce('the transaction of process ' || l.pid, 'a prepared transaction')
+    )
+    from jobq_private.job as j
+    join pg_locks as l
+        on l.locktype = 'transactionid' and l.transactionid = j.xmax and l.granted
+    where j.job_id = _job.job_id and l.pid is distinct from pg_backend_pid();
+    return query
+    select 'locked', format(
+        '%s: %s has claimed, and has not committed', l.scope,
+        coalesce('the transaction of process ' || l.pid, 'a prepared transaction')
+    )
+    from jobq_private.limit_locks(_job.job_id) as l;
+    return query select 'waiting', format(
+        '%s ahead of it in queue %s',
+        case
+            when a.jobs = 1 then '1 job is'
+            when a.jobs > 10000 then '10000+ jobs are'
+            else a.jobs || ' jobs are'
+        end, _job.queue
+    )
+    from jobq_private.jobs_ahead(
+        _job.queue, _job.priority,
+        coalesce(
+            (select j.due_at from jobq_private.job as j where j.job_id = _job.job_id), _job.run_at
+        ),
+        _job.job_id
+    ) as a (jobs);
+end
+$$;
+
+grant execute on function jobq.explain to jobq_producer, jobq_operator, jobq_reader;
+
+comment on function jobq.explain is
+'Explains why a job is not running: blocked by other jobs, paused, an event, a limit, a rate, a hold, scheduled, backoff, no_function, no_worker, unknown_kind, slots_lost, locked, waiting, running or finished.';

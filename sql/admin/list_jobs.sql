@@ -1,0 +1,54 @@
+-- Purpose: a page of jobs, newest first. A search that has looked at 100,000 jobs ends with a row
+-- whose state is null, if the page is not full: from its job_id on it goes on.
+-- Invariant: before is the last id of the page before: ids are ordered by time, so pages
+-- are stable while jobs are added. Raises: 22004, 22023.
+-- Argument state: only this one; null means all.
+-- Argument kind: only this kind; null means all.
+-- Argument queue: only this queue; null means all.
+-- Argument before: only jobs created before this one: the last id of the previous page.
+-- Argument max_jobs: maximum number, 1 to 1000.
+-- Returns: rows of jobq.job; the last one may be a marker with only a job_id, to pass as
+-- before.
+-- Example: select job_id, state from jobq.list_jobs('dead', max_jobs => 10);
+create or replace function jobq.list_jobs(
+    state text default null,
+    kind text default null,
+    queue text default null,
+    before uuid default null,
+    max_jobs integer default 50
+)
+returns setof jobq.job
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if list_jobs.max_jobs is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs');
+    elsif list_jobs.max_jobs not between 1 and 1000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_jobs must be from 1 to 1000'
+        );
+    elsif list_jobs.state not in (
+        'blocked', 'queued', 'running', 'retrying', 'succeeded', 'dead', 'cancelled'
+    ) then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'state must be blocked, queued, running, retrying, succeeded, dead or cancelled');
+    end if;
+    return query
+    select s.*
+    from jobq_private.search_jobs(
+        case when list_jobs.state is not null then array[list_jobs.state] end,
+        list_jobs.kind, list_jobs.queue, null, null, null, null,
+        '00000000-0000-0000-0000-000000000000',
+        coalesce(list_jobs.before, 'ffffffff-ffff-ffff-ffff-ffffffffffff'), list_jobs.max_jobs
+    ) as s;
+end
+$$;
+
+grant execute on function jobq.list_jobs to jobq_operator, jobq_reader;
+
+comment on function jobq.list_jobs is
+'Returns a page of jobs, newest first; before is the last id of the previous page.';

@@ -1,0 +1,86 @@
+-- Purpose: a page of the jobs that have ended, in the order of their ends.
+-- Invariant: each job once, however commits overtake each other: a page reaches up to the
+-- present only when every transaction that was ending jobs then has ended itself (see
+-- settled_at). It waits 100 ms for that. A call reads some 20,000 rows, so that a page may be
+-- empty and its cursor have moved. It reads the archive alone: a job that leaves no trace, or
+-- was run again before, is not there. Raises: 22004, 22023.
+-- Argument after: cursor of the previous page or of an event; null starts at since.
+-- Argument queues: only jobs of these queues; null means all.
+-- Argument kinds: only jobs of these kinds; null means all.
+-- Argument since: without after: only jobs that ended at or after this time; null means now.
+-- Argument max_events: maximum number, 1 to 1000.
+-- Column events: a JSON array of objects: cursor, job_id, kind, queue, state, attempts,
+-- error_code, metadata, batch_id, created_at and finished_at.
+-- Column cursor: cursor for the next page.
+-- Column is_behind: whether more can be read now.
+-- Column is_settled: false while an open transaction that has ended jobs delays later events.
+-- Example: select * from jobq.listen_events(kinds => '{send_email}', since => now() - interval '1 h');
+create or replace function jobq.listen_events(
+    after text default null,
+    queues text[] default null,
+    kinds text[] default null,
+    since timestamptz default null,
+    max_events integer default 100
+)
+returns table (events jsonb, cursor text, is_behind boolean, is_settled boolean)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+    _from timestamptz;
+    _job_id uuid := '00000000-0000-0000-0000-000000000000'::uuid;
+    _until timestamptz;
+    _to timestamptz;
+begin
+    perform jobq_private.check_listening(after, queues, kinds, since, max_events);
+    _from := coalesce(listen_events.since, clock_timestamp());
+    if listen_events.after is not null then
+        select p.at, p.job_id into _from, _job_id
+        from jobq_private.cursor_place(listen_events.after) as p;
+    end if;
+    _until := jobq_private.settled_at('100 ms');
+    listen_events.is_settled := _until is not null;
+    _until := greatest(_until, _from);
+    _to := jobq_private.event_span(
+        _from, _job_id, _until, listen_events.queues, listen_events.kinds, max_events
+    );
+    select jsonb_agg(jsonb_build_object(
+        'cursor', jobq_private.event_cursor(e.finished_at, e.job_id), 'job_id', e.job_id,
+        'kind', e.kind, 'queue', e.queue, 'state', e.state, 'attempts', e.attempts,
+        'error_code', e.last_error_code, 'metadata', e.metadata, 'batch_id', e.batch_id,
+        'created_at', e.created_at, 'finished_at', e.finished_at
+    ) order by e.finished_at, e.job_id)
+    into listen_events.events
+    from (
+        select a.*, a.attempt - a.uncounted as attempts
+        from jobq_private.job_archive as a
+        where a.finished_at >= _from
+        and a.finished_at < _to
+        and (a.finished_at, a.job_id) > (_from, _job_id)
+        and (listen_events.queues is null or a.queue = any(listen_events.queues))
+        and (listen_events.kinds is null or a.kind = any(listen_events.kinds))
+        order by a.finished_at, a.job_id
+        limit max_events
+    ) as e;
+    listen_events.events := coalesce(listen_events.events, '[]');
+    listen_events.is_behind := _to < _until
+        or jsonb_array_length(listen_events.events) = max_events;
+    listen_events.cursor := case
+        when jsonb_array_length(listen_events.events) = max_events
+        then listen_events.events -> -1 ->> 'cursor'
+        when _to > _from
+        then jobq_private.event_cursor(_to, '00000000-0000-0000-0000-000000000000')
+        else jobq_private.event_cursor(_from, _job_id)
+    end;
+    return next;
+end
+$$;
+
+grant execute on function jobq.listen_events to jobq_operator, jobq_reader;
+
+comment on function jobq.listen_events is
+'Returns a page of jobs that have ended after a cursor, each once, by queue or kind.';

@@ -1,0 +1,135 @@
+-- Purpose: what Prometheus is told about the queue; queue is null for figures of all.
+-- Invariant: bounded: of long queues the count of what waits may be a minute old; the dead are read by their index, and the newest few thousand ids. Rates are of the last minute, latency and failures of the last 1,000 jobs that
+-- ended within five minutes; where there was none, there is no row. Raises: nothing.
+-- Column name: queue_backlog, running_jobs, blocked_jobs, expired_leases, oldest_runnable_seconds, lanes,
+-- closed_lanes, budget_amount, budget_spent, dlq_size, jobs_enqueued, jobs_succeeded, jobs_dead, jobs_cancelled or
+-- attempts_failed, which count up from the first minute on, lost_attempts, enqueue_qps,
+-- job_latency_p95_seconds or fail_rate.
+-- Column queue: null for metrics of all queues.
+-- Column value: the value.
+-- Example: select * from jobq.metrics();
+create or replace function jobq.metrics()
+returns table (name text, queue text, value double precision)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _now constant timestamptz := clock_timestamp();
+begin
+    return query
+    select m.name, l.queue, m.value
+    from (
+        select
+            coalesce(w.queue, r.queue) as queue,
+            coalesce(w.queued + w.scheduled + w.retrying, 0) as waiting,
+            coalesce(r.running, 0) as running,
+            coalesce(r.expired, 0) as expired,
+            coalesce(extract(epoch from _now - w.oldest), 0) as oldest
+        from jobq_private.waiting_counts() as w
+        full join (
+            select
+                j.queue, count(*) as running,
+                count(*) filter (where j.lease_expires_at < _now) as expired
+            from jobq_private.job as j
+            where j.state = 'running'
+            group by j.queue
+        ) as r on r.queue = w.queue
+    ) as l
+    cross join lateral (
+        values
+        ('queue_backlog', l.waiting::double precision),
+        ('running_jobs', l.running),
+        ('expired_leases', l.expired),
+        ('oldest_runnable_seconds', l.oldest)
+    ) as m (name, value);
+
+    return query
+    select 'blocked_jobs', j.queue, count(*)::double precision
+    from jobq_private.job as j
+    where j.state = 'blocked'
+    group by j.queue;
+
+    return query
+    select m.name, l.queue, m.value
+    from jobq_private.lane_counts() as l
+    cross join lateral (
+        values ('lanes', l.lanes::double precision), ('closed_lanes', l.closed_lanes)
+    ) as m (name, value);
+
+    return query
+    select m.name, b.scope, m.value
+    from jobq_internal.list_budgets('queue', max_keys => 0) as b
+    cross join lateral (
+        values
+        ('budget_amount', b.amount::double precision), ('budget_spent', b.spent::double precision)
+    ) as m (name, value)
+    where b.concurrency_key is null and not b.each_key;
+
+    return query
+    select 'dlq_size', a.queue, count(*)::double precision
+    from jobq_private.job_archive as a
+    where a.state = 'dead'
+    group by a.queue;
+
+    return query
+    select m.name, t.queue, m.value::double precision
+    from jobq_private.total as t
+    cross join lateral (
+        values
+        ('jobs_enqueued', t.enqueued), ('jobs_succeeded', t.succeeded),
+        ('jobs_dead', t.dead), ('jobs_cancelled', t.cancelled), ('attempts_failed', t.failed)
+    ) as m (name, value);
+
+    return query
+    select 'lost_attempts', null, count(*)::double precision
+    from jobq_private.attempt as t
+    where t.finished_at > _now - interval '10 min' and t.error_code = 'LEASE_EXPIRED';
+
+    return query
+    select 'enqueue_qps', null, case
+        when count(*) < 5000 then count(*) / 60.0
+        else 5000 / greatest(0.001, extract(epoch from
+            _now - jobq_private.id_time((array_agg(s.job_id))[5000])))
+    end::double precision
+    from (
+        select j.job_id
+        from jobq.job as j
+        where j.job_id >= jobq_private.id_floor(_now - interval '1 min')
+        order by j.job_id desc
+        limit 5000
+    ) as s;
+
+    return query
+    select m.name, null, m.value
+    from (
+        select
+            percentile_cont(0.95) within group (
+                order by extract(epoch from r.finished_at - r.created_at)
+            ) as latency,
+            avg((r.state = 'dead')::integer)::double precision as failed
+        from (
+            select a.state, a.created_at, a.finished_at
+            from jobq_private.job_archive as a
+            where a.state in ('succeeded', 'dead')
+            and a.finished_at > _now - interval '2 days'
+            order by a.job_id desc
+            limit 1000
+        ) as r
+        where r.finished_at > _now - interval '5 min'
+    ) as s
+    cross join lateral (
+        values ('job_latency_p95_seconds', s.latency), ('fail_rate', s.failed)
+    ) as m (name, value)
+    where m.value is not null;
+end
+$$;
+
+grant execute on function jobq.metrics to jobq_operator, jobq_reader;
+
+comment on function jobq.metrics is
+'Returns metrics for Prometheus: backlog, dead jobs, rates and latency.';

@@ -1,0 +1,70 @@
+-- Purpose: read what is to change of waiting jobs, and refuse what no new job could have.
+-- Invariant: reads only. What a payload must fit is looked up for each kind of these jobs; the
+-- limit of a queue counts only those that come from another.
+-- Raises: 22004, 22023, JQ002, JQ005, JQ006, JQ010.
+create or replace function jobq_private.check_change(changes jsonb, job_ids uuid[])
+returns jobq_private.new_job
+language plpgsql
+stable
+parallel safe
+as $$
+declare
+    _known constant text[] := array['run_at', 'priority', 'queue', 'payload', 'timeout', 'expires_at'];
+    _set jobq_private.new_job;
+    _settings jobq_private.settings;
+    _mistyped text;
+    _late text;
+begin
+    if changes is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'changes');
+    elsif jsonb_typeof(changes) <> 'object' or changes - _known <> '{}'
+        or jsonb_strip_nulls(changes) = '{}'
+    then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+            'changes must be an object with members among %s, one of them not null', _known
+        ));
+    end if;
+    select min(c.key) into _mistyped
+    from jsonb_each(jsonb_strip_nulls(changes - 'payload')) as c
+    where jsonb_typeof(c.value) <> case c.key when 'priority' then 'number' else 'string' end;
+    if _mistyped is not null then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+            '%s must be a JSON %s', _mistyped,
+            case _mistyped when 'priority' then 'number' else 'string' end
+        ));
+    end if;
+    _set := jsonb_populate_record(null::jobq_private.new_job, changes);
+    _set.ordinal := 1;
+    for _set.kind in
+        select j.kind from jobq_private.job as j where j.job_id = any(check_change.job_ids)
+        union
+        select '*'
+    loop
+        _settings := jobq_private.settings_for(_set.kind, _set.queue);
+        if _set.payload is null then
+            _settings.payload_schema := null;
+            _settings.json_schema := null;
+        end if;
+        perform jobq_private.check_new_job(_set, _settings);
+    end loop;
+    if _set.payload is not null then
+        perform jobq_private.check_payload_change(check_change.job_ids, _set.payload);
+    end if;
+    if num_nonnulls(_set.run_at, _set.expires_at) > 0 then
+        select min(j.job_id::text) into _late
+        from jobq_private.job as j
+        where j.job_id = any(check_change.job_ids)
+        and coalesce(_set.run_at, j.run_at) > clock_timestamp()
+        and coalesce(_set.expires_at, j.expires_at) <= coalesce(_set.run_at, j.run_at);
+        if _late is not null then
+            perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+                'expires_at must be after run_at: job_id %s', _late
+            ));
+        end if;
+    end if;
+    if _set.queue is not null then
+        perform jobq_private.check_queue_depth(check_change.job_ids, _set.queue);
+    end if;
+    return _set;
+end
+$$;

@@ -1,0 +1,36 @@
+-- Purpose: refuse another payload for a job that has run, and one that names another
+-- concurrency key than the job has from its payload: the key is what limits were counted by.
+-- Invariant: reads only. Raises: JQ002.
+create or replace function jobq_private.check_payload_change(job_ids uuid[], payload jsonb)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+declare
+    _ran text;
+    _keyed text;
+begin
+    select
+        min(j.job_id::text) filter (where j.attempt > 0 or j.state <> 'queued'),
+        min(j.job_id::text) filter (
+            where j.concurrency_key is not distinct from j.payload #>> k.concurrency_key
+            and check_payload_change.payload #>> k.concurrency_key
+            is distinct from j.concurrency_key
+        )
+    into _ran, _keyed
+    from jobq_private.job as j
+    left join jobq_private.kind as k on k.kind = j.kind
+    where j.job_id = any(check_payload_change.job_ids)
+    and j.payload <> check_payload_change.payload;
+    if _ran is not null then
+        perform jobq_private.raise_error('IMMUTABLE', format(
+            'job_id %s has already run: its payload cannot be changed', _ran
+        ));
+    elsif _keyed is not null then
+        perform jobq_private.raise_error('IMMUTABLE', format(
+            'job_id %s: its concurrency key comes from its payload, which cannot be changed', _keyed
+        ));
+    end if;
+end
+$$;

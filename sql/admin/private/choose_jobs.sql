@@ -1,0 +1,79 @@
+-- Purpose: lock the jobs that an operator has chosen, and return their ids.
+-- Invariant: bounded, oldest first, locked in the order of ids, live jobs before finished
+-- ones. Jobs named by id must all be there in one of the states; a filter takes those that
+-- are. Raises: 22004, 22023, JQ001, JQ002.
+create or replace function jobq_private.choose_jobs(
+    job_ids uuid[], queue text, kind text, metadata jsonb, max_jobs integer,
+    dry_run boolean, reason text, states text[]
+)
+returns uuid[]
+language plpgsql
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+    _chosen uuid[];
+    _missing uuid;
+    _state text;
+begin
+    if num_nulls(max_jobs, dry_run) > 0
+        or exists (select from unnest(job_ids) as g (job_id) where g.job_id is null)
+    then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_ids, max_jobs and dry_run');
+    elsif num_nonnulls(job_ids, queue, kind, nullif(metadata, '{}')) = 0 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'pass job_ids, queue, kind or metadata, not empty'
+        );
+    elsif jsonb_typeof(metadata) <> 'object' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'metadata must be a JSON object');
+    elsif max_jobs not between 1 and 100000 or cardinality(job_ids) > max_jobs then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT',
+            'max_jobs must be from 1 to 100000, and no fewer than the job_ids'
+        );
+    elsif length(reason) > 512 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'reason must have at most 512 characters'
+        );
+    end if;
+
+    _chosen := array(
+        select j.job_id
+        from jobq_private.job as j
+        where j.state = any(choose_jobs.states)
+        and (choose_jobs.job_ids is null or j.job_id = any(choose_jobs.job_ids))
+        and (choose_jobs.queue is null or j.queue = choose_jobs.queue)
+        and (choose_jobs.kind is null or j.kind = choose_jobs.kind)
+        and (choose_jobs.metadata is null or j.metadata @> choose_jobs.metadata)
+        order by j.job_id
+        limit choose_jobs.max_jobs
+        for update
+    );
+    if states && '{succeeded,dead,cancelled}' and cardinality(_chosen) < max_jobs then
+        _chosen := _chosen || array(
+            select a.job_id
+            from jobq_private.job_archive as a
+            where a.state = any(choose_jobs.states)
+            and (choose_jobs.job_ids is null or a.job_id = any(choose_jobs.job_ids))
+            and (choose_jobs.queue is null or a.queue = choose_jobs.queue)
+            and (choose_jobs.kind is null or a.kind = choose_jobs.kind)
+            and (choose_jobs.metadata is null or a.metadata @> choose_jobs.metadata)
+            order by a.job_id
+            limit choose_jobs.max_jobs - cardinality(_chosen)
+            for update
+        );
+    end if;
+
+    for _missing in
+        select m from unnest(choose_jobs.job_ids) as m where m <> all(_chosen) order by m
+    loop
+        _state := (jobq.get_job(_missing)).state;
+        if _state <> all(states) then
+            perform jobq_private.raise_error('ILLEGAL_STATE', format(
+                'job_id %s is %s; it must be %s', _missing, _state,
+                array_to_string(states, ' or ')
+            ));
+        end if;
+    end loop;
+    return _chosen;
+end
+$$;

@@ -1,0 +1,16 @@
+-- Purpose: whether a client's clock agrees with the database's.
+-- Invariant: reads only; no row where no time is given. Raises: nothing.
+create or replace function jobq_private.clock_health(client_time timestamptz)
+returns table (subject text, is_ok boolean, severity text, finding text, remedy text)
+language sql
+as $$
+    select
+        'clock', abs(d.seconds) < 5, 'warning',
+        format('the database is %s s %s the client', round(abs(d.seconds), 1),
+            case when d.seconds < 0 then 'behind' else 'ahead of' end),
+        'synchronize both clocks by NTP: leases and due times use the database''s clock'
+    from (
+        select extract(epoch from clock_timestamp() - clock_health.client_time) as seconds
+    ) as d
+    where d.seconds is not null
+$$;

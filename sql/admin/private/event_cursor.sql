@@ -1,0 +1,10 @@
+-- Purpose: write a place among the jobs that have ended, as a cursor.
+-- Invariant: microseconds, so that nothing is rounded; cursor_place() reads it. Raises: nothing.
+create or replace function jobq_private.event_cursor(at timestamptz, job_id uuid)
+returns text
+language sql
+immutable
+parallel safe
+as $$
+    select (extract(epoch from event_cursor.at) * 1000000)::bigint || '_' || event_cursor.job_id
+$$;

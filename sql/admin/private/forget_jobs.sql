@@ -1,0 +1,53 @@
+-- Purpose: delete jobs, live or finished, with all that is known of them.
+-- Invariant: the caller holds their rows. Jobs that wait for them are looked at, and so are
+-- their batches, which do not succeed without them. is true keeps partial indexes away, by which
+-- the array would be gone through for each of their entries. Raises: nothing.
+create or replace function jobq_private.forget_jobs(job_ids uuid[])
+returns void
+language sql
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+    select jobq_private.follow_endings(array_agg(row(
+        i.job_id, null, null, null, null, null, null, null, null, null, true
+    )::jobq_private.ending))
+    from unnest(forget_jobs.job_ids) as i (job_id);
+    insert into jobq_private.pending (about, id)
+    select 'child', e.child
+    from jobq_private.edge as e
+    where e.parent = any(forget_jobs.job_ids) and e.is_open
+    union
+    select 'batch', j.batch_id
+    from jobq_private.job as j
+    where j.job_id = any(forget_jobs.job_ids) and (j.batch_id is not null) is true;
+    update jobq_private.batch as b
+    set has_lost = true
+    where b.ended_at is null and not b.has_lost and b.batch_id in (
+        select j.batch_id from jobq_private.job as j
+        where j.job_id = any(forget_jobs.job_ids)
+        union all
+        select a.batch_id from jobq_private.job_archive as a
+        where a.job_id = any(forget_jobs.job_ids) and (a.state <> 'succeeded') is true
+    );
+    delete from jobq_private.edge as e where e.child = any(forget_jobs.job_ids);
+    delete from jobq_private.node as n where n.job_id = any(forget_jobs.job_ids);
+    delete from jobq_private.event as e where e.job_id = any(forget_jobs.job_ids);
+
+    with live as (
+        delete from jobq_private.job as j
+        where j.job_id = any(forget_jobs.job_ids)
+        returning j.job_id, j.kind, j.idempotency_key
+    ),
+    ended as (
+        delete from jobq_private.job_archive as a
+        where a.job_id = any(forget_jobs.job_ids)
+        returning a.job_id, a.kind, a.idempotency_key
+    )
+    delete from jobq_private.idempotency_key as k
+    using (select * from live union all select * from ended) as g
+    where k.kind = g.kind and k.idempotency_key = g.idempotency_key and k.job_id = g.job_id;
+
+    select jobq_private.tell_ended(forget_jobs.job_ids)
+    where jobq_private.is_held('awaiting', 0)
+$$;

@@ -1,0 +1,45 @@
+-- Purpose: mend live jobs that bypassed the triggers, as by session_replication_role = replica or a
+-- bad restore, where it is clear what they should be: one that runs without a lease is tried again,
+-- or dead when its attempts are spent; one that has ended moves into the archive.
+-- Invariant: by legal changes of state alone. What no legal change mends is left to health().
+-- job_odd_idx has such jobs alone. Returns how many. Raises: nothing.
+create or replace function jobq_private.heal_jobs(max_rows integer)
+returns bigint
+language plpgsql
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _odd uuid[];
+begin
+    _odd := array(
+        select j.job_id
+        from jobq_private.job as j
+        where j.state not in ('queued', 'running', 'retrying', 'blocked')
+        or (j.state = 'running') <> (j.lease_expires_at is not null)
+        limit heal_jobs.max_rows
+        for update skip locked
+    );
+    update jobq_private.job as j
+    set
+        state = case
+            when j.attempt - j.uncounted < j.max_attempts then 'retrying' else 'dead'
+        end,
+        last_error_code = 'LEASE_EXPIRED', last_error = 'it ran without a lease',
+        last_error_details = null
+    where j.job_id = any(_odd) and j.state = 'running';
+
+    perform jobq_private.archive_jobs(array_agg(j.job_id), array_agg(j.attempt), j.state)
+    from jobq_private.job as j
+    join jobq_private.transition as t
+        on t.from_state = j.previous_state and t.to_state = j.state
+    where j.job_id = any(_odd) and j.state in ('succeeded', 'dead', 'cancelled')
+    group by j.state;
+    return (
+        select count(*)
+        from unnest(_odd) as o (job_id)
+        left join jobq_private.job as j on j.job_id = o.job_id
+        where j.job_id is null or j.state = 'retrying'
+    );
+end
+$$;

@@ -1,0 +1,27 @@
+-- Purpose: the jobs that hold a blocked one up: at the end of open edges, and waiting for no job
+-- themselves; such a one may wait for the end of a batch.
+-- Invariant: reads only; looks at 1,000 jobs above it. Raises: nothing.
+create or replace function jobq_private.holders(blocked uuid)
+returns table (job_id uuid, state text)
+language sql
+stable
+parallel safe
+as $$
+    with recursive above as (
+        select holders.blocked as job_id
+        union
+        select e.parent
+        from above as a
+        join jobq_private.edge as e on e.child = a.job_id and e.is_open
+    )
+    select h.job_id, s.state
+    from (select a.job_id from above as a limit 1000) as h
+    cross join lateral jobq_private.state_of(h.job_id) as s (state)
+    where h.job_id <> holders.blocked
+    and (
+        s.state is distinct from 'blocked'
+        or not exists (
+            select from jobq_private.edge as e where e.child = h.job_id and e.is_open
+        )
+    )
+$$;

@@ -1,0 +1,18 @@
+-- Purpose: whether every live worker of a queue has met this kind and has no handler for it.
+-- Invariant: reads only; false where no worker serves the queue, and for functions of the
+-- database, which every worker can have run. Raises: nothing.
+create or replace function jobq_private.is_unknown(kind text, queue text)
+returns boolean
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce(bool_and(is_unknown.kind = any(w.except_kinds)), false)
+    from jobq_private.worker as w
+    where is_unknown.queue = any(w.queues)
+    and w.seen_at > now() - interval '1 min'
+    and not exists (
+        select from jobq_private.kind as k where k.kind = is_unknown.kind and k.run is not null
+    )
+$$;

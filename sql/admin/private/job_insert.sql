@@ -1,0 +1,48 @@
+-- Purpose: an insert into the view enqueues.
+-- Invariant: runs with the caller's rights, so it needs EXECUTE on enqueue(). What the
+-- database decides (state, attempt, lease, id and more) cannot be given.
+-- Raises: 22004, 22023, JQ002, JQ004, JQ005, JQ006, JQ010.
+-- Never: JOB_IS_RECURRING, JOB_NOT_FOUND, BATCH_NOT_FOUND.
+create or replace function jobq_private.enqueue_from_view()
+returns trigger
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _other jobq.job := new;
+begin
+    _other.kind := null;
+    _other.payload := null;
+    _other.queue := null;
+    _other.run_at := null;
+    _other.priority := null;
+    _other.max_attempts := null;
+    _other.timeout := null;
+    _other.idempotency_key := null;
+    _other.dedup_key := null;
+    _other.metadata := null;
+    _other.concurrency_key := null;
+    _other.expires_at := null;
+    _other.cost := null;
+    _other.state := nullif(new.state, 'queued');
+    if not _other is null then
+        raise exception using
+            errcode = 'JQ002',
+            message = 'a new job is queued, and the database sets its id',
+            detail = format('given: %s', jsonb_strip_nulls(to_jsonb(_other))),
+            hint = 'insert kind, payload and options only',
+            constraint = 'ILLEGAL_STATE';
+    end if;
+    new.job_id := jobq.enqueue(
+        new.kind, new.payload, new.queue, new.run_at, new.priority, new.max_attempts,
+        new.timeout, new.idempotency_key, new.dedup_key, null, new.metadata,
+        new.concurrency_key, new.expires_at, cost => new.cost
+    );
+    new := jobq.get_job(new.job_id);
+    return new;
+end
+$$;
+
+create or replace trigger job_insert
+instead of insert on jobq.job
+for each row execute function jobq_private.enqueue_from_view();

@@ -1,0 +1,76 @@
+-- Purpose: an update of state in the view performs the transition.
+-- Invariant: only the state, with the worker, run_at, result and error that belong to the
+-- change, can be given; the tables' own triggers and foreign key decide whether it is
+-- legal, as for every other writer. A row that somebody else has changed meanwhile counts
+-- as not found.
+-- Raises: JQ002, JQ003, JQ004, JQ005, JQ006, 23503.
+-- Never: NULL_ARGUMENT, JOB_IS_RECURRING, JOB_NOT_FOUND.
+create or replace function jobq_private.update_from_view()
+returns trigger
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _kept jobq.job := new;
+begin
+    _kept.state := old.state;
+    _kept.worker := old.worker;
+    _kept.run_at := old.run_at;
+    _kept.result := old.result;
+    _kept.last_error := old.last_error;
+    _kept.last_error_code := old.last_error_code;
+    _kept.cancel_reason := old.cancel_reason;
+    if new.state = old.state or _kept is distinct from old then
+        perform jobq_private.raise_error('IMMUTABLE', format(
+            'job_id %s: an update of jobq.job can change only the state', old.job_id
+        ));
+    end if;
+
+    if old.state in ('dead', 'cancelled') and new.state in ('queued', 'blocked') then
+        perform from jobq_private.job_archive as a
+        where a.job_id = old.job_id and a.finished_at = old.finished_at
+        for update;
+        if found then
+            perform from jobq_private.redrive_jobs(
+                array[old.job_id], array[old.finished_at], target => new.state
+            );
+        end if;
+    elsif old.finished_at is not null then
+        update jobq_private.job_archive as a
+        set state = new.state
+        where a.job_id = old.job_id and a.finished_at = old.finished_at;
+    elsif new.state = 'succeeded' and old.state = 'running' then
+        perform jobq.complete(old.job_id, old.attempt, new.result);
+    else
+        update jobq_private.job as j
+        set
+            state = new.state, worker = new.worker, run_at = new.run_at,
+            last_error = jobq_private.redacted(new.last_error),
+            last_error_code = new.last_error_code, last_error_details = null,
+            cancel_reason = new.cancel_reason
+        where j.job_id = old.job_id and j.state = old.state and j.attempt = old.attempt;
+    end if;
+    if not found then
+        if old.finished_at is not null then
+            perform jobq_private.refuse_redrive(old);
+        end if;
+        return null;
+    elsif old.finished_at is null then
+        perform jobq_private.record_audit(
+            'update to ' || new.state, old.job_id::text, new.cancel_reason
+        );
+    end if;
+    begin
+        -- as the triggers have left it
+        return jobq.get_job(old.job_id);
+    exception
+        when sqlstate 'JQ001' then
+            return new;  -- it has ended, and leaves no trace
+    end;
+end
+$$;
+
+create or replace trigger job_update
+instead of update on jobq.job
+for each row execute function jobq_private.update_from_view();

@@ -1,0 +1,39 @@
+-- Purpose: how many jobs of a queue are claimed before the one with this place.
+-- Invariant: the order of claim(); two ranges of job_ready_idx, each of which counts 10,001 at
+-- most. The job itself is due, so nothing before it need be compared with now: a scan that has
+-- two ends on due_at reads on to the later one. Raises: nothing.
+create or replace function jobq_private.jobs_ahead(
+    queue text, priority integer, due_at timestamptz, job_id uuid
+)
+returns bigint
+language sql
+stable
+parallel safe
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+    select count(*)
+    from (
+        (
+            select from jobq_private.job as j
+            where j.queue = jobs_ahead.queue
+            and j.state in ('queued', 'retrying')
+            and j.due_at is not null
+            and j.priority = jobs_ahead.priority
+            and (j.due_at, j.job_id) < (jobs_ahead.due_at, jobs_ahead.job_id)
+            limit 10001
+        )
+        union all
+        (
+            select from jobq_private.job as j
+            where j.queue = jobs_ahead.queue
+            and j.state in ('queued', 'retrying')
+            and j.due_at is not null
+            and j.priority > jobs_ahead.priority
+            and j.due_at <= statement_timestamp()
+            limit 10001
+        )
+        limit 10001
+    ) as ahead
+$$;

@@ -1,0 +1,18 @@
+-- Purpose: a list in a sentence: whole parts, as many as 500 letters hold, and how many more.
+-- Invariant: the first part is there however long it is, up to 2,000 letters. Raises: nothing.
+create or replace function jobq_private.listed(parts text[], separator text default ', ')
+returns text
+language sql
+immutable
+parallel safe
+as $$
+    select
+        string_agg(left(p.part, 2000), listed.separator order by p.nth) filter (where p.fits)
+        || coalesce(' and ' || nullif(count(*) filter (where not p.fits), 0) || ' more', '')
+    from (
+        select
+            n.part, n.nth,
+            n.nth = 1 or sum(length(n.part || listed.separator)) over (order by n.nth) <= 500 as fits
+        from unnest(listed.parts) with ordinality as n (part, nth)
+    ) as p
+$$;

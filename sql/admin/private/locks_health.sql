@@ -1,0 +1,30 @@
+-- Purpose: who has locked tables of jobq's, so that claims and enqueues wait.
+-- Invariant: reads the table of locks only, so it never waits. Raises: nothing.
+create or replace function jobq_private.locks_health()
+returns table (subject text, is_ok boolean, severity text, finding text, remedy text)
+language sql
+as $$
+    select
+        'locks', count(*) = 0, 'failure',
+        coalesce(
+            jobq_private.listed(array_agg(format(
+                '%s holds %s on %s%s', coalesce('pid ' || l.pid, 'a prepared transaction'), l.mode,
+                l.relation::regclass, ' for ' || date_trunc('second', clock_timestamp() - a.xact_start)
+            ) order by l.pid, l.relation::regclass::text)),
+            'no table is locked'
+        ),
+        'end the session that holds the lock: select pg_terminate_backend(PID)'
+    from pg_locks as l
+    join pg_database as d on d.oid = l.database and d.datname = current_database()
+    join pg_class as c on c.oid = l.relation
+    left join pg_stat_activity as a on a.pid = l.pid
+    where l.granted
+    and l.mode in (
+        'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock'
+    )
+    and l.pid is distinct from pg_backend_pid()
+    and c.relkind in ('r', 'p')
+    and c.relnamespace in ('jobq'::regnamespace, 'jobq_private'::regnamespace)
+    -- maintain() and deployments have such locks for less than a second.
+    and coalesce(a.xact_start < clock_timestamp() - interval '1 s', true)
+$$;

@@ -1,0 +1,23 @@
+-- Purpose: an instant as ISO 8601 has it, with the offset that the clocks of a zone
+-- have.
+-- Invariant: pure but for the zone database; by UTC where the server no longer knows
+-- the zone, so that such a schedule can still be looked at. Raises: nothing.
+create or replace function jobq_private.moment_in(moment timestamptz, time_zone text)
+returns text
+language plpgsql
+stable
+as $$
+declare
+    _shown timestamp;
+    _ahead interval;
+begin
+    _shown := moment at time zone time_zone;
+    _ahead := _shown - (moment at time zone 'UTC');
+    return rtrim(rtrim(to_char(_shown, 'YYYY-MM-DD"T"HH24:MI:SS.US'), '0'), '.')
+        || case when _ahead < interval '0' then '-' else '+' end
+        || left(greatest(_ahead, -_ahead)::text, 5);
+exception
+    when invalid_parameter_value then
+        return jobq_private.moment_in(moment, 'UTC');
+end
+$$;

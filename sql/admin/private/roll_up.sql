@@ -1,0 +1,44 @@
+-- Purpose: bring the queue's own history up to the last full minute, forget what is old, and
+-- count what waits in long queues.
+-- Invariant: at most ten minutes a call, and each once: the row of the mark is locked. A
+-- minute is counted ten seconds after it has ended, so that calls under way are in it.
+-- Where grants by queue are enforced, a log-in that holds all queues does it.
+-- Raises: nothing.
+create or replace function jobq_private.roll_up()
+returns bigint
+language plpgsql
+as $$
+declare
+    _since timestamptz;
+    _until constant timestamptz := date_trunc('minute', clock_timestamp() - interval '10 s');
+    _to timestamptz;
+    _rows bigint;
+begin
+    if row_security_active('jobq_private.job') and not coalesce(
+        (select h.any_of && '{*}' from jobq_private.held_queue as h), false
+    ) then
+        return 0;
+    end if;
+    select greatest(m.rolled_to, _until - interval '3 h') into _since
+    from jobq_private.history_mark as m
+    where m.rolled_to < _until
+    for update skip locked;
+    if not found then
+        return 0;
+    end if;
+
+    _to := least(_until, _since + interval '10 min');
+    _rows := jobq_private.roll_up_minutes(_since, _to);
+    perform jobq_private.widen_history(1, 10, _since, _to);
+    perform jobq_private.widen_history(10, 60, _since, _to);
+    delete from jobq_private.history as h
+    using (values (1, interval '3 h'), (10, '50 h'), (60, '32 days')) as k (minutes, kept)
+    where h.minutes = k.minutes and h.bucket < _until - k.kept;
+    delete from jobq_private.latency as l
+    using (values (1, interval '3 h'), (10, '50 h'), (60, '32 days')) as k (minutes, kept)
+    where l.minutes = k.minutes and l.bucket < _until - k.kept;
+    perform jobq_private.count_waiting();
+    update jobq_private.history_mark as m set rolled_to = _to;
+    return _rows;
+end
+$$;

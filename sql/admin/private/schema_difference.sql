@@ -1,0 +1,19 @@
+-- Purpose: the objects of jobq's schemas that are not as the last deployment left them.
+-- Invariant: an object that is missing, was added, or is another.
+create or replace view jobq_private.schema_difference as
+select
+    format('%s %s', d.object, case
+        when d.found is null then 'is missing' when d.deployed is null then 'was added' else 'is another'
+    end) as object,
+    d.object ~ '^(owner|grant|comment) ' as is_detail
+from (
+    select coalesce(r.object, o.object) as object, o.sum as found, r.sum as deployed
+    from (
+        select s.object, md5(coalesce(s.definition, '')) as sum
+        from jobq_private.schema_objects() as s
+    ) as o
+    full join jobq_private.deployed_object as r on r.object = o.object
+) as d
+where d.object <> 'release' and d.found is distinct from d.deployed;
+
+comment on view jobq_private.schema_difference is 'Objects of jobq''s schemas that differ from what the last deployment left.';

@@ -1,0 +1,33 @@
+-- Purpose: what in the server's configuration and sessions threatens the promise.
+-- Invariant: reads only. Raises: nothing.
+create or replace function jobq_private.server_health()
+returns table (subject text, is_ok boolean, severity text, finding text, remedy text)
+language sql
+as $$
+    select
+        s.name, s.setting = 'on' or s.setting like 'remote%' or s.setting = 'local',
+        case s.name when 'autovacuum' then 'warning' else 'failure' end,
+        format('%s = %s', s.name, s.setting),
+        format('set %s = on: otherwise a crash can lose acknowledged jobs, or bloat grows', s.name)
+    from pg_settings as s
+    where s.name in ('fsync', 'synchronous_commit', 'full_page_writes', 'autovacuum')
+    union all
+    select
+        'connections', c.used < 0.9 * c.most, 'warning',
+        format('%s of %s connections are in use', c.used, c.most),
+        'end unused sessions, run fewer workers, or use PgBouncer'
+    from (
+        select
+            count(*) as used,
+            current_setting('max_connections')::integer
+            - current_setting('superuser_reserved_connections')::integer as most
+        from pg_stat_activity as a
+        where a.backend_type = 'client backend'
+    ) as c
+    union all
+    select
+        'notifications', pg_notification_queue_usage() < 0.25, 'warning',
+        format('the slowest listener lags by %s %% of the queue',
+            round(100 * pg_notification_queue_usage()::numeric)),
+        'end the listening session that is idle in a transaction'
+$$;

@@ -1,0 +1,37 @@
+-- Purpose: an instant before which no end can be added to the archive any more.
+-- Invariant: who ends jobs locks the archive (ROW EXCLUSIVE) before it reads the clock, and
+-- lets go when what it did can be seen (see archive_jobs). So once those are gone that held
+-- the lock after the clock was read here, all ends before that are seen by a new snapshot.
+-- Null when they are not gone within the patience, or the caller is one of them. Raises: nothing.
+create or replace function jobq_private.settled_at(patience interval)
+returns timestamptz
+language plpgsql
+as $$
+declare
+    _at constant timestamptz := clock_timestamp();
+    _archive constant oid := 'jobq_private.job_archive'::regclass;
+    _database constant oid := (
+        select d.oid from pg_database as d where d.datname = current_database()
+    );
+    _ending text[];
+begin
+    loop
+        _ending := array(
+            select l.virtualtransaction
+            from pg_locks as l
+            where l.locktype = 'relation'
+            and l.database = _database
+            and l.relation = _archive
+            and l.mode = 'RowExclusiveLock'
+            and l.granted
+            and (_ending is null or l.virtualtransaction = any(_ending))
+        );
+        if _ending = '{}' then
+            return _at;
+        elsif clock_timestamp() > _at + patience then
+            return null;
+        end if;
+        perform pg_sleep(0.002);
+    end loop;
+end
+$$;

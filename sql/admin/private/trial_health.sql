@@ -1,0 +1,52 @@
+-- Purpose: whether a job can be stored, claimed and finished: one is, and is undone.
+-- Invariant: leaves nothing behind but dead rows. Its payload is larger than a table's free space is
+-- likely to be, so a full disk shows. Raises: nothing.
+create or replace function jobq_private.trial_health()
+returns table (subject text, is_ok boolean, severity text, finding text, remedy text)
+language plpgsql
+as $$
+declare
+    _queue constant text := 'jobq.health';
+    _problem text;
+    _job_id uuid;
+begin
+    if pg_is_in_recovery() then
+        return;
+    end if;
+    -- What is undone needs no standby's confirmation, which might never come.
+    if current_setting('synchronous_commit') <> 'off' then
+        perform set_config('synchronous_commit', 'local', true);
+    end if;
+    begin
+        _job_id := jobq.enqueue(_queue, jsonb_build_object('noise', (
+            select string_agg(md5(random()::text), '') from generate_series(1, 1000)
+        )), _queue);
+        perform jobq.complete(c.job_id, c.attempt)
+        from jobq.claim(array[_queue], _queue) as c
+        where c.job_id = _job_id;
+        if not found then
+            raise exception using message = 'the claim returned no job';
+        end if;
+        raise exception using errcode = 'JQ999', message = 'undo';
+    exception
+        when sqlstate 'JQ999' then
+            null;
+        when insufficient_privilege then
+            -- Grants by queue are enforced, and this log-in has none of all queues.
+            if not (select c.relrowsecurity from pg_class as c where c.oid = 'jobq_private.job'::regclass) then
+                _problem := format('%s (%s)', sqlerrm, sqlstate);
+            end if;
+        when others then
+            _problem := format('%s (%s)', sqlerrm, sqlstate);
+    end;
+    return query select
+        'trial', _problem is null, 'failure',
+        coalesce('a trial job failed: ' || _problem, 'a trial job can be stored, claimed and finished'),
+        case
+            when _problem like '%(53100)' then 'free disk space, or enlarge the disk'
+            when _problem like '%(25006)' then
+                'allow writes: alter database … reset default_transaction_read_only'
+            else 'fix the cause of the error; jobq deploy repairs functions, constraints and grants'
+        end;
+end
+$$;

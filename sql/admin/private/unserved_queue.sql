@@ -1,0 +1,30 @@
+-- Purpose: queues whose jobs have been due for a minute while no live worker serves them.
+-- Invariant: reads only; asks of a hundred queues at once whether one of them has any, and
+-- names those of the first five hundreds that do, so that its cost has an end with ten
+-- thousand queues too. Raises: nothing.
+create or replace view jobq_private.unserved_queue as
+with part as (
+    select array_agg(u.queue order by u.queue) as queues
+    from (
+        select w.queue, (row_number() over (order by w.queue) - 1) / 100 as number
+        from jobq_private.waiting_queue as w
+        where not exists (
+            select from jobq_private.worker as k
+            where w.queue = any(k.queues) and k.seen_at > now() - interval '1 min'
+        )
+    ) as u
+    group by u.number
+),
+due as (
+    select p.queues
+    from part as p
+    where jobq_internal.next_due(p.queues) < now() - interval '1 min'
+    limit 5
+)
+select q.queue
+from due as d
+cross join lateral unnest(d.queues) as q (queue)
+where jobq_internal.next_due(array[q.queue]) < now() - interval '1 min';
+
+comment on view jobq_private.unserved_queue is
+'Queues whose jobs have been due for a minute while no live worker serves them, some 500 at most.';

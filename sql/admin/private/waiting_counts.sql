@@ -1,0 +1,69 @@
+-- Purpose: how many jobs wait in each queue, at a cost that has an end.
+-- Invariant: looks at some 50,000 waiting jobs at most, as many of each queue: 10,000 where
+-- there are five queues, 100 where there are 500 or more. Of a queue with more, the counts are
+-- what count_waiting() has found last, though never less than was seen now. Raises: nothing.
+-- Never: NULL_ARGUMENT.
+create or replace function jobq_private.waiting_counts()
+returns table (
+    queue text, queued bigint, scheduled bigint, retrying bigint, oldest timestamptz,
+    is_exact boolean
+)
+language plpgsql
+stable
+parallel safe
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+#variable_conflict use_column
+declare
+    _now constant timestamptz := clock_timestamp();
+    _queues constant text[] := array(
+        select w.queue from jobq_private.waiting_queue as w order by w.queue
+    );
+    _ends_at constant integer := greatest(
+        100, least(10000, 50000 / greatest(1, cardinality(_queues)))
+    );
+begin
+    return query
+    select
+        q.queue,
+        case when e.is_exact then s.queued else greatest(s.queued, c.queued) end,
+        case when e.is_exact then s.scheduled else greatest(s.scheduled, c.scheduled) end,
+        case when e.is_exact then s.retrying else greatest(s.retrying, c.retrying) end,
+        case when e.is_exact then s.oldest else least(s.oldest, d.due) end,
+        e.is_exact
+    from unnest(_queues) as q (queue)
+    cross join lateral (
+        select
+            count(*) as seen,
+            count(*) filter (where w.state = 'queued' and w.run_at <= _now) as queued,
+            count(*) filter (where w.state = 'queued' and w.run_at > _now) as scheduled,
+            count(*) filter (where w.state = 'retrying') as retrying,
+            min(w.run_at) filter (where w.run_at <= _now) as oldest
+        from (
+            (
+                select j.state, j.run_at from jobq_private.job as j
+                where j.queue = q.queue and j.state in ('queued', 'retrying')
+                and j.due_at is not null
+                limit _ends_at + 1
+            )
+            union all
+            (
+                select j.state, j.run_at from jobq_private.job as j
+                where j.queue = q.queue and j.state in ('queued', 'retrying')
+                and j.lane_id between jobq_private.lane_floor(q.queue)
+                    and jobq_private.lane_ceiling(q.queue)
+                limit _ends_at + 1
+            )
+        ) as w
+    ) as s
+    cross join lateral (select s.seen <= _ends_at) as e (is_exact)
+    left join jobq_private.waiting_count as c on c.queue = q.queue and not e.is_exact
+    left join lateral (
+        select n.due
+        from jobq_internal.next_due(array[q.queue]) as n (due)
+        where not e.is_exact and n.due <= _now and n.due > '0001-01-02 UTC'
+    ) as d on true;
+end
+$$;

@@ -1,0 +1,51 @@
+-- Purpose: the queues in which jobs wait, found by steps from each to the next.
+-- Invariant: a descent of an index for each queue, however many jobs wait: one index has
+-- the jobs in lanes, another those that are in none. Of two queues whose lanes are one range, which
+-- chance gives to one pair in 10^14, it has one. Raises: nothing.
+create or replace view jobq_private.waiting_queue as
+with recursive ready as (
+    (
+        select j.queue
+        from jobq_private.job as j
+        where j.state in ('queued', 'retrying') and j.due_at is not null
+        order by j.queue
+        limit 1
+    )
+    union all
+    select (
+        select j.queue
+        from jobq_private.job as j
+        where j.state in ('queued', 'retrying') and j.due_at is not null
+        and j.queue > r.queue
+        order by j.queue
+        limit 1
+    )
+    from ready as r
+    where r.queue is not null
+),
+laned as (
+    (
+        select j.queue
+        from jobq_private.job as j
+        where j.state in ('queued', 'retrying') and j.lane_id is not null
+        order by j.lane_id
+        limit 1
+    )
+    union all
+    select (
+        select j.queue
+        from jobq_private.job as j
+        where j.state in ('queued', 'retrying')
+        and j.lane_id > jobq_private.lane_ceiling(l.queue)
+        order by j.lane_id
+        limit 1
+    )
+    from laned as l
+    where l.queue is not null
+)
+select r.queue from ready as r where r.queue is not null
+union
+select l.queue from laned as l where l.queue is not null;
+
+comment on view jobq_private.waiting_queue is
+'Queues in which jobs wait.';

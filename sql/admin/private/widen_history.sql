@@ -1,0 +1,56 @@
+-- Purpose: make wider buckets of the history from narrow ones: all that lie between two
+-- moments and are over.
+-- Invariant: of each bucket at most 20 pairs, the rest as (other). Raises: nothing.
+create or replace function jobq_private.widen_history(
+    narrow integer, wide integer, since timestamptz, until timestamptz
+)
+returns void
+language plpgsql
+set jit = off
+as $$
+declare
+    _width constant interval := wide * interval '1 min';
+    _from constant timestamptz := date_bin(_width, since, '2000-01-01 UTC');
+    _to constant timestamptz := date_bin(_width, until, '2000-01-01 UTC');
+begin
+    if _from = _to then
+        return;
+    end if;
+    insert into jobq_private.history (
+        minutes, bucket, queue, kind, enqueued, succeeded, failed, dead, cancelled
+    )
+    select wide, r.bucket, p.queue, p.kind, sum(r.enqueued), sum(r.succeeded),
+        sum(r.failed), sum(r.dead), sum(r.cancelled)
+    from (
+        select date_bin(_width, h.bucket, '2000-01-01 UTC') as bucket, h.queue, h.kind,
+            sum(h.enqueued) as enqueued, sum(h.succeeded) as succeeded,
+            sum(h.failed) as failed, sum(h.dead) as dead, sum(h.cancelled) as cancelled,
+            row_number() over (
+                partition by date_bin(_width, h.bucket, '2000-01-01 UTC')
+                order by sum(h.enqueued + h.succeeded) desc, h.queue, h.kind
+            ) as place
+        from jobq_private.history as h
+        where h.minutes = narrow and h.bucket >= _from and h.bucket < _to
+        group by 1, 2, 3
+    ) as r
+    cross join lateral (
+        select case when r.place <= 20 then r.queue else '(other)' end as queue,
+            case when r.place <= 20 then r.kind else '(other)' end as kind
+    ) as p
+    group by r.bucket, p.queue, p.kind
+    on conflict on constraint history_pkey do nothing;
+
+    insert into jobq_private.latency (minutes, bucket, counts)
+    select wide, s.bucket, array_agg(s.jobs order by s.n)
+    from (
+        select date_bin(_width, l.bucket, '2000-01-01 UTC') as bucket, c.n,
+            sum(c.jobs) as jobs
+        from jobq_private.latency as l
+        cross join unnest(l.counts) with ordinality as c (jobs, n)
+        where l.minutes = narrow and l.bucket >= _from and l.bucket < _to
+        group by 1, 2
+    ) as s
+    group by s.bucket
+    on conflict on constraint latency_pkey do nothing;
+end
+$$;

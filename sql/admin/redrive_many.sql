@@ -1,0 +1,89 @@
+-- Purpose: run many dead jobs again: those of a queue, a kind or an error code that ended
+-- within a time.
+-- Invariant: bounded, oldest first; a job whose idempotency key or dedup key stands for
+-- another job stays where it is, also when that came meanwhile; so does what another call
+-- redrives. All go back in few steps, whatever their number. Raises: 22004, 22023.
+-- Argument queue: only this queue; null means all.
+-- Argument kind: only this kind; null means all.
+-- Argument since: only jobs that ended since this time.
+-- Argument error_code: only jobs whose last error has this code; null means all.
+-- Argument max_jobs: maximum number, 1 to 100000.
+-- Argument job_ids: only the dead ones of these jobs; null means all.
+-- Argument dry_run: whether to only return the ids.
+-- Argument latest: whether deliveries use the current version of their endpoint; max_attempts
+-- does not change.
+-- Returns: the ids of the redriven jobs.
+-- Example: select * from jobq.redrive_many(kind => 'send_email', error_code => 'RECIPIENT_REFUSED');
+create or replace function jobq.redrive_many(
+    queue text default null,
+    kind text default null,
+    since timestamptz default '-infinity',
+    error_code text default null,
+    max_jobs integer default 1000,
+    job_ids uuid[] default null,
+    dry_run boolean default false,
+    latest boolean default false
+)
+returns setof uuid
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _chosen uuid[];
+    _ended timestamptz[];
+begin
+    if num_nulls(
+        redrive_many.since, redrive_many.max_jobs, redrive_many.dry_run, redrive_many.latest
+    ) > 0 then
+        perform jobq_private.raise_error(
+            'NULL_ARGUMENT', 'since, max_jobs, dry_run and latest'
+        );
+    elsif redrive_many.max_jobs not between 1 and 100000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_jobs must be from 1 to 100000'
+        );
+    end if;
+    with chosen as materialized (
+        select a.job_id, a.finished_at
+        from jobq_private.job_archive as a
+        where a.state = 'dead'
+        and a.finished_at >= redrive_many.since
+        and (redrive_many.job_ids is null or a.job_id = any(redrive_many.job_ids))
+        and (redrive_many.queue is null or a.queue = redrive_many.queue)
+        and (redrive_many.kind is null or a.kind = redrive_many.kind)
+        and (
+            redrive_many.error_code is null or a.last_error_code = redrive_many.error_code
+        )
+        and (a.dedup is null or not exists (
+            select from jobq_private.job as j
+            where j.kind = a.kind and j.dedup_key = a.dedup_key and j.dedup is not null
+        ))
+        and (a.idempotency_key is null or not exists (
+            select from jobq_private.idempotency_key as k
+            where k.kind = a.kind
+            and k.idempotency_key = a.idempotency_key
+            and k.job_id <> a.job_id
+            and not jobq_private.is_key_free(k.kind, a.queue, k.job_id, k.created_at)
+        ))
+        order by a.finished_at
+        limit redrive_many.max_jobs
+        for update of a skip locked
+    )
+    select array_agg(c.job_id), array_agg(c.finished_at) into _chosen, _ended
+    from chosen as c;
+    if redrive_many.dry_run then
+        return query select c.job_id from unnest(_chosen) as c (job_id);
+    elsif _chosen is not null then
+        return query
+        select r.* from jobq_private.redrive_jobs(_chosen, _ended, redrive_many.latest) as r;
+    end if;
+end
+$$;
+
+grant execute on function jobq.redrive_many to jobq_operator;
+
+comment on function jobq.redrive_many is
+'Returns dead jobs to their queues, and returns their ids.';

@@ -1,0 +1,53 @@
+-- Purpose: a job with all that hangs together with it, as nodes and edges, for who draws it.
+-- Invariant: reads only. At most max_nodes jobs, those nearest to this one; is_whole tells
+-- whether these are all. Edges run from the job that is waited for to the one that waits.
+-- Raises: 22004, 22023, JQ001.
+-- Argument job_id: any job of the tree
+-- Argument max_nodes: maximum number of jobs, 1 to 10000.
+-- Returns: an object with job_id, graph_id (null where no graph was enqueued), is_whole, nodes (each with
+-- job_id, name, kind, queue, state, attempts, max_attempts, created_at, run_at, started_at, finished_at,
+-- error_code and error of a job that is dead, cancelled or retrying, batch_id, waits_for: how many open edges hold it up, and held_up_by: one of the jobs at
+-- the end of them that waits for none itself, null where it is not among these nodes) and edges (each with parent_id, child_id, after_failure, is_open).
+-- Example: select jsonb_array_length(jobq_internal.show_graph(:'waiting') -> 'nodes');
+create or replace function jobq_internal.show_graph(job_id uuid, max_nodes integer default 1000)
+returns jsonb
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _ids uuid[];
+begin
+    perform jobq.get_job(show_graph.job_id);
+    if show_graph.max_nodes is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_nodes');
+    elsif show_graph.max_nodes not between 1 and 10000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_nodes must be from 1 to 10000'
+        );
+    end if;
+    _ids := array(
+        select t.job_id
+        from jobq_private.tree(show_graph.job_id, 'all', show_graph.max_nodes + 1) as t (job_id)
+    );
+    return jsonb_build_object(
+        'job_id', show_graph.job_id,
+        'graph_id', (
+            select n.graph_id from jobq_private.node as n where n.job_id = show_graph.job_id
+        ),
+        'is_whole', cardinality(_ids) <= show_graph.max_nodes,
+        'nodes', jobq_private.graph_node_documents(_ids[:show_graph.max_nodes]),
+        'edges', jobq_private.graph_edge_documents(_ids[:show_graph.max_nodes])
+    );
+end
+$$;
+
+grant execute on function jobq_internal.show_graph
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq_internal.show_graph is
+'Returns a job and all connected jobs as a JSON document of nodes and edges.';

@@ -1,0 +1,31 @@
+-- Purpose: refuse to change or delete jobs of queues that whoever has logged in may not work, at a
+-- dry run as well.
+-- Invariant: reads only; looks at no job while queue grants are not enforced. Raises: 42501.
+create or replace function jobq_private.check_worked(job_ids uuid[], queue text default null)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+declare
+    _worked text[];
+    _denied text;
+begin
+    _worked := jobq_private.worked_queues();
+    if _worked is null then
+        return;
+    end if;
+    select min(q.queue) into _denied
+    from (
+        select check_worked.queue
+        union all
+        select j.queue from jobq_private.job as j where j.job_id = any(check_worked.job_ids)
+        union all
+        select a.queue from jobq_private.job_archive as a where a.job_id = any(check_worked.job_ids)
+    ) as q
+    where q.queue <> all(_worked);
+    if _denied is not null then
+        perform jobq_private.raise_error('QUEUE_DENIED', 'queue ' || _denied);
+    end if;
+end
+$$;

@@ -1,0 +1,76 @@
+-- Purpose: lease jobs whose kinds are functions of the database to whoever has logged in, for
+-- work().
+-- Invariant: SKIP LOCKED. Only functions that the log-in may execute, and whose owner it
+-- trusts: itself, the database's owner, or a superuser. So nobody who can declare a kind
+-- has another log-in run code of theirs. What limits bind holds its limit or lane until the commit,
+-- so that nobody else starts jobs there meanwhile. Raises: 22004, 22023.
+-- Argument max_jobs: maximum number of jobs, 0 to 10000.
+-- Column run: the schema and the name of the function.
+-- Column is_batch: whether it takes the payloads of many jobs at a time.
+-- Column retry_on: after which errors a job is tried again, by SQLSTATE or class.
+-- Example: select * from jobq_internal.claim_calls('{default}', 10);
+create or replace function jobq_internal.claim_calls(queues text[], max_jobs integer default 1)
+returns table (
+    job_id uuid, attempt integer, kind text, payload jsonb, run text[], is_batch boolean,
+    retry_on text[]
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+#variable_conflict use_column
+declare
+    _kinds text[];
+    _batches text[];
+    _queue text;
+    _look jobq_private.queue_look;
+    _taken integer;
+    _left integer := max_jobs;
+begin
+    perform jobq_private.check_claim(claim_calls.queues, session_user, claim_calls.max_jobs);
+    perform jobq_private.resolve();
+    select coalesce(array_agg(k.kind), '{}'), array_agg(k.kind) filter (where f.is_batch)
+    into _kinds, _batches
+    from jobq_private.kind as k
+    cross join lateral jobq_private.sql_function(k.run) as f
+    where f.may_execute and jobq_private.is_trusted(f.owner, session_user);
+
+    foreach _queue in array claim_calls.queues loop
+        exit when _left = 0;
+        _look := jobq_private.look_at(_queue, clock_timestamp());
+        continue when _look.is_paused;
+        return query
+        with called as materialized (
+            select
+                k.kind, parse_ident(k.run) as run,
+                coalesce(k.retry_on, '{08,40,53,55,57}') as retry_on,
+                coalesce(k.kind = any(_batches), false) as is_batch
+            from jobq_private.kind as k
+            where k.kind = any(_kinds)
+        )
+        select s.job_id, s.attempt, s.kind, s.payload, c.run, c.is_batch, c.retry_on
+        from jobq_private.start_calls(
+            _queue, _kinds,
+            case
+                when _look.is_limited
+                then jobq_private.enter_queue(_queue, _left, clock_timestamp())
+                else _left
+            end,
+            coalesce(_look.is_limited, false), _look.has_lanes, _look.has_kind_limits
+        ) with ordinality as s (job_id, attempt, kind, payload, n)
+        join called as c on c.kind = s.kind
+        order by s.n;
+        get diagnostics _taken = row_count;
+        _left := _left - _taken;
+    end loop;
+end
+$$;
+
+grant execute on function jobq_internal.claim_calls to jobq_worker;
+
+comment on function jobq_internal.claim_calls is
+'Leases jobs whose kinds are functions that the login may run.';

@@ -1,0 +1,20 @@
+-- Purpose: whether a log-in has functions of this owner run: its own, those of the database's
+-- owner, and those of superusers.
+-- Invariant: a role that others belong to as well is not enough: any of them could have made
+-- the function. Raises: nothing.
+create or replace function jobq_private.is_trusted(owner oid, login name)
+returns boolean
+language sql
+stable
+parallel safe
+as $$
+    select exists (
+        select from pg_catalog.pg_roles as o
+        where o.oid = is_trusted.owner and (o.rolsuper or o.rolname = is_trusted.login)
+    )
+    or is_trusted.owner = (
+        select d.datdba
+        from pg_catalog.pg_database as d
+        where d.datname = current_database()
+    )
+$$;

@@ -1,0 +1,35 @@
+-- Purpose: refuse to have a kind run what is not there or has another signature, and what
+-- whoever declares it may not execute.
+-- Invariant: whoever writes the kind. Raises: 42501, JQ007.
+create or replace function jobq_private.check_sql_function()
+returns trigger
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
+as $$
+declare
+    -- What parse_ident() takes without quotes.
+    _name constant text := '([a-z_]|[^\u0001-\u007f])([a-z0-9_$]|[^\u0001-\u007f])*';
+    _problem text;
+begin
+    if new.run is null then
+        return new;
+    elsif new.run !~* format('^%1$s\.%1$s$', _name) then
+        perform jobq_private.raise_error('FUNCTION_NOT_FOUND', format(
+            'run must be a schema and a function without quotes: %s', new.run
+        ));
+    end if;
+    _problem := jobq_private.sql_function_problem(new.run);
+    if _problem is not null then
+        perform jobq_private.raise_error('FUNCTION_NOT_FOUND', _problem);
+    elsif not (select f.may_execute from jobq_private.sql_function(new.run) as f) then
+        perform jobq_private.raise_error('FUNCTION_DENIED', new.run);
+    end if;
+    return new;
+end
+$$;
+
+create or replace trigger kind_run
+before insert or update of run on jobq_private.kind
+for each row execute function jobq_private.check_sql_function();

@@ -1,0 +1,29 @@
+-- Purpose: say for whom the rest of this transaction acts, so that the audit can tell:
+-- a server in the name of its clients, a tool in the name of a person.
+-- Invariant: what the log-in says, and nothing depends on it; the audit notes the log-in
+-- beside it. Raises: 22004, 22023.
+-- Argument name: the person or client in whose name it acts, 1 to 256 characters.
+-- Example: select jobq_http.act_for('alice@example.org');
+create or replace function jobq_http.act_for(name text)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if act_for.name is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'name');
+    elsif length(act_for.name) not between 1 and 256 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'name must have 1 to 256 characters'
+        );
+    end if;
+    perform set_config('jobq.acting_for', act_for.name, true);
+end
+$$;
+
+grant execute on function jobq_http.act_for
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq_http.act_for is
+'Sets on whose behalf the transaction acts; the audit log stores it with the login.';

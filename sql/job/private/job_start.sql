@@ -1,0 +1,25 @@
+-- Purpose: refuse a start made by hand: only claims check limits before they start a job.
+-- Invariant: a start sets the attempt. The claim is recognized in the call stack, in any
+-- language of messages. Fires once per statement that names the attempt. Raises: JQ002.
+create or replace function jobq_private.guard_start()
+returns trigger
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _stack text;
+begin
+    get diagnostics _stack = pg_context;
+    if _stack !~ '(^|[^[:alnum:]_])(jobq[.]claim|jobq_internal[.]claim_calls)[(]' then
+        perform jobq_private.raise_error(
+            'IMMUTABLE', 'attempt, previous_state and lease follow from the state'
+        );
+    end if;
+    return null;
+end
+$$;
+
+create or replace trigger job_start
+before update of attempt on jobq_private.job
+for each statement execute function jobq_private.guard_start();

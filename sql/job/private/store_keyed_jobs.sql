@@ -1,0 +1,76 @@
+-- Purpose: store jobs prepared by store_jobs(), some of which have keys.
+-- Invariant: unique indexes decide between concurrent callers. A caller that finds an existing
+-- job writes an empty message, so that its commit waits for disk and standby like that job's
+-- commit: a failover cannot take back the answer to a repeated call. Raises: 22004, 22023,
+-- JQ001, JQ002, JQ004, JQ010.
+create or replace function jobq_private.store_keyed_jobs(
+    jobs jobq_private.new_job[], out ids uuid[], out created boolean[]
+)
+language plpgsql
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+    _job jobq_private.new_job;
+    _stored uuid[];
+    _has_found boolean;
+begin
+    ids := jobq_private.hold_keys(jobs);
+    if cardinality(jobs) = 1 then
+        _job := jobs[1];
+        if ids[1] = _job.job_id then
+            ids[1] := jobq_private.store_dedup_job(_job);
+        else
+            perform pg_logical_emit_message(true, 'jobq', '');
+        end if;
+        created := array[ids[1] = _job.job_id];
+        return;
+    end if;
+
+    -- At once all but those whose dedup key a live job or another of these jobs has.
+    _stored := jobq_private.on_store(array(
+        select f.job
+        from (
+            select j as job, row_number() over (
+                partition by j.kind, j.dedup_key order by j.ordinal
+            ) as place
+            from unnest(store_keyed_jobs.jobs) as j
+            where ids[j.ordinal] = j.job_id
+        ) as f
+        -- A limit keeps the planner from reading all live jobs instead.
+        left join lateral (
+            select true
+            from jobq_private.job as l
+            where l.kind = (f.job).kind and l.dedup_key = (f.job).dedup_key
+            limit 1
+        ) as l (is_live) on true
+        where (f.job).dedup_key is null
+        or f.place = 1 and (f.job).dedup <> 'throttle' and l.is_live is null
+        order by case when (f.job).dedup_key is not null then (f.job).kind end nulls first,
+            (f.job).dedup_key, (f.job).ordinal
+    ));
+    for _job in
+        select j.*
+        from unnest(store_keyed_jobs.jobs) as j
+        where ids[j.ordinal] = j.job_id
+        and j.job_id not in (select s.job_id from unnest(_stored) as s (job_id))  -- hashed
+        order by j.kind, j.dedup_key, j.ordinal
+    loop
+        ids[_job.ordinal] := jobq_private.store_dedup_job(_job);
+    end loop;
+    -- Of two jobs with one idempotency key the second stands for what the first has become.
+    select
+        array_agg(coalesce(k.job_id, ids[j.ordinal]) order by j.ordinal),
+        array_agg(ids[j.ordinal] = j.job_id order by j.ordinal),
+        bool_or(ids[j.ordinal] <> j.job_id)
+    into ids, created, _has_found
+    from unnest(store_keyed_jobs.jobs) as j
+    left join jobq_private.idempotency_key as k
+        on k.kind = j.kind and k.idempotency_key = j.idempotency_key
+        and ids[j.ordinal] <> j.job_id;
+    if _has_found then
+        perform pg_logical_emit_message(true, 'jobq', '');
+    end if;
+end
+$$;

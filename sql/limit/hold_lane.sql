@@ -1,0 +1,51 @@
+-- Purpose: a worker has been told to wait: start no job of its job's concurrency key for so long,
+-- or where it has no key of its kind in its queue.
+-- Invariant: what runs goes on, this job too: settle it. Raises: 22004, 22023, JQ001, JQ003.
+-- Argument hold_for: for how long, 0 to 365 days.
+-- Argument reason: why, for explain(); 512 characters at most are kept.
+-- Returns: nothing.
+-- Example: select jobq.hold_lane(:'running', 1, '30 s', 'status 429');
+create or replace function jobq.hold_lane(
+    job_id uuid, attempt integer, hold_for interval, reason text default null
+)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _until constant timestamptz := clock_timestamp() + hold_for;
+    _job record;
+begin
+    if num_nulls(hold_lane.job_id, hold_lane.attempt, hold_lane.hold_for) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id, attempt and hold_for');
+    elsif hold_lane.hold_for not between '0' and '365 days' then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'hold_for must be from 0 to 365 days'
+        );
+    end if;
+    select j.queue, j.kind, j.concurrency_key, j.lane_id into _job
+    from jobq_private.job as j
+    where j.job_id = hold_lane.job_id
+    and j.attempt = hold_lane.attempt
+    and j.lease_expires_at is not null;
+    if not found then
+        perform jobq_private.refuse_attempt(hold_lane.job_id, hold_lane.attempt);
+    end if;
+    if _job.concurrency_key is not null then
+        perform jobq_private.store_hold(
+            jobq_private.lane_id(_job.queue, _job.concurrency_key), _job.queue, null, _until, hold_lane.reason, _job.concurrency_key
+        );
+    else
+        perform jobq_private.store_hold(
+            jobq_private.kind_lane_id(_job.queue, _job.kind), _job.queue, _job.kind,
+            _until, hold_lane.reason
+        );
+    end if;
+end
+$$;
+
+grant execute on function jobq.hold_lane to jobq_worker;
+
+comment on function jobq.hold_lane is
+'Starts no jobs of a running job''s concurrency key, or else of its kind in its queue, for the given time.';

@@ -1,0 +1,78 @@
+-- Purpose: say how much the jobs of a queue or kind, of each of its keys, or of one key of a queue may cost in each
+-- day, week or month of the calendar, or take the budget away.
+-- Invariant: one budget for each of these, last writer wins; holds for the next start. What its jobs are charged
+-- counts from the first start under the budget on. Raises: 22004, 22023, JQ007, JQ009.
+-- Argument scope_type: queue or kind.
+-- Argument scope: the name of the queue or kind; a kind must be declared.
+-- Argument amount: what may be spent in a period, at least 0; null for no budget.
+-- Argument period: day, week (from Monday) or month.
+-- Argument time_zone: in which the period begins at midnight, such as Europe/Berlin.
+-- Argument concurrency_key: the budget is that of one key of the queue, in place of that of each.
+-- Argument each_key: whether the budget is that of each concurrency key.
+-- Returns: nothing.
+-- Example: select jobq.put_budget('queue', 'llm', 1000000, 'day', 'Europe/Berlin');
+create or replace function jobq.put_budget(
+    scope_type text, scope text, amount numeric default null, period text default 'month',
+    time_zone text default 'UTC', concurrency_key text default null, each_key boolean default false
+)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _budget jobq_private.budget;
+    _problem text;
+begin
+    if num_nulls(put_budget.scope_type, put_budget.scope) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'scope_type and scope');
+    elsif num_nulls(put_budget.period, put_budget.time_zone, put_budget.each_key) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'period, time_zone and each_key');
+    end if;
+    _problem := case
+        when put_budget.scope_type not in ('queue', 'kind') then 'scope_type must be queue or kind'
+        when put_budget.scope_type = 'queue'
+            and (length(put_budget.scope) not between 1 and 128 or put_budget.scope = '*')
+        then 'queue must have 1 to 128 characters, and be one queue, not *'
+        when not put_budget.amount between 0 and 1000000000000000
+        then 'amount must be a number from 0 to 10^15'
+        when put_budget.period not in ('day', 'week', 'month')
+        then 'period must be day, week or month'
+        when octet_length(put_budget.concurrency_key) not between 1 and 1024
+        then 'concurrency_key must have 1 to 1024 bytes'
+        when put_budget.each_key and put_budget.concurrency_key is not null
+        then 'a budget is that of one key or that of each, not both'
+        when put_budget.concurrency_key is not null and put_budget.scope_type = 'kind'
+        then 'the keys of a kind share one budget for each: give each_key'
+    end;
+    if _problem is not null then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
+    elsif not exists (
+        select from pg_timezone_names as z where z.name = put_budget.time_zone
+    ) then
+        perform jobq_private.raise_error('INVALID_TIME_ZONE', put_budget.time_zone);
+    end if;
+    if put_budget.amount is not null then
+        _budget := row(put_budget.amount, put_budget.period, put_budget.time_zone);
+    end if;
+    perform jobq_private.store_budget(
+        put_budget.scope_type, put_budget.scope, put_budget.concurrency_key, put_budget.each_key,
+        _budget
+    );
+    perform jobq_private.record_audit(
+        'put_budget', concat_ws(
+            ' ', put_budget.scope_type, put_budget.scope, put_budget.concurrency_key,
+            case when put_budget.each_key then '(each key)' end
+        ),
+        case
+            when put_budget.amount is null then 'none'
+            else format('%s per %s, %s', put_budget.amount, put_budget.period, put_budget.time_zone)
+        end
+    );
+end
+$$;
+
+grant execute on function jobq.put_budget to jobq_operator;
+
+comment on function jobq.put_budget is
+'Says how much the jobs of a queue, a kind or a concurrency key may cost in each day, week or month.';

@@ -1,0 +1,695 @@
+#!/usr/bin/env python3
+"""Build what is generated from sql/ and deploy/, with nothing but Python.
+
+    render.py [FLOOR]             print jobq.sql; with floor 1 the core, jobq-core.sql
+    render.py deploy|revert|verify TOPIC    print a script of a topic, for Sqitch
+    render.py --update            write sqitch.plan, the topics' scripts and the lists of columns
+    render.py --check             fail where --update would change something, or rendering fails
+    render.py --release TAG       tag the plan and store the rendered scripts of the release
+
+sql/TOPIC/NAME.sql and sql/TOPIC/private/NAME.sql are the source of every function, view and
+trigger. deploy/TOPIC.sql, revert/TOPIC.sql and verify/TOPIC.sql contain no SQL: they run what
+this program prints. Tables, types, schemas and roles are written by hand in deploy/.
+
+Bodies of functions are not checked while they are installed. So a source needs another one
+only for what it names outside of bodies: a view, a type, or the function of a trigger.
+
+In sqitch.plan, hand-written changes keep their order, and topics follow by floor and name,
+each after those that it needs. A hand-written change that needs a topic names it,
+`grant_policies [grant job]`. Lines up to the last tag never change. A topic that has changed
+since gets a second line: the script then also drops what the stored release had and the
+sources do not have any more, and the revert script brings the stored release back.
+
+Where a source copies rows of a table, --update fills in the columns between these marks.
+Columns that stand before the first mark, between the same parentheses, or after its `but`, are
+left out. The second list is that of the first:
+
+    state,
+    -- columns of jobq_private.job but transition_slot, place:
+    -- end
+    -- the same of j:
+    -- end
+
+A source that creates something inside of a DO block says so in a line of its own:
+`-- creates: function jobq_private.new_id`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+import textwrap
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# A topic refers only to topics of its own floor and of lower ones.
+FLOORS = {
+    1: "error audit setting job work",
+    2: "schedule limit workflow delivery handler grant",
+    3: "admin wiring",
+    4: "http shard",
+}
+FLOOR_OF = {topic: floor for floor, topics in FLOORS.items() for topic in topics.split()}
+PLANNER = "jobq authors <jobq@example.org>"
+VERBS = {"deploy": "Deploy jobq:{} to pg", "revert": "Revert jobq:{} from pg",
+         "verify": "Verify jobq:{} on pg"}  # fmt: skip
+STUB = r"""{title}
+\set script `python3 -IS sql/render.py {verb} {topic}`
+select 1 / (:'script' <> '')::int as rendered \gset
+:script
+"""
+HEAD = "begin;\nset local role jobq_owner;\nset local check_function_bodies = off;\n\n"
+NAME = r"(?P<name>jobq(?:_\w+)?\.\w+)"
+DO = re.compile(r"\bdo\s+(\$\w*\$)(.*?)\1;", re.DOTALL)
+OPAQUE = re.compile(r"--[^\n]*|(\$(?:[a-z_]\w*)?\$).*?\1|'(?:[^']|'')*'", re.DOTALL)
+CREATES = re.compile(
+    rf"\bcreate\s+(?:or\s+replace\s+)?(?P<kind>function|procedure|view)\s+{NAME}", re.IGNORECASE
+)
+CREATES_TRIGGER = re.compile(
+    r"\bcreate\s+(?:or\s+replace\s+)?(?:constraint\s+)?trigger\s+(?P<trigger>\w+)\s[^;]*?"
+    rf"\son\s+{NAME}",
+    re.IGNORECASE,
+)
+SAYS_CREATES = re.compile(rf"^-- creates: (?P<kind>\w+) {NAME}$", re.MULTILINE)
+AFTER_SIGNATURE = re.compile(
+    r"[()]|\b(?:language|immutable|stable|volatile|strict|called|leakproof|security|parallel|cost"
+    r"|rows|set|as|begin|return)\b",
+    re.IGNORECASE,
+)
+MARKED = re.compile(
+    rf"^(?P<head>(?P<indent> *)-- (?:columns of {NAME}(?: but (?P<but>[^:]+))?"
+    r"|the same of (?P<alias>\w+)):\n).*?(?P<end>^ *-- end\n)",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+class RenderError(Exception):
+    """The sources or the plan are not as this program needs them."""
+
+
+@dataclass(frozen=True, order=True)
+class Thing:
+    """An object that a source creates; the name of a trigger is that of its table."""
+
+    kind: str
+    name: str
+    trigger: str = ""
+
+
+@dataclass(frozen=True)
+class Code:
+    """SQL text that creates things: one source, or all sources of a topic."""
+
+    text: str
+
+    @cached_property
+    def visible(self) -> str:
+        """The text without comments, bodies of functions and other strings."""
+        return OPAQUE.sub("''", DO.sub(r"\2;", self.text))
+
+    @cached_property
+    def things(self) -> list[Thing]:
+        """What the text creates, in order, but triggers last."""
+        said = [Thing(*m.group("kind", "name")) for m in SAYS_CREATES.finditer(self.text)]
+        found = [Thing(m["kind"].lower(), m["name"]) for m in CREATES.finditer(self.visible)]
+        triggers = [
+            Thing("trigger", m["name"], m["trigger"])
+            for m in CREATES_TRIGGER.finditer(self.visible)
+        ]
+        return said + [thing for thing in found if thing not in said] + triggers
+
+    @cached_property
+    def signatures(self) -> dict[str, str]:
+        """The parameters and the result of each function, by its name."""
+        return {
+            m["name"]: signature(self.visible[m.end() :])
+            for m in CREATES.finditer(self.visible)
+            if m["kind"].lower() != "view"
+        }
+
+    @cached_property
+    def mentions(self) -> set[str]:
+        """The names that must exist when the text runs."""
+        return {m["name"] for m in re.finditer(rf"\b{NAME}\b", self.visible)}
+
+
+def signature(text: str) -> str:
+    """Return what stands between the name of a function and its attributes or body."""
+    depth = 0
+    for mark in AFTER_SIGNATURE.finditer(text):
+        if mark[0] in "()":
+            depth += 1 if mark[0] == "(" else -1
+        elif depth == 0:
+            return " ".join(text[: mark.start()].split())
+    return text
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file of sql/; its path is below that folder, without suffix."""
+
+    path: str
+    code: Code
+
+    @property
+    def topic(self) -> str:
+        return self.path.split("/")[0]
+
+    @property
+    def rank(self) -> tuple[str, bool, str]:
+        """The place among sources that do not need each other: private ones first."""
+        return (self.topic, "/private/" not in self.path, self.path)
+
+
+# ---- reading sources
+
+
+def topics(root: Path) -> list[str]:
+    """Return the topics, by floor and name.
+
+    Raises:
+        RenderError: a topic has no floor.
+    """
+    found = {path.relative_to(root / "sql").parts[0] for path in (root / "sql").glob("*/**/*.sql")}
+    if lost := found - FLOOR_OF.keys():
+        raise RenderError(f"sql/{min(lost)}/ has no floor: add it to FLOORS in sql/render.py")
+    return sorted(found, key=lambda topic: (FLOOR_OF[topic], topic))
+
+
+def read_topic(root: Path, topic: str) -> list[Source]:
+    """Return the sources of a topic, each after those that it needs.
+
+    Raises:
+        RenderError: a file creates nothing, two create the same thing, or some need each other.
+    """
+    sources = [
+        Source(path.relative_to(root / "sql").with_suffix("").as_posix(), Code(path.read_text()))
+        for path in (root / "sql" / topic).glob("**/*.sql")
+    ]
+    makers: dict[Thing, str] = {}
+    for source in sources:
+        if not source.code.things:
+            raise RenderError(f"sql/{source.path}.sql creates nothing")
+        for thing in source.code.things:
+            if thing in makers:
+                raise RenderError(
+                    f"sql/{makers[thing]}.sql and sql/{source.path}.sql create {thing.name}"
+                )
+            makers[thing] = source.path
+    by_path = {source.path: source for source in sorted(sources, key=lambda s: s.rank)}
+    order = depth_first(needs_of({path: s.code for path, s in by_path.items()}))
+    return [by_path[path] for path in order]
+
+
+def read_sources(root: Path) -> list[Source]:
+    """Return all sources, topic by topic."""
+    return [source for topic in topics(root) for source in read_topic(root, topic)]
+
+
+def join(sources: list[Source]) -> Code:
+    """Return sources as one text."""
+    return Code("\n\n".join(source.code.text.strip() for source in sources))
+
+
+def needs_of(codes: dict[str, Code]) -> dict[str, list[str]]:
+    """Return for each text, by name, the others that create what it mentions."""
+    # Who replaces a hook needs the topic that has it first.
+    maker = {
+        t.name: name for name, code in reversed(codes.items()) for t in code.things if not t.trigger
+    }
+    return {
+        name: [n for n in codes if n != name and n in {maker.get(m) for m in code.mentions}]
+        for name, code in codes.items()
+    }
+
+
+def depth_first(needs: dict[str, list[str]]) -> list[str]:
+    """Return the names, each after what it needs.
+
+    Raises:
+        RenderError: some need each other.
+    """
+    done: dict[str, None] = {}
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        if name in path:
+            raise RenderError(f"these need each other: {' '.join([*path, name])}")
+        if name in needs and name not in done:
+            for need in needs[name]:
+                visit(need, (*path, name))
+            done[name] = None
+
+    for name in needs:
+        visit(name, ())
+    return list(done)
+
+
+# ---- the plan
+
+
+def read_plan(root: Path) -> list[str]:
+    """Return the lines of sqitch.plan that are changes and tags."""
+    lines = (root / "sqitch.plan").read_text().splitlines()
+    return [line for line in lines if line.strip() and not line.startswith("%")]
+
+
+def name_of(line: str) -> str:
+    """Return the name of the change or tag in a line of the plan."""
+    return line.split(" ", maxsplit=1)[0]
+
+
+def scripts(plan: list[str]) -> list[str]:
+    """Return the names of the scripts, in the order of the plan.
+
+    The first script of a change with two lines is stored under the tag that follows the line.
+    """
+    last = {name_of(line): n for n, line in enumerate(plan)}
+    return [
+        name_of(line) + ("" if last[name_of(line)] == n else tag_after(plan, n))
+        for n, line in enumerate(plan)
+        if not line.startswith("@")
+    ]
+
+
+def tag_after(plan: list[str], n: int) -> str:
+    """Return the first tag after a line of the plan, or nothing."""
+    return next((name_of(line) for line in plan[n:] if line.startswith("@")), "")
+
+
+def releases(plan: list[str], topic: str) -> list[str]:
+    """Return the names of a topic's stored scripts, and last "" if it has changed since."""
+    return [tag_after(plan, n) for n, line in enumerate(plan) if name_of(line) == topic]
+
+
+def arranged(root: Path) -> list[str]:
+    """Return the plan with a line for each topic, and for each that changed after a tag.
+
+    Raises:
+        RenderError: the sources and the plan do not fit together.
+    """
+    plan = read_plan(root)
+    tags = [n for n, line in enumerate(plan) if line.startswith("@")]
+    tagged = plan[: tags[-1] + 1] if tags else []
+    codes = {topic: join(read_topic(root, topic)) for topic in topics(root)}
+    by_hand: dict[str, str] = {}
+    lines: dict[str, str] = {}
+    for line in plan[len(tagged) :]:
+        name = name_of(line)
+        if name in codes:
+            lines[name] = line
+        elif (root / "deploy" / f"{name}.sql").is_file() and not is_stub(root, name):
+            by_hand[name] = line
+    moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    for topic in codes.keys() - lines.keys():
+        stored = releases(tagged, topic)
+        if stored and not has_changed(root, plan, topic, stored[-1]):
+            continue
+        after = f" [{topic}{stored[-1]}]" if stored else ""
+        lines[topic] = f"{topic}{after} {moment} {PLANNER} # Functions, views and triggers"
+    free = by_hand | {topic: lines[topic] for topic in codes if topic in lines}
+    named = {
+        name: re.findall(r"[\w@.]+", (re.match(r"\S+ \[([^]]*)\]", line) or ["", ""])[1])
+        for name, line in by_hand.items()
+    }
+    needs = needs_of(codes) | named
+    return tagged + [free[name] for name in depth_first({name: needs[name] for name in free})]
+
+
+def has_changed(root: Path, plan: list[str], topic: str, tag: str) -> bool:
+    """Tell whether a topic's sources differ from its last stored release."""
+    stored = (root / "deploy" / f"{topic}{tag}.sql").read_text()
+    return body_of(stored) != body_of(render_script(root, plan, "deploy", topic))
+
+
+def is_stub(root: Path, name: str) -> bool:
+    """Tell whether a change's script runs this program."""
+    path = root / "deploy" / f"{name}.sql"
+    return path.is_file() and "sql/render.py" in path.read_text()
+
+
+# ---- scripts
+
+
+def render_script(
+    root: Path, plan: list[str], verb: str, topic: str, *, is_list: bool = False
+) -> str:
+    """Return a script of a topic.
+
+    Args:
+        root: the project's folder.
+        plan: the lines of its plan.
+        verb: deploy, revert or verify.
+        topic: its name.
+        is_list: name the sources in lines for psql instead of copying their text.
+    """
+    sources = read_topic(root, topic)
+    new = join(sources)
+    head = f"{title(plan, verb, topic)}\n"
+    if verb == "verify":
+        return head + verification(new.things)
+    stored = releases(plan, topic)[:-1]
+    older = read_stored(root, verb="deploy", name=topic + stored[-1]) if stored else Code("")
+    if stored:
+        # The wiring has filled the hooks, and they stay filled.
+        sources = [s for s in sources if not hooks(root, topic) & {t.name for t in s.code.things}]
+    if verb == "revert":
+        before = without_hooks(root, topic, older.text)
+        body = replace(new, older, before) if stored else "\n".join(drops(new.things))
+    else:
+        text = (
+            "\n".join(rf"\ir ../sql/{s.path}.sql \\" for s in sources)
+            if is_list
+            else join(sources).text
+        )
+        body = replace(older, new, text)
+    return f"{head}{HEAD}{body.strip()}\n\ncommit;\n"
+
+
+def hooks(root: Path, topic: str) -> set[str]:
+    """Return the names of the functions that the wiring of other topics replaces."""
+    wiring = join(read_topic(root, "wiring")).things if topic != "wiring" else []
+    return {thing.name for thing in wiring}
+
+
+def without_hooks(root: Path, topic: str, text: str) -> str:
+    """Return the text of a released topic without what the wiring replaces."""
+    for name in hooks(root, topic):
+        made = rf"^create or replace function {name}\(.*?^\$\$;\n"
+        text = re.sub(made, "", text, flags=re.MULTILINE | re.DOTALL)
+    return text
+
+
+def title(plan: list[str], verb: str, topic: str) -> str:
+    """Return the first line of a script, which differs from that of each release before it.
+
+    Sqitch refuses two deploy scripts of the same text.
+    """
+    stored = releases(plan, topic)[:-1]
+    return f"-- {VERBS[verb].format(topic)}" + (f", after {stored[-1]}" if stored else "")
+
+
+def read_stored(root: Path, verb: str, name: str) -> Code:
+    """Return the statements of a script that a release has stored."""
+    return Code(body_of((root / verb / f"{name}.sql").read_text()))
+
+
+def body_of(text: str) -> str:
+    """Return what stands in a script of a topic between its head and its commit."""
+    return text.partition(HEAD)[2].rpartition("commit;")[0].strip()
+
+
+def replace(old: Code, new: Code, text: str) -> str:
+    """Return the statements that bring a topic from one version to another."""
+    changed = [
+        f"drop routine if exists {name};"
+        for name, before in old.signatures.items()
+        if new.signatures.get(name, before) != before
+    ]
+    gone = [thing for thing in dict.fromkeys(old.things) if thing not in new.things]
+    return "\n\n".join(filter(None, [*changed, text, *drops(gone)]))
+
+
+def drops(things: list[Thing]) -> list[str]:
+    """Return what drops things, the last created first, but triggers before all."""
+    last_first = things[::-1]
+    triggers = [thing for thing in last_first if thing.trigger]
+    return [
+        f"drop trigger if exists {thing.trigger} on {thing.name};"
+        if thing.trigger
+        else f"drop {thing.kind} if exists {thing.name};"
+        for thing in triggers + [thing for thing in last_first if not thing.trigger]
+    ]
+
+
+def verification(things: list[Thing]) -> str:
+    """Return a script that fails, naming what is missing or open to PUBLIC."""
+    rows = ",\n        ".join(
+        f"('{thing.kind}', '{thing.name}', '{thing.trigger}')" for thing in sorted(things)
+    )
+    return f"""begin;
+
+do $$
+declare
+    _wrong text;
+begin
+    with wanted (kind, name, trigger) as (
+        values
+        {rows}
+    )
+    select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong
+    from wanted as w
+    where case w.kind
+        when 'trigger' then not exists (
+            select from pg_catalog.pg_trigger as t
+            where t.tgrelid = to_regclass(w.name) and t.tgname = w.trigger
+        )
+        when 'view' then coalesce(
+            has_table_privilege('public', to_regclass(w.name), 'select'), true
+        )
+        else coalesce(
+            has_function_privilege('public', to_regproc(w.name)::oid, 'execute'), true
+        )
+    end;
+    if _wrong is not null then
+        raise exception 'missing, or open to PUBLIC: %', _wrong;
+    end if;
+end
+$$;
+
+rollback;
+"""
+
+
+def export(root: Path, folder: Path) -> None:
+    """Write the project as it runs without sql/: what an installed package has."""
+    plan = read_plan(root)
+    for verb in VERBS:
+        (folder / verb).mkdir(parents=True)
+        for name in scripts(plan):
+            path = f"{verb}/{name}.sql"
+            is_topic = (root / "sql" / name).is_dir()
+            text = render_script(root, plan, verb, name) if is_topic else (root / path).read_text()
+            (folder / path).write_text(text)
+    for name in ("sqitch.plan", "sqitch.conf", "router.sql"):
+        (folder / name).write_text((root / name).read_text())
+    (folder / "jobq.sql").write_text(single_file(root))
+    (folder / "jobq-core.sql").write_text(single_file(root, 1))
+
+
+def single_file(root: Path, floor: int = max(FLOORS)) -> str:
+    """Return jobq.sql: the deploy scripts of a floor and those below as one transaction.
+
+    Where the core is installed already, psql passes over its tables, and the features are added.
+    """
+    whole = max(FLOORS)
+    parts = [
+        "-- jobq in one file and one transaction, for those without Sqitch or Python:",
+        "--     psql --file jobq.sql",
+        "-- Sqitch can adopt the result: sqitch deploy --log-only",
+        "-- Made by sql/render.py from sql/ and deploy/: edit those.",
+        "\\set ON_ERROR_STOP on",
+        "begin;",
+        "set local client_min_messages = warning;",
+    ]
+    if floor == whole:
+        parts.append("select to_regclass('jobq_private.job') is null as is_new \\gset")
+    plan = read_plan(root)
+    for name in scripts(plan):
+        topic = re.split("[_@]", name)[0]
+        if FLOOR_OF.get(topic, 1) > floor:
+            continue
+        path = root / "deploy" / f"{name}.sql"
+        is_topic = (root / "sql" / name).is_dir()
+        text = render_script(root, plan, "deploy", name) if is_topic else path.read_text()
+        is_once = floor == whole and FLOOR_OF.get(topic, 1) == 1 and not is_topic
+        parts += ["\n\\if :is_new"] * is_once
+        parts.append("\n" + re.sub(r"^(begin|commit);\n+", "", text, flags=re.MULTILINE).strip())
+        if "set local role" in text:
+            parts.append("\nreset role;")
+        parts += ["\n\\endif"] * is_once
+    text = "\n".join(parts)
+    if floor == whole:
+        digest = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+        text += f"\n\nselect jobq_private.record_release('{digest}');"
+    return f"{text}\n\ncommit;\n"
+
+
+# ---- what is tracked and not written by hand
+
+
+def updated(root: Path) -> dict[str, str | None]:
+    """Return what files in git should hold, by path; None for those that should not be there.
+
+    Raises:
+        RenderError: the sources and the plan do not fit together.
+    """
+    head = [
+        line for line in (root / "sqitch.plan").read_text().splitlines() if line.startswith("%")
+    ]
+    plan = arranged(root)
+    files: dict[str, str | None] = {"sqitch.plan": "\n".join([*head, "", *plan]) + "\n"}
+    for verb in VERBS:
+        for path in (root / verb).glob("*.sql"):
+            if "sql/render.py" in path.read_text():
+                if "@" in path.name:
+                    raise RenderError(f"{verb}/{path.name} must hold what the release had")
+                files[f"{verb}/{path.name}"] = None
+        for topic in topics(root):
+            text = STUB.format(title=title(plan, verb, topic), verb=verb, topic=topic)
+            files[f"{verb}/{topic}.sql"] = text
+    definitions = read_definitions(root, plan)
+    for path in (root / "sql").glob("*/**/*.sql"):
+        files[path.relative_to(root).as_posix()] = fill(path.read_text(), definitions)
+    return files
+
+
+def fill(text: str, definitions: str) -> str:
+    """Return a source with the lists of columns between its marks as they are now.
+
+    Raises:
+        RenderError: a mark names a table or column that is not there.
+    """
+    columns: list[str] = []
+
+    def filled(mark: re.Match[str]) -> str:
+        if mark["name"]:
+            columns[:] = columns_of(mark["name"], definitions)
+            left_out = re.findall(r"\w+", mark["but"] or "")
+            if lost := [name for name in left_out if name not in columns]:
+                raise RenderError(f"{mark['name']} has no column {lost[0]}")
+            left_out += re.findall(r"\w+", text[: mark.start()].rpartition("(")[2])
+            columns[:] = [name for name in columns if name not in left_out]
+        prefix = f"{mark['alias']}." if mark["alias"] else ""
+        lines = textwrap.wrap(", ".join(prefix + name for name in columns), 80)
+        return mark["head"] + "".join(f"{mark['indent']}{line}\n" for line in lines) + mark["end"]
+
+    return MARKED.sub(filled, text)
+
+
+def columns_of(name: str, definitions: str) -> list[str]:
+    """Return the columns of a table, or of what a function returns as one, in their order.
+
+    Raises:
+        RenderError: nothing of that name has columns.
+    """
+    made = re.search(
+        rf"create (?:table|or replace function) {name}\b.*?(?:returns table )?\(\n(.*?)^\)",
+        definitions,
+        re.MULTILINE | re.DOTALL,
+    )
+    if made is None:
+        raise RenderError(f"{name} has no columns that can be found")
+    columns = re.findall(r"(?:^|,)\s*(?!constraint\b)([a-z_]+) [a-z]", made[1])
+    for change in re.findall(rf"alter table {name}\b(.*?);", definitions, re.DOTALL):
+        columns += re.findall(r"add column (\w+)", change)
+        columns = [c for c in columns if c not in re.findall(r"drop column (\w+)", change)]
+    return columns
+
+
+def read_definitions(root: Path, plan: list[str]) -> str:
+    """Return the hand-written scripts, in the plan's order, and all sources."""
+    by_hand = [name for name in scripts(plan) if name.partition("@")[0] not in FLOOR_OF]
+    paths = [root / "deploy" / f"{name}.sql" for name in by_hand]
+    paths += sorted((root / "sql").glob("*/**/*.sql"))
+    return "\n".join(without_comments(path.read_text()) for path in paths)
+
+
+def without_comments(text: str) -> str:
+    """Drop comments from the start or the middle of lines to their ends."""
+    return re.sub(r"--.*$", "", text, flags=re.MULTILINE)
+
+
+def update(root: Path) -> list[str]:
+    """Write what `updated` returns; return the paths that changed."""
+    files = updated(root)
+    changed = stale(root, files)
+    for name in changed:
+        text = files[name]
+        if text is None:
+            (root / name).unlink()
+        else:
+            (root / name).write_text(text)
+    return changed
+
+
+def stale(root: Path, files: dict[str, str | None]) -> list[str]:
+    """Return the paths of files that are not as they should be."""
+    paths = {name: root / name for name in sorted(files)}
+    return [n for n, p in paths.items() if (p.read_text() if p.is_file() else None) != files[n]]
+
+
+def check(root: Path) -> list[str]:
+    """Return what is wrong, in words.
+
+    Raises:
+        RenderError: the sources and the plan do not fit together.
+    """
+    wrong = [f"{name} is stale: run make update" for name in stale(root, updated(root))]
+    names = scripts(read_plan(root))
+    for verb in VERBS:
+        wrong += [
+            f"{verb}/{path.name} is not in sqitch.plan"
+            for path in sorted((root / verb).glob("*.sql"))
+            if path.stem.partition("@")[0] not in names
+        ]
+        wrong += [
+            f"sqitch.plan names {name}, but {verb}/{name}.sql is missing"
+            for name in names
+            if not (root / verb / f"{name}.sql").is_file()
+        ]
+    if not wrong:
+        single_file(root)
+    return wrong
+
+
+def release(root: Path, tag: str) -> None:
+    """Store the scripts of the topics that changed since the last tag, and tag the plan.
+
+    Raises:
+        RenderError: something is stale.
+    """
+    if wrong := check(root):
+        raise RenderError("; ".join(wrong))
+    plan = read_plan(root)
+    for topic in topics(root):
+        if releases(plan, topic)[-1] == "":
+            for verb in VERBS:
+                text = render_script(root, plan, verb, topic)
+                (root / verb / f"{topic}@{tag}.sql").write_text(text)
+    moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    with (root / "sqitch.plan").open("a") as file:
+        file.write(f"@{tag} {moment} {PLANNER} # Release {tag}\n\n")
+
+
+def main(arguments: list[str]) -> int:
+    """Do as the module's description says; return the exit status."""
+    try:
+        match arguments:
+            case [] | [("1" | "2" | "3" | "4")]:
+                print(single_file(ROOT, *map(int, arguments)), end="")
+            case [("deploy" | "revert" | "verify") as verb, topic]:
+                print(render_script(ROOT, read_plan(ROOT), verb, topic, is_list=True), end="")
+            case ["--update"]:
+                for name in update(ROOT):
+                    print(f"updated {name}")
+            case ["--check"]:
+                wrong = check(ROOT)
+                print("\n".join(wrong), file=sys.stderr, end="\n" if wrong else "")
+                return 1 if wrong else 0
+            case ["--release", tag]:
+                release(ROOT, tag)
+            case _:
+                print(__doc__)
+                return 2
+    except (RenderError, OSError) as error:
+        print(f"render.py: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

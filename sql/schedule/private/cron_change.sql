@@ -1,0 +1,34 @@
+-- Purpose: when the clocks of a zone changed in the 24 hours before an instant.
+-- Invariant: pure but for the zone database; the caller knows that there was a change,
+-- of 24 hours at most, and halving finds its second. It counts in seconds, because a day
+-- of timestamptz is as long as in the session's zone. No SET; all names are qualified.
+-- Raises: nothing.
+create or replace function jobq_private.cron_change(time_zone text, latest timestamptz)
+returns timestamptz
+language plpgsql
+stable
+parallel safe
+as $$
+declare
+    _high double precision := pg_catalog.floor(pg_catalog.date_part('epoch', latest));
+    _low double precision := _high - 86400;
+    _middle double precision;
+    _at timestamptz;
+    _offset interval := (latest at time zone time_zone) - (latest at time zone 'UTC');
+begin
+    while _high - _low > 1 loop
+        _middle := pg_catalog.floor((_low + _high) / 2);
+        _at := pg_catalog.to_timestamp(_middle);
+        if (_at at time zone time_zone) - (_at at time zone 'UTC') = _offset then
+            _high := _middle;
+        else
+            _low := _middle;
+        end if;
+    end loop;
+    return pg_catalog.to_timestamp(_high);
+end
+$$;
+
+comment on function jobq_private.cron_change is
+'Returns the first instant, at most 24 hours before latest, at which a zone has the'
+' offset that it has at latest.';

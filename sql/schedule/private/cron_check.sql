@@ -1,0 +1,49 @@
+-- Purpose: refuse what is not the IANA name of a zone, or a rule for its changes.
+-- Invariant: reads the zone database alone; its EXCEPTION block is why it is not
+-- parallel safe.
+-- Raises: 22004, 22023, JQ009.
+
+-- PostgreSQL takes more than IANA names: fixed offsets with the sign turned round
+-- (UTC+3 is west), any word with a number after it, and abbreviations that hide the
+-- summer time of the zone of the same name (CET). None is what a schedule wants.
+create or replace function jobq_private.cron_check(
+    time_zone text, gap text default 'auto', fold text default 'auto'
+)
+returns void
+language plpgsql
+stable
+as $$
+declare
+    _is_known boolean := time_zone !~* '^(posix|right)/' and (
+        time_zone ~* '^(UTC|GMT[+-]?0?|Etc/GMT([+-]?[0-9]|[+-]1[0-2]|-1[34]))$'
+        or time_zone ~ '^[A-Za-z_]+(/[A-Za-z_-]+)+$'
+        or (time_zone ~ '^[A-Za-z-]+$' and not exists (
+            select from pg_catalog.pg_timezone_abbrevs as a
+            where a.abbrev = pg_catalog.upper(time_zone)
+        ))
+    );
+begin
+    if time_zone is null or gap is null or fold is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'time_zone, gap or fold');
+    elsif gap not in ('auto', 'run', 'skip')
+        or fold not in ('auto', 'once', 'both')
+    then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', pg_catalog.format(
+            'gap "%s" must be auto, run or skip; fold "%s" must be auto, once or both',
+            gap, fold
+        ));
+    end if;
+    begin
+        _is_known := _is_known and pg_catalog.now() at time zone time_zone is not null;
+    exception when invalid_parameter_value then
+        _is_known := false;
+    end;
+    if not _is_known then
+        perform jobq_private.raise_error('INVALID_TIME_ZONE', pg_catalog.format(
+            'time zone: "%s" is not valid; use an IANA name such as UTC,'
+            ' Europe/Berlin or America/New_York, not an offset or abbreviation',
+            pg_catalog.left(time_zone, 40)
+        ));
+    end if;
+end
+$$;

@@ -1,0 +1,15 @@
+-- Purpose: the first member of a set of numbers kept as bits.
+-- Invariant: pure; no SET and language sql, so that the planner puts the expression in
+-- place.
+-- Raises: nothing.
+create or replace function jobq_private.cron_first(bits bigint, start integer)
+returns integer
+language sql
+immutable
+parallel safe
+as $$
+    select (
+        pg_catalog.ln(nullif((bits >> start) & -(bits >> start), 0)::double precision)
+        / 0.693147180559945309
+    )::int + start
+$$;

@@ -1,0 +1,41 @@
+-- Purpose: the last firing of a parsed cron expression in a span of time.
+-- Invariant: pure but for the zone database. Halves the span and asks cron_next, so
+-- that the cost is the logarithm of the span, not the count of firings in it.
+-- Raises: 22023 for a zone that cron_check did not see.
+create or replace function jobq_private.cron_last(
+    cron jobq_private.cron,
+    time_zone text,
+    after timestamptz,
+    until timestamptz,
+    gap text default 'auto',
+    fold text default 'auto'
+)
+returns timestamptz
+language plpgsql
+stable
+parallel safe
+as $$
+declare
+    -- a firing, and an instant with no firing from it to the end
+    _found timestamptz := jobq_private.cron_next(cron, time_zone, after, gap, fold);
+    _high timestamptz := until;
+    _middle timestamptz;
+    _next timestamptz;
+begin
+    if _found > until then
+        return null;
+    end if;
+    while _found < _high loop
+        _middle := pg_catalog.to_timestamp(pg_catalog.floor((
+            pg_catalog.date_part('epoch', _found) + pg_catalog.date_part('epoch', _high)
+        ) / 2));
+        _next := jobq_private.cron_next(cron, time_zone, _middle, gap, fold);
+        if _next <= until then
+            _found := _next;
+        else
+            _high := _middle;
+        end if;
+    end loop;
+    return _found;
+end
+$$;

@@ -1,0 +1,64 @@
+-- Purpose: the first firing of a parsed cron expression strictly after an instant.
+-- Invariant: pure but for the zone database. A clock reading names one instant, none (a
+-- gap) or two (a fold). PostgreSQL reads one in a gap by the offset before it, one in a
+-- fold by the offset after it: so _at shows another reading in a gap, and is the second
+-- of two in a fold. No SET, for it is hot; all names are qualified.
+-- Raises: 22023 for a zone that cron_check did not see.
+create or replace function jobq_private.cron_next(
+    cron jobq_private.cron,
+    time_zone text,
+    after timestamptz,
+    gap text default 'auto',
+    fold text default 'auto'
+)
+returns timestamptz
+language plpgsql
+stable
+parallel safe
+as $$
+declare
+    _runs boolean := gap = 'run' or (gap = 'auto' and not cron.is_interval);
+    _repeats boolean := fold = 'both' or (fold = 'auto' and cron.is_interval);
+    _start timestamp := after at time zone time_zone;
+    _next timestamp := jobq_private.cron_next_local(
+        cron, pg_catalog.date_trunc('second', _start) + interval '1 second'
+    );
+    _at timestamptz := _start at time zone time_zone;
+    _first timestamptz;
+    _fold interval;
+begin
+    if _repeats and _at > after then
+        -- the clocks will show this reading again, and then all since the fold began
+        _start := jobq_private.cron_change(time_zone, _at) at time zone time_zone;
+        _first := jobq_private.cron_next_local(cron, _start) at time zone time_zone;
+        if _next >= _start + (_at - after) is not false
+            and _first at time zone time_zone < _start + (_at - after)
+        then
+            return _first;
+        end if;
+    end if;
+    while _next is not null loop
+        _at := _next at time zone time_zone;
+        if _at at time zone time_zone <> _next then
+            _at := jobq_private.cron_change(time_zone, _at);
+            exit when _runs;
+            _start := _at at time zone time_zone;
+        else
+            _fold := ((_at - interval '24 hours') at time zone time_zone)
+                + interval '24 hours' - _next;
+            exit when _fold <= interval '0';
+            _first := ((_at at time zone 'UTC') - _fold) at time zone 'UTC';
+            exit when _first at time zone time_zone <> _next or (
+                _repeats and _first <= after
+            );
+            if _first > after then
+                return _first;
+            end if;
+            _start := (jobq_private.cron_change(time_zone, _at) at time zone time_zone)
+                + _fold;
+        end if;
+        _next := jobq_private.cron_next_local(cron, _start);
+    end loop;
+    return case when _next is not null then _at end;
+end
+$$;

@@ -1,0 +1,14 @@
+-- Purpose: turn bits that count from Sunday into bits that count from another weekday.
+-- Invariant: pure; no SET and language sql, so that the planner puts the expression in
+-- place. 270549121 has a bit at the start of each of five weeks: times a pattern of
+-- seven bits, it is that pattern in every week.
+-- Raises: nothing.
+create or replace function jobq_private.cron_rotate(weeks bigint, weekday integer)
+returns bigint
+language sql
+immutable
+parallel safe
+as $$
+    select ((weeks >> weekday) & (270549121 * ((1::bigint << (7 - weekday)) - 1)))
+        | ((weeks & (270549121 * ((1::bigint << weekday) - 1))) << (7 - weekday))
+$$;

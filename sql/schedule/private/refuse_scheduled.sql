@@ -1,0 +1,37 @@
+-- Purpose: refuse that what was declared of a queue or a kind is deleted while a schedule makes jobs
+-- of it, in its graph too.
+-- Invariant: the trigger names the column, which is also a column of schedule. Raises: JQ008.
+create or replace function jobq_private.refuse_scheduled()
+returns trigger
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _name constant text := to_jsonb(old) ->> tg_argv[0];
+begin
+    if exists (
+        select from jobq_private.schedule as s
+        where s.status <> 'retired'
+        and (
+            _name = case tg_argv[0] when 'queue' then s.queue else s.kind end
+            or s.graph @> jsonb_build_object(
+                'jobs', array[jsonb_build_object(tg_argv[0], _name)]
+            )
+        )
+    ) then
+        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
+            'schedules of %s %s', tg_argv[0], _name
+        ));
+    end if;
+    return old;
+end
+$$;
+
+create or replace trigger queue_scheduled
+before delete on jobq_private.queue
+for each row execute function jobq_private.refuse_scheduled('queue');
+
+create or replace trigger kind_scheduled
+before delete on jobq_private.kind
+for each row execute function jobq_private.refuse_scheduled('kind');

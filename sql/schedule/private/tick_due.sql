@@ -1,0 +1,9 @@
+-- Purpose: when the next slot of any schedule is due, for maintain_in(); null for none.
+-- Invariant: reads one entry of an index. Raises: nothing.
+create or replace function jobq_private.tick_due()
+returns timestamptz
+language sql
+stable
+as $$
+    select min(s.due_at) from jobq_private.due_schedule as s
+$$;

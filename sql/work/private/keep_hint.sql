@@ -1,0 +1,47 @@
+-- Purpose: remember for the session's next claims what this one has learned of a queue, and twice a
+-- second move its fronts.
+-- Invariant: a job gets its due_at, which is the clock's time or later, after its transaction has got
+-- its number. So once all transactions have ended that were open at a moment, the candidate, no job
+-- can appear any more that is due before it. Then each front moves there, or to the first job that
+-- waits, be it locked or not: a claim that is under way may be rolled back. So claims walk each dead
+-- entry of the index a bounded number of times. Returns true. Raises: nothing.
+create or replace function jobq_private.keep_hint(
+    hint jobq_private.claim_hint, now timestamptz
+)
+returns boolean
+language plpgsql
+as $$
+declare
+    _hint jobq_private.claim_hint := hint;
+begin
+    if keep_hint.now >= _hint.look_at and _hint.priorities is not null then
+        if pg_snapshot_xmin(pg_current_snapshot()) >= _hint.horizon then
+            _hint.fronts := array(
+                select greatest(p.front, least(_hint.candidate, (
+                    select j.due_at
+                    from jobq_private.job as j
+                    where j.queue = _hint.queue
+                    and j.state in ('queued', 'retrying')
+                    and j.priority = p.priority
+                    and j.due_at >= p.front
+                    order by j.due_at, j.job_id
+                    limit 1
+                )))
+                from unnest(_hint.priorities, _hint.fronts) with ordinality as p (priority, front, n)
+                order by p.n
+            );
+            _hint.horizon := null;
+        end if;
+        if _hint.horizon is null then
+            _hint.candidate := now();
+            _hint.horizon := pg_snapshot_xmax(pg_current_snapshot());
+        end if;
+        _hint.look_at := clock_timestamp()
+            + greatest(interval '0.5 s', 20 * (clock_timestamp() - keep_hint.now));
+    end if;
+    _hint.written_at := keep_hint.now;
+    return set_config(
+        'jobq.hint_' || (hashtext(_hint.queue) & 1023), _hint::text, false
+    ) is not null;
+end
+$$;

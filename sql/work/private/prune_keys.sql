@@ -1,0 +1,35 @@
+-- Purpose: forget idempotency keys past their retention, throttled keys, and workers long gone.
+-- Invariant: a bounded number at a call; the key of a live job stays. Raises: nothing.
+create or replace function jobq_private.prune_keys(max_rows integer)
+returns bigint
+language plpgsql
+as $$
+declare
+    _keys bigint;
+begin
+    delete from jobq_private.worker as w where w.seen_at < now() - interval '10 min';
+
+    delete from jobq_private.throttle as t
+    where t.ctid = any (array(
+        select o.ctid from jobq_private.throttle as o
+        where o.until < now()
+        limit prune_keys.max_rows
+        for update skip locked
+    ));
+
+    with old as materialized (
+        select k.kind, k.idempotency_key
+        from jobq_private.idempotency_key as k
+        where k.created_at < now() - (select g.key_retention from jobq_private.setting as g)
+        and not exists (select from jobq_private.job as j where j.job_id = k.job_id)
+        order by k.created_at
+        limit prune_keys.max_rows
+        for update skip locked
+    )
+    delete from jobq_private.idempotency_key as k
+    using old as o
+    where k.kind = o.kind and k.idempotency_key = o.idempotency_key;
+    get diagnostics _keys = row_count;
+    return _keys;
+end
+$$;

@@ -1,0 +1,45 @@
+-- Purpose: check failures that are given as a JSON array, and return them as they are stored.
+-- Invariant: an unknown member is refused, so that no misspelt retryable is passed over. Errors and
+-- details are redacted. Raises: 22004, 22023.
+create or replace function jobq_private.read_failures(failures jsonb)
+returns jobq_private.failure[]
+language plpgsql
+stable
+parallel safe
+as $$
+declare
+    _known constant text[] := array[
+        'job_id', 'attempt', 'error', 'error_code', 'retryable', 'retry_in', 'details'
+    ];
+    _failures jobq_private.failure[];
+begin
+    if failures is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'failures');
+    elsif jsonb_typeof(failures) <> 'array' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'failures must be a JSON array');
+    elsif exists (
+        select from jsonb_array_elements(failures) as e (failure)
+        where jsonb_typeof(e.failure) <> 'object' or e.failure - _known <> '{}'
+    ) then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+            'each failure must be an object with members among %s', _known
+        ));
+    end if;
+    select array_agg(row(
+        f.job_id, f.attempt, jobq_private.redacted(f.error),
+        coalesce(f.error_code, 'ERROR'), f.retryable, f.retry_in,
+        case when f.details is not null then jobq_private.kept_details(f.details) end
+    )::jobq_private.failure) into _failures
+    from jsonb_populate_recordset(null::jobq_private.failure, failures) as f;
+    if exists (
+        select from unnest(_failures) as f
+        where f.retry_in not between '0' and '365 days'
+        or jsonb_typeof(f.details) <> 'object'
+    ) then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'retry_in must be from 0 to 365 days, details an object'
+        );
+    end if;
+    return _failures;
+end
+$$;

@@ -1,0 +1,59 @@
+-- Purpose: what this session remembers of a queue, completed by priorities that have come into use.
+-- Invariant: forgets all after a minute, and when the clock has been put back, so that nothing stays
+-- unseen for longer, whatever has happened. Looks only between the known priorities, where no dead
+-- entries are. Priorities are null from the 17th on. Raises: nothing.
+create or replace function jobq_private.read_hint(queue text, now timestamptz)
+returns jobq_private.claim_hint
+language plpgsql
+stable
+as $$
+declare
+    _hint jobq_private.claim_hint := nullif(
+        current_setting('jobq.hint_' || (hashtext(read_hint.queue) & 1023), true), ''
+    )::jobq_private.claim_hint;
+    _new smallint[];
+begin
+    if _hint.queue is distinct from read_hint.queue
+        or read_hint.now < _hint.written_at
+        or read_hint.now > _hint.began_at + interval '1 min'
+    then
+        _hint := null;
+        _hint.queue := read_hint.queue;
+        _hint.began_at := read_hint.now;
+        _hint.look_at := read_hint.now;
+        _hint.priorities := '{}';
+        _hint.fronts := '{}';
+    end if;
+    while _hint.priorities is not null loop
+        _new := array(
+            select n.priority
+            from unnest(32768 || _hint.priorities::integer[], _hint.priorities::integer[] || -32769)
+                as g (above, below)
+            cross join lateral (
+                select j.priority
+                from jobq_private.job as j
+                where j.queue = read_hint.queue
+                and j.state in ('queued', 'retrying')
+                and j.due_at is not null
+                and j.priority < g.above
+                and j.priority > g.below
+                order by j.priority desc, j.due_at, j.job_id
+                limit 1
+            ) as n
+        );
+        exit when _new = '{}';
+        select array_agg(p.priority order by p.priority desc),
+            array_agg(p.front order by p.priority desc)
+        into _hint.priorities, _hint.fronts
+        from (
+            select k.priority, k.front
+            from unnest(_hint.priorities, _hint.fronts) as k (priority, front)
+            union all
+            select n.priority, '-infinity' from unnest(_new) as n (priority)
+        ) as p
+        having count(*) <= 16;
+        _hint.written_at := null;
+    end loop;
+    return _hint;
+end
+$$;

@@ -1,0 +1,75 @@
+-- Purpose: link new jobs to those that they wait for, and to the batches they belong to.
+-- Invariant: locks no parent, which may run for long: a row of pending is left, so that resolve() finds
+-- after the commit what has ended meanwhile. Parents that this very transaction has made are
+-- marked as awaited. job_ids is parallel to jobs; null for one that was not made. Raises: 22004, 22023, JQ001, JQ002.
+create or replace function jobq_private.attach_jobs(jobs jobq_private.new_job[], job_ids uuid[])
+returns void
+language plpgsql
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _parents uuid[];
+    _new uuid[];
+    _missing uuid;
+begin
+    if not exists (
+        select from unnest(attach_jobs.jobs) as j
+        where j.after is not null or j.batch_id is not null
+    ) then
+        return;
+    end if;
+    perform jobq_private.join_batches(array(
+        select j.batch_id from unnest(attach_jobs.jobs) as j where j.batch_id is not null
+    ));
+    if exists (
+        select from unnest(attach_jobs.jobs) as j
+        cross join lateral unnest(j.after) as a (parent)
+        where a.parent is null
+    ) then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'a job_id in after');
+    elsif exists (
+        select from unnest(attach_jobs.jobs) as j where cardinality(j.after) > 100000
+    ) then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'after must have at most 100000 jobs'
+        );
+    end if;
+
+    insert into jobq_private.edge (child, parent, after_failure)
+    select distinct i.job_id, a.parent, coalesce(j.after_failure, 'cancel')
+    from unnest(attach_jobs.jobs) with ordinality as j
+    join unnest(attach_jobs.job_ids) with ordinality as i (job_id, n) on i.n = j.ordinality
+    cross join lateral unnest(j.after) as a (parent);
+    _parents := array(
+        select distinct a.parent
+        from unnest(attach_jobs.jobs) as j
+        cross join lateral unnest(j.after) as a (parent)
+    );
+    select p.parent into _missing
+    from unnest(_parents, jobq_private.ends_of(_parents)) as p (parent, ended_as)
+    where p.ended_as = 'gone'
+    limit 1;
+    if found then
+        perform jobq_private.raise_error('JOB_NOT_FOUND', format('job_id %s', _missing));
+    end if;
+    -- This transaction has made these, so nobody else holds their rows.
+    update jobq_private.job as j
+    set is_awaited = true
+    where j.job_id = any(_parents) and j.created_at = now() and not j.is_awaited;
+    _new := array(
+        select j.job_id
+        from jobq_private.job as j
+        where j.job_id = any(_parents) and j.created_at = now()
+    );
+    insert into jobq_private.pending (about, id)
+    select 'child', i.job_id
+    from unnest(attach_jobs.jobs) with ordinality as j
+    join unnest(attach_jobs.job_ids) with ordinality as i (job_id, n) on i.n = j.ordinality
+    where exists (
+        select from unnest(j.after) as a (parent)
+        where a.parent not in (select n from unnest(_new) as n)
+    );
+end
+$$;

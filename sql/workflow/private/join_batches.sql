@@ -1,0 +1,41 @@
+-- Purpose: let new jobs become members of these batches.
+-- Invariant: the row of each is locked (FOR KEY SHARE) until the commit, and settle_batch() ends a
+-- batch only when it has the row for itself: so none ends while a member is on its way. A lock of a
+-- row takes no place in the server's lock table, whatever the number of batches. A transaction
+-- with one snapshot fails to serialize if the row has changed. Raises: JQ001, JQ002, 40001.
+create or replace function jobq_private.join_batches(batch_ids uuid[])
+returns void
+language plpgsql
+as $$
+declare
+    _batches jobq_private.batch[];
+    _missing uuid;
+    _ended jobq_private.batch;
+begin
+    _batches := array(
+        select b
+        from jobq_private.batch as b
+        where b.batch_id = any(join_batches.batch_ids)
+        order by b.batch_id
+        for key share
+    );
+    select i.batch_id into _missing
+    from unnest(join_batches.batch_ids) as i (batch_id)
+    where i.batch_id not in (select b.batch_id from unnest(_batches) as b)
+    order by i.batch_id
+    limit 1;
+    if found then
+        perform jobq_private.raise_error('BATCH_NOT_FOUND', format('batch_id %s', _missing));
+    end if;
+    select b.* into _ended
+    from unnest(_batches) as b
+    where b.ended_at is not null
+    order by b.batch_id
+    limit 1;
+    if found then
+        perform jobq_private.raise_error('BATCH_ENDED', format(
+            'batch_id %s ended at %s', _ended.batch_id, _ended.ended_at
+        ));
+    end if;
+end
+$$;

@@ -1,0 +1,36 @@
+-- Purpose: queue or cancel a job that waits for the end of a batch, unless it has moved before.
+-- Invariant: reason is why it is cancelled. False when another transaction holds its row.
+-- Raises: nothing.
+create or replace function jobq_private.run_callback(
+    job_id uuid, state text, reason text default null
+)
+returns boolean
+language plpgsql
+as $$
+declare
+    _queue text;
+begin
+    update jobq_private.job as j
+    set
+        state = run_callback.state,
+        run_at = greatest(j.run_at, clock_timestamp()),
+        cancel_reason = case when run_callback.state = 'cancelled' then run_callback.reason end
+    where j.job_id = (
+        select c.job_id
+        from jobq_private.job as c
+        where c.job_id = run_callback.job_id and c.state = 'blocked'
+        for update skip locked
+    )
+    returning j.queue into _queue;
+    if not found then
+        return not exists (
+            select from jobq_private.job as c
+            where c.job_id = run_callback.job_id and c.state = 'blocked'
+        );
+    elsif run_callback.state = 'queued' then
+        perform jobq_private.call_lanes(array[run_callback.job_id]);
+        perform jobq_private.wake(array[_queue]);
+    end if;
+    return true;
+end
+$$;

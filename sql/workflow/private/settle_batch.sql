@@ -1,0 +1,72 @@
+-- Purpose: queue the job at the first death in a batch, and the jobs at its end.
+-- Invariant: a batch ends under the lock of its row, which join_batches() shares: so no member
+-- is on its way. Returns whether nothing is left to do until another member ends. Raises: nothing.
+create or replace function jobq_private.settle_batch(batch_id uuid)
+returns boolean
+language plpgsql
+as $$
+declare
+    _batch jobq_private.batch;
+    _is_settled boolean := true;
+    _outcome text;
+begin
+    -- Two transactions that end the last members do not see each other's end. Only who has
+    -- this lock may drop its row of pending; it does not hold up join_batches().
+    select b.* into _batch
+    from jobq_private.batch as b
+    where b.batch_id = settle_batch.batch_id
+    for no key update skip locked;
+    if not found then
+        return not exists (
+            select from jobq_private.batch as b where b.batch_id = settle_batch.batch_id
+        );
+    elsif _batch.ended_at is not null and not exists (  -- none was redriven after the end
+        select from jobq_private.job as c
+        where c.job_id in (_batch.on_success, _batch.on_end, _batch.on_first_death)
+        and c.state = 'blocked'
+    ) then
+        return true;
+    end if;
+    if _batch.on_first_death is not null and exists (
+        select from jobq_private.job_archive as a
+        where a.batch_id = _batch.batch_id and a.state = 'dead'
+    ) then
+        _is_settled := jobq_private.run_callback(_batch.on_first_death, 'queued');
+    end if;
+    if not _is_settled or _batch.sealed_at is null or exists (
+        select from jobq_private.job as j where j.batch_id = _batch.batch_id
+    ) then
+        return _is_settled;
+    end if;
+    perform from jobq_private.batch as b
+    where b.batch_id = _batch.batch_id
+    for update skip locked;
+    if not found then
+        return false;
+    -- A member may have come before the lock.
+    elsif exists (select from jobq_private.job as j where j.batch_id = _batch.batch_id) then
+        return true;
+    end if;
+    _outcome := case
+        when _batch.has_lost or exists (
+            select from jobq_private.job_archive as a
+            where a.batch_id = _batch.batch_id and a.state in ('dead', 'cancelled')
+        )
+        then 'cancelled' else 'queued'
+    end;
+    -- Each is tried, though another one's row is held.
+    _is_settled := jobq_private.run_callback(
+        _batch.on_success, _outcome,
+        format('not all jobs of batch %s have succeeded', _batch.batch_id)
+    );
+    _is_settled := jobq_private.run_callback(_batch.on_end, 'queued') and _is_settled;
+    _is_settled := jobq_private.run_callback(
+        _batch.on_first_death, 'cancelled',
+        format('no job of batch %s is dead', _batch.batch_id)
+    ) and _is_settled;
+    update jobq_private.batch as b
+    set ended_at = clock_timestamp()
+    where b.batch_id = _batch.batch_id and b.ended_at is null and _is_settled;
+    return _is_settled;
+end
+$$;

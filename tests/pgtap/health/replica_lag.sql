@@ -1,8 +1,0 @@
--- What jobq.replica_lag() promises on a primary; what on a standby, tests/python/test_read_database.py.
-begin;
-select plan(1);
-
-select is(jobq.replica_lag(), null, 'a primary lies behind nobody');
-
-select finish();
-rollback;

@@ -1,0 +1,198 @@
+"""The core without the features: it installs, works, and takes the features later."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+from commands import invoked
+from psycopg.conninfo import make_conninfo
+from test_pgtap import OPTIONS, tap_problem
+
+import render
+from catalog import catalog
+from jobq import Client, Registry
+from jobq.worker import Worker
+from jobq_embedded import Server
+from jobq_operations.deploy import deploy
+from servers import DEBIAN_15, HOLD_OFF_VACUUM, PGTAP, ROOT, SETTINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from servers import Cluster
+
+CORE = render.FLOORS[1].split()
+NEEDS_MORE = "-- Needs more than the core.\n"
+SCRIPTS = sorted(
+    path
+    for topic in CORE
+    for path in (ROOT / "tests" / "pgtap" / topic).glob("*.sql")
+    if NEEDS_MORE not in path.read_text()
+)
+
+
+@pytest.fixture
+def owned(tmp_path_factory: pytest.TempPathFactory, pg: str) -> Iterator[tuple[Server, str]]:
+    """A server without jobq's roles, and the URL of a database's owner, who is no superuser."""
+    bin_dir = DEBIAN_15 if pg == "15" and DEBIAN_15.is_dir() else None
+    folder = tmp_path_factory.mktemp("core")
+    with Server(folder, pg, bin_dir, settings=SETTINGS, durable=False) as server:
+        with psycopg.connect(server.url, autocommit=True) as connection:
+            connection.execute("create role app login createrole password 'app'")
+            connection.execute("create database app template template0 owner app")
+        yield server, make_conninfo(server.url, user="app", password="app", dbname="app")
+
+
+def run(server: Server, url: str, script: str) -> str:
+    """Run a script in psql, and return what it printed."""
+    done = subprocess.run(
+        [server.programs / "psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-f", "-", url],
+        input=script, capture_output=True, text=True, check=False, timeout=100,
+        env={"PGOPTIONS": "-c client_min_messages=warning"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.every_version
+def test_an_ordinary_owner_installs_it_and_works(owned: tuple[Server, str]) -> None:
+    server, url = owned
+    run(server, url, render.single_file(ROOT, 1))
+    registry = Registry()
+    done = []
+
+    @registry.handler("greet")
+    def greet(payload: dict[str, str]) -> str:
+        done.append(payload["name"])
+        return f"hello {payload['name']}"
+
+    @registry.handler("break", max_attempts=1)
+    def fail() -> None:
+        raise ValueError("as it should")
+
+    with Client(url, registry=registry) as client:
+        greeted = client.enqueue("greet", {"name": "ada"}).job_id
+        broken = client.enqueue("break", max_attempts=1).job_id
+        asyncio.run(Worker(url, registry, until_empty=True).run())
+        assert done == ["ada"]
+        assert client.get(greeted).result == "hello ada"
+        assert client.get(broken).state == "dead"
+        client.redrive(broken)
+        assert client.get(broken).state == "queued"
+    with psycopg.connect(url, autocommit=True) as connection:
+        tasks = connection.execute("select task, affected from jobq.maintain()").fetchall()
+        assert tasks and all(affected is not None for _, affected in tasks)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "enqueue('k', concurrency_key => 'c')",
+        "enqueue('k', after => array[gen_random_uuid()])",
+        "put_kind('k', max_running => 1)",
+        "put_kind('k', run => 'pg_catalog.jsonb_strip_nulls')",
+        "put_queue('q', rate_limit => 1)",
+    ],
+)
+def test_what_the_core_does_not_enforce_it_refuses(core: str, call: str) -> None:
+    with (
+        psycopg.connect(core) as connection,
+        pytest.raises(psycopg.errors.InvalidParameterValue) as refused,
+    ):
+        connection.execute(f"select jobq.{call}".encode())
+    assert "require the features of jobq" in str(refused.value.diag.message_detail)
+
+
+@pytest.fixture
+def core(cluster: Cluster) -> Iterator[str]:
+    """The URL of a database with the core alone."""
+    with cluster.database(template="template0") as url:
+        cluster.psql(url, render.single_file(ROOT, 1), {"client_min_messages": "warning"})
+        yield url
+
+
+def test_its_own_tests_pass_on_the_core_alone(cluster: Cluster, core: str) -> None:
+    head = "create schema tap; grant usage on schema tap to public; set search_path = tap;"
+    cluster.psql(core, f"{head}\n{PGTAP.read_text()}\n{HOLD_OFF_VACUUM}")
+    assert len(SCRIPTS) > 20
+    problems = {
+        path.name: problem
+        for path in SCRIPTS
+        if (problem := tap_problem(cluster.psql(core, path, OPTIONS)))
+    }
+    assert problems == {}
+
+
+# Jobs in every state that the core has, with what hangs on them.
+FILL = """
+    select jobq.put_kind('k', queue => 'q', max_attempts => 1);
+    select jobq.enqueue('k', '{"is": "queued"}', idempotency_key => 'i', dedup_key => 'd');
+    select jobq.enqueue('later', run_at => now() + interval '1 h');
+    select jobq.enqueue('retries', queue => 'a');
+    select from jobq.claim('{a}', 'w') as c, lateral jobq.fail(c.job_id, c.attempt, 'x');
+    select jobq.enqueue('runs', queue => 'b');
+    select from jobq.claim('{b}', 'w');
+    select jobq.enqueue('ends', queue => 'c');
+    select from jobq.claim('{c}', 'w') as c, lateral jobq.complete(c.job_id, 1, '"done"');
+    select jobq.enqueue('dies', queue => 'e');
+    select from jobq.claim('{e}', 'w') as c, lateral jobq.fail(c.job_id, 1, 'x', 'E', false);
+    select jobq.cancel(jobq.enqueue('goes'));
+"""
+STATES = {"queued", "retrying", "running", "succeeded", "dead", "cancelled"}
+
+
+def everything(url: str) -> tuple[list[Any], ...]:
+    """All jobs, attempts, kinds and keys."""
+    queries = (
+        "select j.* from jobq.job as j order by j.job_id",
+        "select * from jobq_private.attempt order by job_id, attempt, finished_at",
+        "select kind, queue, max_attempts from jobq_private.kind order by kind",
+        "select kind, idempotency_key, job_id from jobq_private.idempotency_key order by 1, 2",
+    )
+    with psycopg.connect(url) as connection:
+        return tuple(connection.execute(query).fetchall() for query in queries)
+
+
+@pytest.mark.parametrize("way", ["psql", "deploy"])
+def test_features_that_come_later_lose_nothing(
+    cluster: Cluster, core: str, database: str, way: str
+) -> None:
+    cluster.psql(core, FILL)
+    before = everything(core)
+    with psycopg.connect(core) as connection:
+        states = connection.execute("select distinct state from jobq.job").fetchall()
+        assert {state for (state,) in states} == STATES
+    if way == "psql":
+        cluster.psql(core, render.single_file(ROOT), {"client_min_messages": "warning"})
+    else:
+        assert "features added" in deploy(core)
+        assert "is up to date" in deploy(core)
+    assert everything(core) == before
+    assert {row[:3] for row in catalog(core)} == {row[:3] for row in catalog(database)}
+    with psycopg.connect(core, autocommit=True) as connection:
+        query = "select state from jobq.job where kind = 'runs'"
+        assert connection.execute(query).fetchall() == [("running",)]
+        for statement in (
+            "select jobq.redrive(job_id) from jobq.job where kind = 'dies'",
+            "select jobq.enqueue('after', after => array_agg(job_id)) from jobq.job"
+            " where kind in ('k', 'runs')",
+            "select jobq.put_kind('k', max_running => 1)",
+            "select jobq.complete(job_id, attempt) from jobq.job where kind = 'runs'",
+            "select jobq.enforce_queue_grants(true)",
+        ):
+            connection.execute(statement)
+        queue = "select queue from jobq_private.kind_queue where kind = 'k'"
+        assert connection.execute(queue).fetchall() == []  # put_kind() names none any more
+        # The first claim moves the job of the kind that has a limit now, and another starts it.
+        claim = "select kind from jobq.claim('{q,e}', 'w', 9)"
+        claimed = [row for _ in range(2) for row in connection.execute(claim).fetchall()]
+        assert sorted(claimed) == [("dies",), ("k",)]
+
+
+def test_the_command_prints_it() -> None:
+    done = invoked("", "sql", "--core")
+    assert done.stdout == render.single_file(ROOT, 1)

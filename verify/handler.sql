@@ -1,0 +1,4 @@
+-- Verify jobq:handler on pg
+\set script `python3 -IS sql/render.py verify handler`
+select 1 / (:'script' <> '')::int as rendered \gset
+:script
