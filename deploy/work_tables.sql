@@ -119,7 +119,8 @@ create type jobq_private.claim_turn as (
     jobs jobq.claimed_job[],
     found tid[],
     place smallint,
-    limited integer
+    limited integer,
+    started_at timestamptz
 );
 
 comment on type jobq_private.claim_turn is 'What on_claim() has claimed, and what it has found; found is null where the claim is to look itself.';

@@ -33,7 +33,7 @@ begin
     then
         return null;
     end if;
-    _turn := row('{}', '{}', null, 0);
+    _turn := row('{}', '{}', null, 0, null);
     if _look.is_paused then
         return _turn;
     end if;

@@ -4,7 +4,7 @@
 -- was stored or came back where that is later), then by id. Jobs due later cost nothing.
 -- Inside: on_claim() gives limits their turn, find_jobs() locks the jobs of a queue, and one update
 -- starts them. It writes all that the trigger would derive, which then only compares.
--- Raises: 22004, 22023.
+-- Raises: 22004, 22023. Never: LIMIT_REACHED, since no single job is asked for.
 -- Argument max_jobs: maximum number of jobs, 0 to 10000.
 -- Argument max_limited: maximum number of jobs with a concurrency key, or with limits of their
 -- queue or kind; a worker that prefetches should not occupy slots for jobs it does not run yet.

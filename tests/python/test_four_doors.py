@@ -143,7 +143,7 @@ CASES = {
         lambda c, job: c.change_many([job], payload=2, dry_run=True),
         ("POST", "/jobs:change",
             {"job_ids": [JOB], "changes": {"payload": 2}, "dry_run": True}, 409),
-        ["change", JOB, "--payload", "2", "--dry-run"], "has run",
+        ["change", JOB, "--payload", "2", "--dry-run"], "has already run",
     ),
     "metadata that is no object": Case(
         "INVALID_ARGUMENT", "22023",

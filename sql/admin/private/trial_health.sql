@@ -1,6 +1,8 @@
 -- Purpose: whether a job can be stored, claimed and finished: one is, and is undone.
 -- Invariant: leaves nothing behind but dead rows. Its payload is larger than a table's free space is
 -- likely to be, so a full disk shows. Raises: nothing.
+-- Never: DEDUP_CONFLICT, JOB_IS_RECURRING, QUEUE_FULL, BATCH_ENDED, NULL_ARGUMENT, PAYLOAD_TOO_LARGE,
+-- PAYLOAD_TOO_DEEP, INVALID_ARGUMENT, BATCH_NOT_FOUND, JOB_NOT_FOUND, LEASE_LOST, PAYLOAD_INVALID, since all are caught.
 create or replace function jobq_private.trial_health()
 returns table (subject text, is_ok boolean, severity text, finding text, remedy text)
 language plpgsql

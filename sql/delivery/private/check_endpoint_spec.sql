@@ -1,6 +1,6 @@
 -- Purpose: refuse the spec of an endpoint with fields that are unknown, missing or wrong.
--- Invariant: every field that a delivery reads is there and of its type; addresses and settings are
--- checked where they are dialled.
+-- Invariant: every field that a delivery reads is there and of its type; that an address can be
+-- reached, and that Kafka takes its settings, is seen when they are used.
 -- Raises: 22023.
 create or replace function jobq_private.check_endpoint_spec(type text, spec jsonb)
 returns void

@@ -1,6 +1,6 @@
 -- Purpose: what a field of an endpoint's spec must be, and whether a value is that.
 -- Invariant: strict paths, so that an array is never taken for its elements. Only the path that is
--- asked for is read. Addresses and settings are checked by what connects there.
+-- asked for is read. Whether an address can be reached is seen by what connects there.
 -- Raises: nothing.
 create or replace function jobq_private.spec_field(
     class text, value jsonb, out meaning text, out is_met boolean
@@ -28,9 +28,11 @@ begin
                     !(@.key like_regex "^[-!#$%&''*+.^_`|~0-9A-Za-z]+$")
                     || @.key like_regex "^(content-length|transfer-encoding)$" flag "i"
                     || @.value like_regex "[^\\t -~]" flag "s")))'),
-        ('url', 'http:// or https:// and a host without a user, of at most 8192 characters',
+        ('url', 'http:// or https://, a host without a user, and a port if any, of at most 8192 characters',
             'strict $ ? (@ like_regex "^[{][{]" || @ like_regex
-                "^https?://[^/?#@[:cntrl:]]+([/?#][^[:cntrl:]]*)?$" flag "i")'),
+                "^https?://(?:[[][0-9a-f:.]+[]]|[^]/?#@:[[:cntrl:]]+)(?::(?:[0-9]{1,5}|[{][{][^/?#@[:cntrl:]]+))?(?:[/?#][^[:cntrl:]]*)?$" flag "i"
+                && (!(@ like_regex "^https?://[0-9]+(?:[.][0-9]+){3}(?:[:/?#]|$)" flag "i")
+                    || @ like_regex "^https?://(?:(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])(?:[.:/?#]|$)){4}" flag "i"))'),
         ('redis url', 'redis:// or rediss:// and a host, or unix:// and a path',
             'strict $ ? (@ like_regex "^([{][{]|rediss?://|unix://([^/?#@]*@)?/)")'),
         ('topic', 'a topic of 1 to 249 letters, digits and ._-, or a template',

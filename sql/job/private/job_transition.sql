@@ -14,7 +14,6 @@ as $$
 declare
     _is_claim boolean := false;
     _turn jobq_private.claim_turn;
-    _started_at timestamptz;
 begin
     if new.state = 'running' and old.state in ('queued', 'retrying')
         and new.attempt = old.attempt + 1
@@ -58,7 +57,6 @@ begin
     if new.state = 'running' and old.state <> 'running'
         and (not _is_claim or old.delivery_version is not null)
     then
-        _started_at := clock_timestamp();  -- a rate counts from here or later
         _turn := jobq_private.on_claim(
             new.queue, new.worker, (not _is_claim)::integer, null, null, false, new
         );
@@ -80,7 +78,7 @@ begin
         end if;
         if new.state = 'running' then
             new.attempt := old.attempt + 1;
-            new.claimed_at := coalesce(_started_at, clock_timestamp());
+            new.claimed_at := coalesce(_turn.started_at, clock_timestamp());
             new.worker := coalesce(new.worker, session_user);
             new.lease_expires_at := new.claimed_at + old.lease;
         elsif new.state in ('queued', 'retrying') then

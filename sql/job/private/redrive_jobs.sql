@@ -4,7 +4,9 @@
 -- Invariant: the attempt goes on counting, as a fencing token must; what was spent so far no longer
 -- counts against max_attempts, and the job does not expire again. Nobody looks whether others wait
 -- for it: it counts as awaited. A statement for each step, whatever their number. Raises: nothing.
--- Rows are found by an array of ids, in the partitions of their days, whatever the statistics say:
+-- Never: QUEUE_FULL, INVALID_ARGUMENT, NULL_ARGUMENT,
+-- JOB_NOT_FOUND, BATCH_NOT_FOUND, BATCH_ENDED, since no job is new.
+-- Inside: rows are found by an array of ids, in the partitions of their days, whatever the statistics say:
 -- is true keeps the index of the states away, bitmaps those of other columns; then the array would
 -- be gone through for each row, as it is where it stands in any other condition than an index's.
 create or replace function jobq_private.redrive_jobs(

@@ -1,6 +1,7 @@
 -- Purpose: forget limits at which nothing is spent or held, and costs that attempts which have ended reported.
 -- Invariant: a bounded number at a call. A limit for which a lane waits stays, so that no claim finds
--- it locked by this call. Returns how many. Raises: nothing.
+-- it locked by this call; so does one charged within a minute: a repeatable snapshot that has not seen
+-- that start fails at it. Returns how many. Raises: nothing.
 create or replace function jobq_private.prune_limits(max_rows integer)
 returns bigint
 language plpgsql
@@ -21,6 +22,7 @@ begin
         )
         and coalesce(o.idle_at < now(), true)
         and o.held_until < now()
+        and coalesce(o.charged_at < now() - interval '1 min', true)
         and not exists (select from jobq_private.job as j where j.job_id = o.head_job_id)
         and not exists (select from jobq_private.lane as l where l.lane_id = o.limit_id)
         limit prune_limits.max_rows

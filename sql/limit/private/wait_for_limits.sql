@@ -9,6 +9,7 @@ declare
     _making_limits constant integer := jobq_private.lock_class('gating');
     _making_lanes constant integer := jobq_private.lock_class('laning');
     _limits uuid[];
+    _held integer;
 begin
     _limits := array(
         select g.limit_id from jobq_private.job_limits(job) as g
@@ -23,13 +24,17 @@ begin
         order by slot
         offset 0
     ) as n;
-    insert into jobq_private.limit_state (limit_id, queue)
-    select u.limit_id, job.queue from unnest(_limits) as u (limit_id) order by u.limit_id
-    on conflict on constraint limit_state_pkey do nothing;
-    perform from jobq_private.limit_state as g
-    where g.limit_id = any (_limits)
-    order by g.limit_id
-    for update;
+    loop  -- again where prune_limits() has deleted one in between
+        insert into jobq_private.limit_state (limit_id, queue)
+        select u.limit_id, job.queue from unnest(_limits) as u (limit_id) order by u.limit_id
+        on conflict on constraint limit_state_pkey do nothing;
+        perform from jobq_private.limit_state as g
+        where g.limit_id = any (_limits)
+        order by g.limit_id
+        for update;
+        get diagnostics _held = row_count;
+        exit when _held = (select count(distinct u.limit_id) from unnest(_limits) as u (limit_id));
+    end loop;
     for _look in 1 .. 2 loop
         perform from jobq_private.lane as l
         where l.lane_id = job.lane_id

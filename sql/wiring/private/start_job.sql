@@ -1,6 +1,7 @@
 -- Purpose: let one job start that the table's trigger asks for: claimed by its id, or started by raw SQL.
 -- Invariant: a delivery to a paused endpoint is put aside. What no claim has counted is checked and
--- counted here, under the locks of all limits that it passes. Raises: JQ011.
+-- counted here, under the locks of all limits that it passes. The time of its start is read between:
+-- no end of what made room is later, and what it is charged counts from no earlier. Raises: JQ011.
 create or replace function jobq_private.start_job(job jobq_private.job, is_uncounted boolean)
 returns jobq_private.claim_turn
 language plpgsql
@@ -11,9 +12,10 @@ begin
     if job.delivery_version is not null
         and jobq_private.park_delivery(job.job_id, job.kind, job.run_at)
     then
-        return row('{}', '{}', null, 0)::jobq_private.claim_turn;
+        return row('{}', '{}', null, 0, null)::jobq_private.claim_turn;
     elsif is_uncounted then
         _turn.place := jobq_private.take_place(job);
+        _turn.started_at := clock_timestamp();
         perform jobq_private.charge_job(job);
     end if;
     return _turn;

@@ -12,7 +12,7 @@ returns jobq_private.claim_turn
 language sql
 stable
 as $$
-    select row('{}', '{}', null, 0)::jobq_private.claim_turn
+    select row('{}', '{}', null, 0, null)::jobq_private.claim_turn
     from jobq_private.queue as q
     where q.queue = on_claim.queue and q.paused_at is not null
     and (on_claim.job).job_id is null
