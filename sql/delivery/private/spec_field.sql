@@ -30,7 +30,7 @@ begin
                     || @.value like_regex "[^\\t -~]" flag "s")))'),
         ('url', 'http:// or https://, a host without a user, and a port if any, of at most 8192 characters',
             'strict $ ? (@ like_regex "^[{][{]" || @ like_regex
-                "^https?://(?:[[][0-9a-f:.]+[]]|[^]/?#@:[[:cntrl:]]+)(?::(?:[0-9]{1,5}|[{][{][^/?#@[:cntrl:]]+))?(?:[/?#][^[:cntrl:]]*)?$" flag "i"
+                "^https?://(?:[[][0-9a-f:.]+[]]|[^]/?#@:[[:cntrl:]]+)(?::[0-9]{0,5})?(?:(?:[/?#]|[{][{])[^[:cntrl:]]*)?$" flag "i"
                 && (!(@ like_regex "^https?://[0-9]+(?:[.][0-9]+){3}(?:[:/?#]|$)" flag "i")
                     || @ like_regex "^https?://(?:(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])(?:[.:/?#]|$)){4}" flag "i"))'),
         ('redis url', 'redis:// or rediss:// and a host, or unix:// and a path',
