@@ -1,6 +1,7 @@
--- Purpose: for tests: as if so much time had passed for jobs that wait, in this transaction.
--- Invariant: moves what they wait for, their expiry and the deadlines of their waits; schedules and leases are
--- left as they are. No role is granted it, so that only who owns the tables can call it. Raises: 22004, 22023.
+-- Purpose: for tests: move time forward for waiting jobs, in this transaction.
+-- Invariant: changes run_at, expiries and deadlines of waits; not schedules and leases.
+-- No role is granted it, so only the owner of the tables can call it. Raises: 22004,
+-- 22023.
 -- Argument by: the time, 0 to 36500 days.
 -- Returns: how many jobs were moved.
 -- Example: select jobq_internal.advance_clock('1 hour');

@@ -1,6 +1,5 @@
--- Purpose: every attempt of every job: those that failed, the one that succeeded, and the
--- one that runs.
--- Invariant: an attempt stands in one of three places, and so here once.
+-- Purpose: every attempt of every job: failed, succeeded and running ones.
+-- Invariant: each attempt is in one of three tables, so it appears once.
 -- Column state: the outcome: succeeded, retrying, dead, cancelled, queued (returned), or
 -- running.
 -- Column result: the result of a succeeded attempt.

@@ -1,7 +1,9 @@
--- Purpose: the listening session of a client says that it is about to sleep until a job ends.
--- Invariant: LISTEN jobq_events has committed before. The locks (shared, session) are taken
--- before the client looks once more with listen_events(): who ends jobs holds its lock of the
--- archive before it tests these, so that one of the two sees the other. Raises: nothing.
+-- Purpose: announce, on a client's listening session, that it is about to sleep until a
+-- job ends.
+-- Invariant: LISTEN jobq_events must have committed before. Takes its locks (shared,
+-- session) before the client reads once more with listen_events(). A transaction that
+-- ends jobs locks the archive before it tests these locks, so one of the two sees the
+-- other. Raises: nothing.
 -- Returns: nothing.
 -- Example: select jobq.await_events();
 create or replace function jobq.await_events()

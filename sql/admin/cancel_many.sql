@@ -1,5 +1,7 @@
--- Purpose: stop many jobs: those that wait at once, those that run by asking their workers.
--- Invariant: each as by cancel(), in one transaction and few statements. Raises: 22004, 22023, JQ001, JQ002.
+-- Purpose: cancel many jobs: waiting ones at once, running ones by asking their
+-- workers.
+-- Invariant: each as by cancel(), in one transaction and few statements. Raises: 22004,
+-- 22023, JQ001, JQ002.
 -- Argument job_ids: these jobs; none may have ended. Other filters apply too.
 -- Argument queue: only jobs of this queue; null means all.
 -- Argument kind: only jobs of this kind; null means all.

@@ -1,7 +1,9 @@
--- Purpose: change jobs that wait: when they run or expire, their priority, queue and payload.
--- Invariant: all or none, and only while they wait: a job that a worker takes meanwhile is
--- passed over. The payload of a job that has run once stays what it was, and so does what is a
--- job's concurrency key in it. A job that waits for an event is due at its deadline at the latest.
+-- Purpose: change waiting jobs: when they run or expire, their priority, queue and
+-- payload.
+-- Invariant: all or none, and only while they wait: skips a job that a worker claims
+-- meanwhile. The payload of a job that has run cannot change, nor the concurrency key
+-- that a payload contains. A job that waits for an event is due at its deadline at the
+-- latest.
 -- Raises: 22004, 22023, 42501, JQ001, JQ002, JQ005, JQ006, JQ010.
 -- Argument changes: a JSON object with any of run_at (an instant, or `"now"`), priority, queue,
 -- payload, timeout and expires_at; omitted and null members do not change anything. run_at must

@@ -1,7 +1,7 @@
--- Purpose: delete jobs that wait or have ended, with all that is known of them: attempts, log,
--- steps and idempotency keys, which are free again.
--- Invariant: all or none; no job that runs. Clients that wait for one learn that it is not
--- there. Raises: 22004, 22023, 42501, JQ001, JQ002.
+-- Purpose: delete waiting or finished jobs with their attempts, log, steps and
+-- idempotency keys, which become free.
+-- Invariant: all or none; no running job. Clients that wait for one get an error.
+-- Raises: 22004, 22023, 42501, JQ001, JQ002.
 -- Argument job_ids: these jobs, waiting or ended; none may run. Other filters apply too.
 -- Argument queue: only jobs of this queue; null means all.
 -- Argument kind: only jobs of this kind; null means all.

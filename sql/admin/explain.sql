@@ -1,5 +1,5 @@
--- Purpose: say why a job is not running, in the words of somebody who looks at 3 a.m.
--- Invariant: reads only; every reason that holds is a row, the first one first.
+-- Purpose: report why a job is not running.
+-- Invariant: reads only; one row per reason, the most important first.
 -- Raises: 22004, JQ001.
 -- Returns: one row per reason.
 -- Column reason: blocked, held_up, paused, event, key_busy, queue_busy, kind_busy,

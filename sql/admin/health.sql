@@ -1,6 +1,7 @@
--- Purpose: say what threatens the queue's promise, each with its remedy.
--- Invariant: reads only, but for the trial, which is undone. Waits a second at most for a lock in each
--- part, and a part that cannot be looked at is a row that says why. A standby is asked what it knows.
+-- Purpose: report what threatens jobq's guarantees, each with its remedy.
+-- Invariant: reads only, except for the trial, which is undone. Each part waits at most
+-- a second for a lock; a part that fails returns a row with the reason. On a standby,
+-- reports what can be read there.
 -- Argument client_time: the client's clock, to compare; null skips the check.
 -- Argument release: the client's release, as at the end of jobq.sql, to compare; null skips the
 -- check.

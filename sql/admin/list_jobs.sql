@@ -1,7 +1,7 @@
--- Purpose: a page of jobs, newest first. A search that has looked at 100,000 jobs ends with a row
--- whose state is null, if the page is not full: from its job_id on it goes on.
--- Invariant: before is the last id of the page before: ids are ordered by time, so pages
--- are stable while jobs are added. Raises: 22004, 22023.
+-- Purpose: a page of jobs, newest first. A search that has read 100,000 jobs before the
+-- page is full ends with a row whose state is null; continue from its job_id.
+-- Invariant: before is the last id of the previous page; ids are ordered by time, so
+-- pages do not shift while jobs are added. Raises: 22004, 22023.
 -- Argument state: only this one; null means all.
 -- Argument kind: only this kind; null means all.
 -- Argument queue: only this queue; null means all.

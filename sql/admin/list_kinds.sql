@@ -1,5 +1,5 @@
--- Purpose: the kinds that are declared, and what each says; null where the queue or the
--- default speaks.
+-- Purpose: the declared kinds and their settings; null if the queue or the default
+-- applies.
 -- Invariant: reads only. Raises: nothing.
 -- Column queue: the default queue of its jobs.
 -- Column dedup: the strategy for jobs with a dedup_key: skip, enqueue, replace, debounce or

@@ -1,5 +1,5 @@
--- Purpose: the queues that are declared, and what each says; null where the default speaks.
--- Invariant: reads only; queue_stats() tells how each stands. Raises: nothing.
+-- Purpose: the declared queues and their settings; null if the default applies.
+-- Invariant: reads only; queue_stats() has their figures. Raises: nothing.
 -- Column ordered: whether the jobs of each concurrency key run one at a time, in order.
 -- Column on_dead: what happens to the key of a dead job of an ordered queue: continue or hold.
 -- Column pause_reason: reason given by the caller.

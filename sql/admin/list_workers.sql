@@ -1,4 +1,5 @@
--- Purpose: who works, on what, and how many jobs they hold; the rows of jobq.worker.
+-- Purpose: the workers, their queues, and how many jobs they hold; the rows of
+-- jobq.worker.
 -- Invariant: reads only. Raises: nothing.
 -- Returns: rows of jobq.worker, by name.
 -- Example: select worker, jobs from jobq_internal.list_workers() where is_live;

@@ -1,9 +1,9 @@
--- Purpose: a page of the jobs that have ended, in the order of their ends.
--- Invariant: each job once, however commits overtake each other: a page reaches up to the
--- present only when every transaction that was ending jobs then has ended itself (see
--- settled_at). It waits 100 ms for that. A call reads some 20,000 rows, so that a page may be
--- empty and its cursor have moved. It reads the archive alone: a job that leaves no trace, or
--- was run again before, is not there. Raises: 22004, 22023.
+-- Purpose: a page of finished jobs, in the order of their ends.
+-- Invariant: each job once, in whatever order transactions commit: a page reaches the
+-- present only when every transaction that was ending jobs has ended (see settled_at).
+-- It waits 100 ms for that. A call reads some 20,000 rows, so a page may be empty
+-- although its cursor has moved. Reads only the archive: omits jobs whose records are
+-- not kept, and jobs that were redriven before. Raises: 22004, 22023.
 -- Argument after: cursor of the previous page or of an event; null starts at since.
 -- Argument queues: only jobs of these queues; null means all.
 -- Argument kinds: only jobs of these kinds; null means all.

@@ -1,6 +1,8 @@
--- Purpose: what Prometheus is told about the queue; queue is null for figures of all.
--- Invariant: bounded: of long queues the count of what waits may be a minute old; the dead are read by their index, and the newest few thousand ids. Rates are of the last minute, latency and failures of the last 1,000 jobs that
--- ended within five minutes; where there was none, there is no row. Raises: nothing.
+-- Purpose: the figures for Prometheus; queue is null for totals.
+-- Invariant: bounded. The count of waiting jobs in long queues may be a minute old;
+-- dead jobs are read by their index, and the newest few thousand ids. Rates cover the
+-- last minute; latency and failures the last 1,000 jobs that ended within five minutes;
+-- without data, there is no row. Raises: nothing.
 -- Column name: queue_backlog, running_jobs, blocked_jobs, expired_leases, oldest_runnable_seconds, lanes,
 -- closed_lanes, budget_amount, budget_spent, dlq_size, jobs_enqueued, jobs_succeeded, jobs_dead, jobs_cancelled or
 -- attempts_failed, which count up from the first minute on, lost_attempts, enqueue_qps,

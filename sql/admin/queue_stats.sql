@@ -1,7 +1,7 @@
 -- Purpose: one row for each queue that has jobs or is declared.
--- Invariant: of the live jobs reads some 50,000 at most, and what runs; of the archive the dead
--- and the last minute.
--- oldest_runnable is how long the job that has waited longest could have run already.
+-- Invariant: reads at most some 50,000 waiting jobs, the running ones, the dead ones,
+-- and the archive's last minute. oldest_runnable is the longest time that a job has
+-- been runnable.
 -- Raises: nothing.
 -- Column queued: number of runnable jobs.
 -- Column scheduled: number of jobs that wait for their run_at.
@@ -10,11 +10,11 @@
 -- Column dead: number of dead jobs.
 -- Column oldest_runnable: the longest wait of a runnable job; null if none waits.
 -- Column lanes: how many concurrency keys have work, by priority.
--- Column closed_lanes: how many of these can start no job now: at a limit, held, or without a
--- due job.
--- Column is_exact: whether queued, scheduled and retrying are counts of now. Where more than
--- 10,000 jobs wait in a queue (fewer where there are many queues), they are what maintain()
--- counted last, about a minute ago, or until it has counted, those that were looked at.
+-- Column closed_lanes: how many of these can start no job now: at a limit, held, or
+-- without a due job.
+-- Column is_exact: whether queued, scheduled and retrying are current. If more than
+-- 10,000 jobs wait in a queue (fewer with many queues), they are the last count of
+-- maintain(), about a minute old; before the first count, a lower bound.
 -- Column blocked: number of blocked jobs.
 -- Example: select * from jobq.queue_stats();
 create or replace function jobq.queue_stats()

@@ -1,5 +1,5 @@
--- Purpose: whether jobs can be taken in here (queue) and looked up (repo).
--- Invariant: touches what the two need; a server that only reads has no queue.
+-- Purpose: whether this server can accept jobs (queue) and return them (repo).
+-- Invariant: uses what the two need; a read-only server has no queue.
 -- Raises: nothing.
 -- Returns: one row.
 -- Column queue: ok, or error(reason).

@@ -1,8 +1,7 @@
--- Purpose: run many dead jobs again: those of a queue, a kind or an error code that ended
--- within a time.
--- Invariant: bounded, oldest first; a job whose idempotency key or dedup key stands for
--- another job stays where it is, also when that came meanwhile; so does what another call
--- redrives. All go back in few steps, whatever their number. Raises: 22004, 22023.
+-- Purpose: redrive many dead jobs: by queue, kind, error code and time of their end.
+-- Invariant: bounded, oldest first. Skips jobs whose idempotency key or dedup key
+-- belongs to another job, even a concurrent one, and jobs that another call redrives.
+-- Needs a fixed number of statements. Raises: 22004, 22023.
 -- Argument queue: only this queue; null means all.
 -- Argument kind: only this kind; null means all.
 -- Argument since: only jobs that ended since this time.

@@ -1,6 +1,6 @@
--- Purpose: how far what is read here may lie behind the primary.
--- Invariant: reads only. Nothing has been missed where all that came is replayed and the
--- primary is connected; else it is the time since the last commit that was replayed.
+-- Purpose: the maximum lag of this server behind the primary.
+-- Invariant: reads only. Zero if everything received is replayed and the primary is
+-- connected; otherwise the time since the last replayed commit.
 -- Raises: nothing.
 -- Returns: the lag; null on a primary.
 -- Example: select jobq_internal.replica_lag();

@@ -1,10 +1,10 @@
--- Purpose: how a schedule does, as one document: its last execution, what is under way,
--- and the last 24 hours.
--- Invariant: of one version; a new one starts afresh. HEALTHY below a tenth of
--- failures, FAILING from one half on, DEGRADED between them, IDLE when nothing has
--- ended in a day. Raises: 22004, JQ007.
+-- Purpose: the state of a schedule as one document: its last execution, live
+-- executions, and the last 24 hours.
+-- Invariant: covers one version; a new version starts at zero. HEALTHY below a tenth of
+-- failures, FAILING from one half on, DEGRADED between them, IDLE if nothing has ended
+-- in a day. Raises: 22004, JQ007.
 -- Returns: a JSON object: health (HEALTHY, DEGRADED, FAILING or IDLE), last_execution,
--- active_executions, cron, stats.last_24h, and what names the version.
+-- active_executions, cron, stats.last_24h, and the name and ids of the version.
 -- Example: select jobq_internal.schedule_status('weekly summary') ->> 'health';
 create or replace function jobq_internal.schedule_status(schedule text)
 returns json

@@ -1,5 +1,5 @@
--- Purpose: who works, on what, and how many jobs they hold.
--- Invariant: a worker is live when it was seen within the last minute.
+-- Purpose: the workers, their queues, and how many jobs they hold.
+-- Invariant: a worker is live if it was seen within the last minute.
 -- Column jobs: how many jobs it runs.
 -- Column queues: the queues from which it claims.
 -- Column except_kinds: kinds that it has seen and has no handler for.

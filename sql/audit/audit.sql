@@ -1,6 +1,6 @@
--- Purpose: what operators have done, for operators.
--- Invariant: reads only; the table takes nothing but additions.
--- Column action: what was done: cancel, redrive, pause_queue, put_kind and more.
+-- Purpose: actions of operators and changes of declarations, for operators.
+-- Invariant: reads only; the table accepts only inserts.
+-- Column action: the action: cancel, redrive, pause_queue, put_kind and others.
 create or replace view jobq.audit as
 select a.audit_id, a.acted_at, a.actor, a.application, a.action, a.subject, a.reason,
     a.acting_for

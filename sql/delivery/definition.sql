@@ -1,5 +1,5 @@
 -- Purpose: payload specs, configs, secrets and endpoints as JSON documents.
--- Invariant: no value of a secret, encrypted or not, is in it. Raises: nothing.
+-- Invariant: contains no value of a secret, encrypted or not. Raises: nothing.
 create or replace view jobq_private.definition as
 select
     'payload_spec' as type,

@@ -1,7 +1,7 @@
 -- Purpose: delete a payload spec, config, secret or endpoint; its versions stay.
--- Invariant: refused while an endpoint refers to it, a secret also while jobs wait to be
--- delivered by an older version that does, and an endpoint while live jobs or schedules of
--- it exist; with an endpoint goes its kind.
+-- Invariant: refused while an endpoint refers to it. A secret is also kept while
+-- waiting jobs use an older endpoint version that refers to it, an endpoint while it
+-- has live jobs or schedules. Deleting an endpoint deletes its kind.
 -- Raises: 22004, 22023, JQ007, JQ008.
 -- Never: DEFINITION_EXISTS.
 -- Argument type: payload_spec, config, secret or endpoint.

@@ -1,14 +1,15 @@
--- Purpose: how deliveries to an endpoint went of late: how many succeeded, how long they took,
--- and by what the others failed.
--- Invariant: of the newest 1,000 attempts that ended in the period, read by two indexes, so
--- the cost does not grow. An attempt that was given back is none. Raises: 22004, 22023, JQ007.
--- Argument endpoint: its name.
+-- Purpose: recent deliveries to an endpoint: success rate, durations, and failures by
+-- code.
+-- Invariant: covers the newest 1,000 attempts that ended in the period, read through
+-- two indexes, so the cost is bounded. Released attempts do not count. Raises: 22004,
+-- 22023, JQ007.
+-- Argument endpoint: name of the endpoint.
 -- Argument period: how far to look back, 1 s to 30 days.
 -- Column since: start of the period; the first of the attempts if there are 1,000.
--- Column attempts: how many ended.
--- Column succeeded: how many succeeded.
--- Column failed: how many failed.
--- Column success_rate: the share of succeeded attempts, 0 to 1; null without attempts.
+-- Column attempts: number of attempts that ended.
+-- Column succeeded: number of attempts that succeeded.
+-- Column failed: number of attempts that failed.
+-- Column success_rate: share of succeeded attempts, 0 to 1; null without attempts.
 -- Column p50_ms: median of the time from claim to end.
 -- Column p95_ms: 95th percentile.
 -- Column p99_ms: 99th percentile.

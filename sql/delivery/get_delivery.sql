@@ -1,8 +1,8 @@
--- Purpose: all that a worker needs to deliver jobs of an endpoint, or no row when the kind
--- is no endpoint.
--- Invariant: delivery_version is the job's, and never stands for anything else; null is
--- what a new job would get. Secrets are as they are now, encrypted; the config as it is
--- now, or, for a job_id in a later attempt, as it was when the first began.
+-- Purpose: everything that a worker needs to deliver jobs of an endpoint; no row if the
+-- kind is not an endpoint.
+-- Invariant: delivery_version is the job's; a version never changes, and null means
+-- that of a new job. Returns the present secrets, encrypted, and the present config,
+-- or, for a job_id in a later attempt, the config at its first attempt.
 -- Raises: 22004.
 -- Argument delivery_version: the version of the job; null means that of a new job.
 -- Argument job_id: the job, to find the config of its first attempt.

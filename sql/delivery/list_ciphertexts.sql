@@ -1,5 +1,5 @@
--- Purpose: every secret as it is encrypted, for its rotation to another key.
--- Invariant: nothing here can be read without the key. Raises: nothing.
+-- Purpose: every secret in its encrypted form, to rotate its key.
+-- Invariant: useless without the key. Raises: nothing.
 -- Example: select secret, version, key_id from jobq_internal.list_ciphertexts();
 create or replace function jobq_internal.list_ciphertexts()
 returns table (secret text, version integer, key_id text, ciphertext bytea)

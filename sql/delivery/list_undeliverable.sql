@@ -1,5 +1,6 @@
--- Purpose: the endpoints that a worker cannot deliver, for want of a driver or a key.
--- Invariant: what they are now decides, not what older versions were. Raises: 22004.
+-- Purpose: the endpoints that a worker cannot deliver because it lacks a driver or a
+-- key.
+-- Invariant: uses the present versions, not older ones. Raises: 22004.
 -- Argument drivers: the types that the worker can deliver: HTTP, KAFKA, REDIS_STREAM.
 -- Argument key_ids: the ids of the worker's encryption keys.
 -- Returns: one row per endpoint, by name.

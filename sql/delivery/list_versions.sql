@@ -1,5 +1,5 @@
--- Purpose: the versions of a payload spec, config, secret or endpoint, the newest first.
--- Invariant: of a secret there is only when it changed. Raises: 22004, 22023, JQ007.
+-- Purpose: the versions of a payload spec, config, secret or endpoint, newest first.
+-- Invariant: for a secret, only the times of its changes. Raises: 22004, 22023, JQ007.
 -- Argument type: payload_spec, config, secret or endpoint.
 -- Argument name: the definition's name.
 -- Column document: the definition; {} for a secret.

@@ -1,6 +1,6 @@
 -- Purpose: a page of payload specs, configs, secrets or endpoints by name; cursor as in
 -- page_jobs().
--- Invariant: no value of a secret is in it. Raises: nothing.
+-- Invariant: contains no value of a secret. Raises: nothing.
 -- Argument type: payload_spec, config, secret or endpoint.
 -- Argument max_definitions: maximum number.
 -- Example: select * from jobq_internal.page_definitions('endpoint');

@@ -1,9 +1,10 @@
--- Purpose: stop deliveries to an endpoint; what runs goes on, and enqueueing too.
--- Invariant: no claim that begins after the commit delivers to it, but for test_endpoint().
--- Jobs that become due are put aside, each once, so they are in nobody's way; until
--- resume_endpoint() their run_at is the 30th of December 9999.
+-- Purpose: stop deliveries to an endpoint; running ones continue, and jobs can be
+-- enqueued.
+-- Invariant: no claim after the commit delivers to it, except for test_endpoint(). A
+-- job that becomes due is postponed once, so it does not slow down claims; its run_at
+-- is 30 December 9999 until resume_endpoint().
 -- Raises: 22004, 22023, JQ007.
--- Argument endpoint: its name.
+-- Argument endpoint: name of the endpoint.
 -- Argument reason: reason for explain() and the audit log, at most 512 characters.
 -- Example: select jobq.pause_endpoint('send-welcome', 'the provider is down');
 create or replace function jobq.pause_endpoint(endpoint text, reason text default null)

@@ -1,10 +1,10 @@
--- Purpose: declare a config, or replace it: values that the templates of endpoints name.
--- Invariant: attempts that start later use it; what an endpoint refers to is not taken
--- away, nor what an older version does that jobs wait to be delivered by.
+-- Purpose: create or replace a config: values that templates of endpoints refer to.
+-- Invariant: attempts that start later use it. Refuses to remove a value that an
+-- endpoint uses, or an older version with waiting jobs.
 -- Raises: 22004, 22023, JQ004, JQ007.
 -- Never: PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND, ENDPOINT_NOT_FOUND.
--- Argument mode: put creates or replaces; create refuses a name that exists, update one
--- that does not.
+-- Argument mode: put creates or replaces; create refuses an existing name, update a
+-- missing one.
 -- Returns: the config as show_definition() returns it.
 -- Example: select jobq.put_config('email-service', '{"api_base_url": "https://api.example.org"}');
 create or replace function jobq.put_config(

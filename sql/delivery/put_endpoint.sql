@@ -1,8 +1,8 @@
--- Purpose: declare an endpoint, or replace it: a kind whose jobs are delivered to an HTTP
+-- Purpose: create or replace an endpoint: a kind whose jobs are delivered to an HTTP
 -- target, a Kafka topic or a Redis stream.
--- Invariant: one kind and one endpoint of the same name, and no kind that put_kind() has
--- declared; what its templates refer to is there. Jobs that exist keep the version they were
--- made under.
+-- Invariant: the endpoint and its kind have the same name; refuses a kind that
+-- put_kind() declared, and references to missing definitions. Existing jobs keep their
+-- version.
 -- Raises: 22004, 22023, JQ004, JQ007.
 -- Argument max_attempts: maximum number of failed deliveries, 1 to 10000.
 -- Argument queue: the queue of its jobs; null means the default.

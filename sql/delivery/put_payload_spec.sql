@@ -1,6 +1,6 @@
--- Purpose: declare a payload spec, or replace it: a JSON Schema of what endpoints take.
--- Invariant: jobs that exist keep the version they were made under. Where the database
--- understands all of a schema, enqueue() refuses what does not fit; delivery always does.
+-- Purpose: create or replace a payload spec: a JSON Schema for the input of endpoints.
+-- Invariant: existing jobs keep their version. If the database supports all keywords of
+-- a schema, enqueue() refuses input that does not match; delivery always does.
 -- Raises: 22004, 22023, JQ004, JQ006, JQ007.
 -- Never: CONFIG_NOT_FOUND, SECRET_NOT_FOUND, ENDPOINT_NOT_FOUND.
 -- Argument schema: a JSON Schema (draft 2020-12).

@@ -1,5 +1,5 @@
--- Purpose: store a secret that its owner has encrypted, or replace it.
--- Invariant: neither the secret nor its key is ever here; versions keep no ciphertext.
+-- Purpose: store or replace a secret that the caller has encrypted.
+-- Invariant: the database never has the value or the key; versions keep no ciphertext.
 -- Raises: 22004, 22023, JQ004, JQ007.
 -- Never: CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND, ENDPOINT_NOT_FOUND.
 -- Returns: the secret as show_definition() returns it, without its value.

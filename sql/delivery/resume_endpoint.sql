@@ -1,9 +1,9 @@
--- Purpose: allow deliveries to a paused endpoint again, and wake its workers.
--- Invariant: what was put aside gets its run_at back, and so its place in the order; what
--- was given another one meanwhile keeps that. Resuming an endpoint that is not paused
--- changes nothing.
+-- Purpose: resume deliveries to a paused endpoint, and wake its workers.
+-- Invariant: postponed jobs get back their run_at, and so their order; a job whose
+-- run_at was changed meanwhile keeps the new one. Resuming an endpoint that is not
+-- paused changes nothing.
 -- Raises: 22004, JQ007.
--- Argument endpoint: its name.
+-- Argument endpoint: name of the endpoint.
 -- Returns: how many jobs were postponed.
 -- Example: select jobq.resume_endpoint('send-welcome');
 create or replace function jobq.resume_endpoint(endpoint text)
@@ -40,7 +40,8 @@ begin
         order by j.job_id
         for update of j
     );
-    -- one by one in the order of run_at: each goes behind those that are due already
+    -- one by one in the order of run_at: each is placed behind those that are already
+    -- due
     for _parked in
         select p.job_id, p.run_at
         from jobq_private.parked_job as p

@@ -1,9 +1,10 @@
--- Purpose: replace the ciphertext of a secret by one of the same value under another key.
--- Invariant: only the version that was read is replaced, and stays that version.
+-- Purpose: replace the ciphertext of a secret by one of the same value under another
+-- key.
+-- Invariant: replaces only the version that was read, and does not create a version.
 -- Raises: 22004, 22023, JQ007.
 -- Never: DEFINITION_EXISTS, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
 -- ENDPOINT_NOT_FOUND.
--- Argument version: the version that was read, as list_ciphertexts() gives it.
+-- Argument version: the version that was read, as in list_ciphertexts().
 -- Returns: whether it was replaced; false if it has changed.
 -- Example: select jobq_internal.rotate_secret('api_key', 1, decode(repeat('01', 44), 'hex'), 'key-2');
 create or replace function jobq_internal.rotate_secret(

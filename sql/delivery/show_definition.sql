@@ -1,5 +1,5 @@
 -- Purpose: one payload spec, config, secret or endpoint as a JSON document.
--- Invariant: no value of a secret is in it. Raises: 22004, 22023, JQ007.
+-- Invariant: contains no value of a secret. Raises: 22004, 22023, JQ007.
 -- Argument type: payload_spec, config, secret or endpoint.
 -- Argument name: the definition's name.
 -- Returns: a JSON object: name, version, created_at and updated_at; of a payload spec

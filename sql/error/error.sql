@@ -1,6 +1,6 @@
 -- Purpose: the errors that jobq raises, for people and for the HTTP API.
--- Invariant: the one list; clients map by sqlstate and code, never by text.
--- Column message: the fixed text.
+-- Invariant: the only list of errors; clients match sqlstate and code, never text.
+-- Column message: the static text.
 create or replace view jobq.error as
 select e.code, e.sqlstate, e.http_status, e.message, e.hint
 from jobq_private.error as e;

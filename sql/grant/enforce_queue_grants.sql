@@ -1,11 +1,11 @@
--- Purpose: have every log-in see and touch only the queues that it holds by
--- grant_queue(), or, with false, all of them again, as at first.
--- Invariant: row-level security of every table that has a policy, forced, so that it
--- holds for jobq's own functions too; while it is off the policies cost nothing. Waits
--- for transactions under way, 5 s at most for each table, and begins again where it meets one
--- that waits for it. For jobq_owner alone.
+-- Purpose: restrict every login to the queues granted by grant_queue(), or, with false,
+-- remove the restriction.
+-- Invariant: forces row-level security on every table that has a policy, so it also
+-- applies inside jobq's functions; while it is off, the policies cost nothing. Waits
+-- for open transactions, at most 5 s per table, and starts again after a deadlock with
+-- one of them. Only for jobq_owner.
 -- Raises: 22004, 55P03.
--- Argument enforced: false ends it.
+-- Argument enforced: false removes the restriction.
 -- Example: select jobq.enforce_queue_grants();
 create or replace function jobq.enforce_queue_grants(enforced boolean default true)
 returns void

@@ -1,8 +1,8 @@
--- Purpose: let a role use a queue, or '*' for all of them, once grants by queue are
+-- Purpose: grant a role a queue, or '*' for all queues, for when grants by queue are
 -- enforced: enqueue to add, see and cancel its jobs, work for everything else.
--- Invariant: says which queues, as EXECUTE says which functions; a role needs both. For
--- jobq_owner alone. Granting again changes nothing. Raises: 22004, 22023.
--- Argument queue: the queue, or * for all of them.
+-- Invariant: restricts queues, while EXECUTE restricts functions; a role needs both.
+-- Only for jobq_owner. Repeating a grant changes nothing. Raises: 22004, 22023.
+-- Argument queue: the queue, or * for all queues.
 -- Example: select jobq.grant_queue('jobq_producer', 'mail', 'enqueue');
 create or replace function jobq.grant_queue(grantee text, queue text, privilege text)
 returns void

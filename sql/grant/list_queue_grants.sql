@@ -1,7 +1,6 @@
--- Purpose: which queues log-ins may use once grants by queue are enforced.
--- Invariant: reads only; as jobq.queue_grant, decided by who has logged in. Raises:
--- nothing.
--- Column queue: the queue, or * for all of them.
+-- Purpose: the queues that each login may use once grants by queue are enforced.
+-- Invariant: reads only; depends on the login, like jobq.queue_grant. Raises: nothing.
+-- Column queue: the queue, or * for all queues.
 -- Example: select * from jobq_internal.list_queue_grants();
 create or replace function jobq_internal.list_queue_grants()
 returns table (grantee text, queue text, privilege text)

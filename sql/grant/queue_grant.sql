@@ -1,6 +1,6 @@
--- Purpose: the grants by queue: all of them for who may act as jobq_owner, one's own for
--- everybody else.
--- Invariant: reads only; as held_queue, decided by who has logged in. Raises: nothing.
+-- Purpose: the grants by queue: all of them for logins that can act as jobq_owner,
+-- their own for others.
+-- Invariant: reads only; depends on the login, like held_queue. Raises: nothing.
 create or replace view jobq.queue_grant as
 select g.grantee::text as grantee, g.queue, g.privilege
 from jobq_private.queue_grant as g

@@ -1,9 +1,9 @@
--- Purpose: take back what grant_queue() gave.
--- Invariant: holds for the next call of every session. For jobq_owner alone. Revoking
--- again changes nothing. Raises: 22004, 22023.
+-- Purpose: revoke a grant made by grant_queue().
+-- Invariant: applies to the next call of every session. Only for jobq_owner. Repeating
+-- it changes nothing. Raises: 22004, 22023.
 -- Argument grantee: the role; for a dropped role, its number in
 -- jobq_internal.list_queue_grants().
--- Argument queue: the queue, or * as it was granted.
+-- Argument queue: the queue, or * if * was granted.
 -- Example: select jobq.revoke_queue('jobq_producer', 'mail', 'enqueue');
 create or replace function jobq.revoke_queue(grantee text, queue text, privilege text)
 returns void

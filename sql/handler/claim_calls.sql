@@ -1,13 +1,12 @@
--- Purpose: lease jobs whose kinds are functions of the database to whoever has logged in, for
--- work().
--- Invariant: SKIP LOCKED. Only functions that the log-in may execute, and whose owner it
--- trusts: itself, the database's owner, or a superuser. So nobody who can declare a kind
--- has another log-in run code of theirs. What limits bind holds its limit or lane until the commit,
--- so that nobody else starts jobs there meanwhile. Raises: 22004, 22023.
+-- Purpose: claim jobs whose kinds are database functions, for work().
+-- Invariant: SKIP LOCKED. Claims only functions that the login may execute and whose
+-- owner it trusts: itself, the owner of the database, or a superuser. So nobody who can
+-- declare a kind can run code as another login. Jobs under a limit lock the limit or
+-- lane until the commit, so nobody else starts jobs there. Raises: 22004, 22023.
 -- Argument max_jobs: maximum number of jobs, 0 to 10000.
 -- Column run: the schema and the name of the function.
--- Column is_batch: whether it takes the payloads of many jobs at a time.
--- Column retry_on: after which errors a job is tried again, by SQLSTATE or class.
+-- Column is_batch: whether the function takes the payloads of many jobs.
+-- Column retry_on: the errors that are retried, by SQLSTATE or class.
 -- Example: select * from jobq_internal.claim_calls('{default}', 10);
 create or replace function jobq_internal.claim_calls(queues text[], max_jobs integer default 1)
 returns table (

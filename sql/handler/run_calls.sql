@@ -1,20 +1,23 @@
--- Purpose: run the function of a kind for jobs that claim_calls() has leased, for work().
--- Invariant: with the caller's rights. A subtransaction, so that what fails undoes nothing of other
--- jobs, and so here OTHERS is caught. A batch that fails is run again one by one, so that one
--- job of it cannot hold up the others, unless statement_timeout or a cancel stops one: then those
--- after it are given back, as are the jobs of a function that is no longer there. Constraints that
--- are deferred are looked at after each call, the caller's own too. The results of a batch, and one that a limit may refuse, are
--- stored here, where that still undoes the work.
+-- Purpose: run the function of a kind for jobs that claim_calls() has claimed, for
+-- work().
+-- Invariant: runs with the caller's rights, in a subtransaction, so a failure undoes
+-- only its own jobs; therefore it catches OTHERS. If a batch fails, its jobs run one by
+-- one, so that one job cannot block the others. If statement_timeout or a cancel stops
+-- a job, the jobs after it are released, and so are jobs whose function was dropped.
+-- Deferred constraints are checked after each call, including the caller's own. Results
+-- of a batch, and results that may exceed a limit, are stored here, where a refusal
+-- still undoes the work.
 -- Raises: 22023. Never: NULL_ARGUMENT, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument run: the schema and the name of the function.
--- Argument is_batch: whether it takes the payloads of many jobs at a time.
--- Argument payloads: the jobs' payloads, parallel to job_ids; one where is_batch is false.
--- Argument small: of how many bytes the result of one job is left to the caller to store; -1
--- leaves none.
--- Column result: what the function returned for the job.
--- Column state: succeeded where the job is completed already; queued where it was given back; lost where the function itself has
--- given it back or ended it; null where that is left to the caller.
--- Column error_code: the SQLSTATE of the error; null where there was none.
+-- Argument is_batch: whether the function takes the payloads of many jobs.
+-- Argument payloads: the jobs' payloads, parallel to job_ids; exactly one if is_batch
+-- is false.
+-- Argument small: a result of one job up to this many bytes is left to the caller to
+-- store; -1 stores all of them.
+-- Column result: the result of the function for the job.
+-- Column state: succeeded if the job is completed; queued if it was released; lost if
+-- the function itself released or ended it; null if the caller must settle it.
+-- Column error_code: the SQLSTATE of the error; null without an error.
 -- Column error: its message.
 -- Example: select * from jobq_internal.run_calls('{pg_catalog,jsonb_strip_nulls}', false, array[:'running'::uuid], '{1}', '{"{}"}', 100);
 create or replace function jobq_internal.run_calls(

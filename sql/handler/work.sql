@@ -1,14 +1,14 @@
--- Purpose: run jobs whose kinds are functions of the database, with no worker but the caller.
--- Invariant: with the caller's rights, in the caller's transaction: a job's work and its
--- completion are committed together or not at all. Each job, or batch of a function that takes
--- batches, is a subtransaction: run_calls(). When statement_timeout or a cancel stops one, its
--- jobs fail, and what was leased after it is given back. The kind says after which errors a job
--- is tried again; others are final.
--- Results that no limit can refuse are stored by one statement in the end.
+-- Purpose: run jobs whose kinds are database functions, without a worker.
+-- Invariant: runs with the caller's rights, in the caller's transaction: a job's work
+-- and its completion commit together or not at all. Each job, or each batch, is a
+-- subtransaction: run_calls(). If statement_timeout or a cancel stops one, its jobs
+-- fail, and the jobs claimed after it are released. The kind lists the errors that are
+-- retried; others are final. Results that cannot exceed a limit are stored by one
+-- statement at the end.
 -- Raises: 22004, 22023. Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument max_jobs: maximum number of jobs, 0 to 10000.
--- Column state: succeeded, retrying, dead, cancelled, queued where a job was given back, or lost
--- where its function itself has given it back or ended it.
+-- Column state: succeeded, retrying, dead, cancelled, queued if the job was released,
+-- or lost if its function itself released or ended it.
 -- Example: select * from jobq.work('{default}', 10);
 create or replace function jobq.work(
     queues text[] default '{default}', max_jobs integer default 100

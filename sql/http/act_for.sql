@@ -1,8 +1,8 @@
--- Purpose: say for whom the rest of this transaction acts, so that the audit can tell:
--- a server in the name of its clients, a tool in the name of a person.
--- Invariant: what the log-in says, and nothing depends on it; the audit notes the log-in
--- beside it. Raises: 22004, 22023.
--- Argument name: the person or client in whose name it acts, 1 to 256 characters.
+-- Purpose: set on whose behalf the rest of this transaction acts, for the audit: a
+-- server for its clients, a tool for a person.
+-- Invariant: chosen by the login, and without any effect on rights; the audit also
+-- records the login. Raises: 22004, 22023.
+-- Argument name: the person or client, 1 to 256 characters.
 -- Example: select jobq_http.act_for('alice@example.org');
 create or replace function jobq_http.act_for(name text)
 returns void

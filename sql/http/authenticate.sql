@@ -1,11 +1,11 @@
--- Purpose: who holds the key with this SHA-256, and what it may do; no row when nobody
--- does, or when it has expired or been revoked.
--- Invariant: looked up by the hash of a random key, so the time taken tells nothing of
--- another key. The last use is written at most once a minute, and never waited for.
--- While grants by queue are enforced, a key opens the servers of the log-in that made it.
+-- Purpose: the holder and the rights of the API key with this SHA-256; no row if the
+-- key is unknown, expired or revoked.
+-- Invariant: looked up by the hash of a random key, so timing reveals nothing about
+-- other keys. The last use is written at most once a minute, without waiting for locks.
+-- While grants by queue are enforced, a key works only at servers with the login that
+-- created it.
 -- Raises: nothing.
--- Returns: one row; none when nobody holds the key, or when it has expired or been
--- revoked.
+-- Returns: one row; none if the key is unknown, expired or revoked.
 -- Column name: the key's name.
 -- Example: select * from jobq_http.authenticate(sha256('a key'));
 create or replace function jobq_http.authenticate(key_hash bytea)

@@ -1,10 +1,9 @@
--- Purpose: cancel an execution that still waits, and leave it alone when it does not.
--- Invariant: the row lock decides between this and claim; whoever comes second sees what
--- the first has done.
+-- Purpose: cancel an execution if it still waits; otherwise do nothing.
+-- Invariant: the row lock decides between this and claim; the second one sees the
+-- result of the first.
 -- Raises: 22004, 22023, JQ001.
--- Argument execution_id: the id of the execution, which is that of its job.
--- Returns: the execution as show_execution() returns it; null when it runs or has
--- ended.
+-- Argument execution_id: the id of the execution, which is its job's id.
+-- Returns: the execution as show_execution() returns it; null if it runs or has ended.
 -- Example: select jobq_http.cancel_execution(:'waiting', 'ordered twice');
 create or replace function jobq_http.cancel_execution(
     execution_id uuid, reason text default null

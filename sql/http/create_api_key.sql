@@ -1,12 +1,14 @@
--- Purpose: let the holder of a key use the HTTP API, within scopes.
--- Invariant: the database sees the SHA-256 of the key alone; whoever makes it (256 random
--- bits) shows it once. A name is used once, revoked or not, so that logs stay clear.
+-- Purpose: allow the holder of a key to use the HTTP API, within scopes.
+-- Invariant: the database sees only the SHA-256 of the key; the program that creates it
+-- (256 random bits) shows it once. A name is used only once, even after it was revoked,
+-- so that logs stay unambiguous.
 -- Raises: 22004, 22023, JQ004.
 -- Argument name: the key's name, 1 to 128 characters, never used before.
--- Argument prefix: the first letters of the key, to know it by; 1 to 16 characters.
+-- Argument prefix: the first characters of the key, to recognize it; 1 to 16
+-- characters.
 -- Argument expires_at: from when on the key is refused; null means never.
--- Argument requests_per_second: how many requests its holder may make in a second; null
--- means the server's default.
+-- Argument requests_per_second: maximum requests per second with the key; null means
+-- the server's default.
 -- Example: select jobq_http.create_api_key('ci', sha256('a key'), 'jobq_a', '{produce,read}');
 create or replace function jobq_http.create_api_key(
     name text,

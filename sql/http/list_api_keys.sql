@@ -1,4 +1,4 @@
--- Purpose: the keys of the HTTP API, without anything that would let one be used.
+-- Purpose: the keys of the HTTP API, without their values or hashes.
 -- Invariant: reads only. Raises: nothing.
 -- Column name: the key's name.
 -- Example: select * from jobq_http.list_api_keys();

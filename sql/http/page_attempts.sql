@@ -1,5 +1,5 @@
 -- Purpose: a page of the attempts of a job, in their order; cursor as in page_jobs().
--- Invariant: each attempt once; its number is what the next page starts after.
+-- Invariant: each attempt once; the next page starts after the number of the last one.
 -- Raises: 22004, JQ001.
 -- Argument after: only attempts with a higher number; null for the first page.
 -- Argument max_attempts: maximum number.

@@ -1,8 +1,8 @@
--- Purpose: a page of what operators have done, newest first; cursor as in page_jobs().
--- Invariant: a descent of the primary key; of the newest 20,000 rows those that fit.
+-- Purpose: a page of operators' actions, newest first; cursor as in page_jobs().
+-- Invariant: a descent of the primary key; reads at most the newest 20,000 rows.
 -- Raises: 22004, 22023.
--- Argument before: only what came before this row; null for the first page.
--- Argument subject: only what was done to this job, queue or other subject; null means all.
+-- Argument before: only rows before this one; null for the first page.
+-- Argument subject: only actions on this job, queue or other subject; null means all.
 -- Argument max_rows: maximum number, 1 to 1000.
 -- Column item: a JSON object: audit_id, acted_at, actor, acting_for, application, action,
 -- subject, reason.

@@ -1,6 +1,6 @@
--- Purpose: a page of the executions of a job, the newest first; cursor is null in the last
--- row of all, else it is what `before` takes for the page that follows that row: its slot.
--- Invariant: a one-shot job has one. A schedule has one for each slot, and pages follow
+-- Purpose: a page of the executions of a job, newest first; cursor is null in the very
+-- last row, otherwise the value of `before` for the page after that row: its slot.
+-- Invariant: a one-shot job has one execution, a schedule one per slot; pages follow
 -- its index. Raises: 22004, JQ001.
 -- Argument before: only slots before this one; null for the first page.
 -- Argument max_executions: maximum number.

@@ -1,18 +1,18 @@
--- Purpose: a page of jobs as documents, newest first; cursor is null in the last row of
--- all, else it is what `before` takes for the page that follows that row. A search that has
--- looked at 100,000 jobs ends with a row whose item is null, if the page is not full.
--- Invariant: ids are ordered by time, so pages stay the same while jobs are added, and
--- each starts with a descent of the primary keys, wherever it lies. The times compare the
--- moment in the id. A page ends early at about 4 MB. Raises: 22004, 22023.
+-- Purpose: a page of jobs as documents, newest first; cursor is null in the very last
+-- row, otherwise the value of `before` for the page after that row. A search that has
+-- read 100,000 jobs before the page is full ends with a row whose item is null.
+-- Invariant: ids are ordered by time, so pages do not shift while jobs are added, and
+-- each page starts with a descent of the primary keys. The times compare the time in
+-- the id. A page ends early at about 4 MB. Raises: 22004, 22023.
 -- Argument states: only these; null means all.
 -- Argument created_after: only those made after this instant.
 -- Argument created_before: only those made before this instant.
--- Argument metadata: only those whose metadata contain this object.
+-- Argument metadata: only jobs whose metadata contains this object.
 -- Argument idempotency_key: only those with this key; null means all.
 -- Argument trigger: only IMMEDIATE or DELAYED ones, or firings, which are CRON.
 -- Argument is_finished: only those that have ended, or have not; null means all.
 -- Argument error_code: only jobs whose last error has this code; null means all.
--- Argument vocabulary: as show_job() has it.
+-- Argument vocabulary: as for show_job().
 -- Argument before: only jobs made before this one; null for the first page.
 -- Argument kind: only this kind; null means all.
 -- Argument queue: only this queue; null means all.

@@ -1,7 +1,7 @@
--- Purpose: a page of the log of a job, in its order or the newest first; cursor as in
+-- Purpose: a page of the log of a job, in its order or newest first; cursor as in
 -- page_jobs(), for `after` or for `before`.
--- Invariant: lines are numbered as they are written, so a page that was read stays as it
--- was, and each starts with a descent of the index. Raises: 22004, JQ001.
+-- Invariant: lines are numbered as they are written, so pages do not change, and each
+-- starts with a descent of the index. Raises: 22004, JQ001.
 -- Argument after: only lines after this one; null for the first page.
 -- Argument max_lines: maximum number.
 -- Argument before: only lines before this one, the newest first; the greatest bigint for the

@@ -1,6 +1,6 @@
 -- Purpose: a page of queues with their statistics, by name; cursor as in page_jobs().
 -- Invariant: the figures of queue_stats(). Raises: nothing.
--- Argument after: only queues whose names come after this one.
+-- Argument after: only queues whose names sort after this one.
 -- Argument max_queues: maximum number.
 -- Members item: page_queues
 -- Example: select * from jobq_http.page_queues();

@@ -1,5 +1,5 @@
 -- Purpose: a page of the versions of a schedule as documents, newest first; cursor is
--- null in the last row of all, else what `before` takes for the page that follows that
+-- null in the very last row, otherwise the value of `before` for the page after that
 -- row.
 -- Invariant: reads only. Raises: 22004, JQ007.
 -- Never: INVALID_ARGUMENT.

@@ -1,11 +1,11 @@
 -- Purpose: a page of schedules as documents, newest first; cursor as in page_jobs().
--- Invariant: reads only; filters as list_schedules(). Raises: 22004, 22023.
+-- Invariant: reads only; filters as in list_schedules(). Raises: 22004, 22023.
 -- Argument status: only this status; null means active and paused.
 -- Argument before: only versions made before this one; null for the first page.
 -- Argument kind: only this kind; null means all.
 -- Argument queue: only this queue; null means all.
 -- Argument max_schedules: maximum number, 1 to 1000.
--- Argument vocabulary: as show_job() has it.
+-- Argument vocabulary: as for show_job().
 -- Members item: schedule_document
 -- Example: select * from jobq_http.page_schedules();
 create or replace function jobq_http.page_schedules(

@@ -1,6 +1,7 @@
--- Purpose: when a schedule fires next, by the clocks of its zone, as a document.
+-- Purpose: the next times of a schedule, with the local time in its zone, as a
+-- document.
 -- Invariant: as preview_schedule(). Raises: 22004, JQ007. Never: INVALID_ARGUMENT.
--- Argument schedule_id: its version.
+-- Argument schedule_id: id of the version.
 -- Returns: an object, with the array slots.
 -- Example: select jobq_http.preview_slots(:'schedule');
 create or replace function jobq_http.preview_slots(schedule_id uuid)

@@ -1,5 +1,5 @@
--- Purpose: change a recurring job: a new version takes over, which is returned.
--- Invariant: as update_schedule(); one-shot jobs never change, and yield null.
+-- Purpose: change a recurring job by a new version, and return it.
+-- Invariant: as update_schedule(); returns null for one-shot jobs, which never change.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ009.
 -- Never: SCHEDULE_NOT_FOUND.
 -- Argument job_id: the id of the recurring job's version.

@@ -1,6 +1,6 @@
--- Purpose: take a key of the HTTP API out of use.
--- Invariant: the row stays, so that its name and its last use can still be read; revoking
--- it again changes nothing. Raises: 22004, JQ007.
+-- Purpose: revoke a key of the HTTP API.
+-- Invariant: the row stays with its name and its last use; revoking it again changes
+-- nothing. Raises: 22004, JQ007.
 -- Argument name: the key's name.
 -- Example: select jobq_http.revoke_api_key('web');
 create or replace function jobq_http.revoke_api_key(name text)

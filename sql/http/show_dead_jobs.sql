@@ -1,5 +1,6 @@
--- Purpose: dead jobs by kind, queue and error code, with what each group has in common.
--- Invariant: looks at the newest max_looked dead jobs, by an index. Raises: 22004, 22023.
+-- Purpose: dead jobs by kind, queue and error code, with the common properties of each
+-- group.
+-- Invariant: reads the newest max_looked dead jobs, by an index. Raises: 22004, 22023.
 -- Argument max_looked: at most so many dead jobs, 1 to 100000.
 -- Returns: a JSON object: looked_at, how many; is_all, whether these are all; groups, an array
 -- of objects: kind, queue, error_code, jobs, first_at, last_at, error, errors (how many
@@ -30,7 +31,8 @@ begin
         );
     end if;
 
-    -- Texts are compared byte by byte. What all have in common the newest has, too.
+    -- Texts are compared byte by byte. A property that all have in common, the newest
+    -- has too.
     with looked as materialized (
         select a.job_id, a.kind collate "C" as kind, a.queue collate "C" as queue,
             coalesce(a.last_error_code, '') collate "C" as code, a.last_error,

@@ -1,6 +1,6 @@
--- Purpose: one execution as the HTTP API shows it.
+-- Purpose: one execution in the form of the HTTP API.
 -- Invariant: reads only. Raises: 22004, JQ001.
--- Argument execution_id: the id of the execution, which is that of its job.
+-- Argument execution_id: the id of the execution, which is its job's id.
 -- Members return: execution_document
 -- Returns: a JSON object.
 -- Example: select jobq_http.show_execution(:'running');

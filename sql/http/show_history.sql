@@ -1,12 +1,12 @@
--- Purpose: how many jobs were made and ended, and how long they took, over the last hour,
--- day or month, from the history that maintain() keeps.
--- Invariant: reads the history alone, a few thousand rows at most. Raises: 22004, 22023.
+-- Purpose: numbers of created and finished jobs, and durations, over the last hour, day
+-- or month, from the history that maintain() keeps.
+-- Invariant: reads only the history, at most a few thousand rows. Raises: 22004, 22023.
 -- Argument span: hour, by minute; day, by ten minutes; or month, by hour.
 -- Argument by: queue or kind.
 -- Argument queue: only this queue; null means all.
 -- Argument kind: only this kind; null means all.
--- Argument max_buckets: at most so many buckets, 1 to 720; where there are more, as many
--- neighbours as need be are told as one.
+-- Argument max_buckets: maximum number of buckets, 1 to 720; neighbouring ones are
+-- merged if there are more.
 -- Returns: a JSON object: since and until, instants; width_ms, of a bucket; counts, an array of
 -- arrays: the number of the bucket, the queue or kind, how many were enqueued, succeeded,
 -- failed (and tried again), dead, cancelled; latency, an array of arrays: the number of the
@@ -33,7 +33,7 @@ declare
         case show_history.span when 'hour' then 1 when 'day' then 10 when 'month' then 60 end;
     _all constant integer :=
         case show_history.span when 'hour' then 60 when 'day' then 144 else 720 end;
-    -- So many of the history's own buckets are told as one.
+    -- This many of the history's own buckets are merged into one.
     _together integer;
     _seconds double precision;
     _until timestamptz;

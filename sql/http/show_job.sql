@@ -1,10 +1,11 @@
--- Purpose: one job, live or archived, or one recurring job, as the HTTP API shows it.
--- Invariant: reads only; ids of schedules and of jobs never meet.
+-- Purpose: one job, live or archived, or one recurring job, in the form of the HTTP
+-- API.
+-- Invariant: reads only; ids of schedules and jobs never collide.
 -- Raises: 22004, 22023, JQ001.
 -- Never: SCHEDULE_NOT_FOUND.
 -- Argument job_id: the job's id, or that of a recurring job's version.
--- Argument vocabulary: kind, so that what the job is given is its payload, or endpoint, so
--- that it is its input; null means endpoint for deliveries and recurring jobs.
+-- Argument vocabulary: kind, to name the job's data payload, or endpoint, to name it
+-- input; null means endpoint for deliveries and recurring jobs.
 -- Members return: job_document
 -- Returns: a JSON object, with payload or input beside these; for a recurring job that of
 -- show_schedule().

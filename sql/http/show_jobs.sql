@@ -1,27 +1,28 @@
--- Purpose: jobs that fit a filter, newest first, without payloads, and how many there are.
--- Invariant: looks at max_looked jobs at most, live ones and archived, from `before` on,
--- each by a descent of an index; what lies behind is told by the cursor, so a filter that
--- nothing fits costs no more than one that all jobs fit. Raises: 22004, 22023.
+-- Purpose: jobs that match a filter, newest first, without payloads, and their number.
+-- Invariant: reads at most max_looked jobs, live and archived, starting at `before`, by
+-- descents of indexes. The cursor continues the search, so a filter without matches
+-- costs no more than one that matches all. Raises: 22004, 22023.
 -- Argument states: only these; null means all.
 -- Argument kind: only this kind; null means all.
 -- Argument queue: only this queue; null means all.
 -- Argument created_after: only those made at this instant or later.
 -- Argument created_before: only those made before this instant.
--- Argument metadata: only those whose metadata contain this object.
+-- Argument metadata: only jobs whose metadata contains this object.
 -- Argument error_code: only jobs whose last error has this code; null means all.
 -- Argument worker: only those that this worker runs, or ran last; null means all.
--- Argument payload: only those whose payload contains this object.
--- Argument search: only those whose id begins or ends so (4 characters at least), whose idempotency
--- key, dedup key or concurrency key this is, or whose last error contains it; null means all.
+-- Argument payload: only jobs whose payload contains this object.
+-- Argument search: only jobs whose id begins or ends with this text (at least 4
+-- characters), that have it as idempotency key, dedup key or concurrency key, or whose
+-- last error contains it; null means all.
 -- Argument batch_id: only members of this batch; null means all.
 -- Argument job_ids: only these; null means all.
 -- Argument before: only jobs made before this one; null for the first page.
 -- Argument max_jobs: at most so many in items, 1 to 1000.
 -- Argument max_looked: at most so many jobs are looked at, 1 to 100000.
--- Argument with_ids: whether job_ids is told, for who acts on just these jobs.
--- Returns: a JSON object: items; matched, how many of those looked at fit; is_all, whether
--- nothing was left to look at; cursor, what `before` takes to go on, or null; job_ids, of all
--- that matched, newest first, or null.
+-- Argument with_ids: whether to return job_ids, for actions on exactly these jobs.
+-- Returns: a JSON object: items; matched, how many of the jobs that were read match;
+-- is_all, whether all jobs were read; cursor, the value of `before` to continue, or
+-- null; job_ids, of all matches, newest first, or null.
 -- Example: select jobq_http.show_jobs('{dead}', error_code => 'TIMEOUT') ->> 'matched';
 create or replace function jobq_http.show_jobs(
     states text[] default null,

@@ -1,5 +1,5 @@
--- Purpose: who has logged in to the database, and what the HTTP API would call its scopes.
--- Invariant: reads the roles of the session's user alone. Raises: nothing.
+-- Purpose: the login of the session, and the scopes that the HTTP API would give it.
+-- Invariant: reads only the roles of the session's user. Raises: nothing.
 -- Returns: a JSON object: login, and scopes, an array of some of produce, work, operate and read.
 -- Example: select jobq_http.show_login() ->> 'login';
 create or replace function jobq_http.show_login()

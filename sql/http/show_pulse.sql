@@ -1,7 +1,7 @@
--- Purpose: a number that has changed when anything may have changed that is shown of jobs,
--- queues, limits, schedules, workers or endpoints, or a line was logged.
--- Invariant: reads the server's statistics and a sequence, and no table; a change shows in
--- about a second. Raises: nothing.
+-- Purpose: a number that changes whenever jobs, queues, limits, schedules, workers,
+-- endpoints or logs may have changed.
+-- Invariant: reads the server's statistics and a sequence, and no table; shows a change
+-- within about a second. Raises: nothing.
 -- Returns: how many rows were added, changed or deleted since the statistics began.
 -- Example: select jobq_http.show_pulse();
 create or replace function jobq_http.show_pulse()

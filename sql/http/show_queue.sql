@@ -1,7 +1,7 @@
--- Purpose: a queue in detail: what it allows, which keys are held, and who holds keys now; with a
--- key also what holds for that key.
--- Invariant: reads only, each part by an index and no more than max_rows of it. A queue that
--- nobody has declared allows all. Raises: 22004, 22023.
+-- Purpose: a queue in detail: its limits, held keys, and the jobs that hold keys now;
+-- with a key also that key's limits.
+-- Invariant: reads only, each part by an index and at most max_rows. An undeclared
+-- queue has no limits. Raises: 22004, 22023.
 -- Argument concurrency_key: a key to look at, or null.
 -- Argument max_rows: at most so many holds, limits and runners, 1 to 1000.
 -- Returns: a JSON object: queue, is_declared, paused_at, pause_reason, max_depth, max_running,

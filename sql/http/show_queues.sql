@@ -1,10 +1,12 @@
--- Purpose: queues at a glance, by name: what queue_stats() tells, at a cost that has an end.
--- Invariant: looks at some 10,000 waiting jobs, as many of each queue, and what is left of
--- them of long ones: where queued, scheduled and retrying together are more than ends_at, there
--- may be more of each. Queues are found by descents of indexes. running, blocked and dead are of
--- most of all queues, the dead being the newest; goes_on names those of which there may be more.
+-- Purpose: an overview of queues by name: the figures of queue_stats(), at a bounded
+-- cost.
+-- Invariant: reads some 10,000 waiting jobs, the same number of each queue, and uses
+-- the rest for long ones: if queued, scheduled and retrying together exceed ends_at,
+-- each may be larger. Queues are found by descents of indexes. running, blocked and
+-- dead count up to `most` over all queues, dead from the newest; goes_on names those
+-- that may be larger.
 -- Raises: 22004, 22023.
--- Argument most: where counts end at the latest, 1 to 100000.
+-- Argument most: maximum of each count, 1 to 100000.
 -- Argument max_queues: at most so many queues, 1 to 1000.
 -- Argument first: only queues from this name on; null for all.
 -- Returns: a JSON array of objects: queue, queued, scheduled, running, retrying, dead,
@@ -132,7 +134,7 @@ begin
     left join lateral (
         select d.due as run_at
         from jobq_internal.next_due(array[k.queue]) as d (due)
-        -- Of the others the oldest was seen; an open lane says no time.
+        -- For other queues, the oldest job was read; an open lane has no time.
         where c.is_cut and d.due <= _now and d.due > '0001-01-02 UTC'
     ) as o on true
     cross join more as m;

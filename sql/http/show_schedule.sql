@@ -1,6 +1,6 @@
--- Purpose: a schedule as the HTTP API shows it.
+-- Purpose: a schedule in the form of the HTTP API.
 -- Invariant: reads only. Raises: 22004, 22023, JQ007.
--- Argument vocabulary: as show_job() has it.
+-- Argument vocabulary: as for show_job().
 -- Members return: schedule_document
 -- Returns: a JSON object, with payload or input beside these.
 -- Example: select jobq_http.show_schedule('weekly summary');

@@ -1,11 +1,11 @@
--- Purpose: how many jobs of all queues wait, run and are dead, at a cost that has an end.
--- Invariant: counts are exact to `most`. Of what waits it looks at some 10,000 jobs, of 2,000
--- queues at the most; of queues with more it takes what maintain() has counted last.
+-- Purpose: how many jobs of all queues wait, run and are dead, at a bounded cost.
+-- Invariant: counts are exact up to `most`. Reads at most some 10,000 waiting jobs of
+-- 2,000 queues; for longer queues it uses the last count of maintain().
 -- Raises: 22004, 22023.
--- Argument most: where counts end at the latest, 1 to 100000.
--- Returns: a JSON object: queued, scheduled, retrying, running, blocked, dead, queues, paused (how
--- many queues are), oldest_runnable_ms, goes_on (an array: the names of those counts of which
--- there may be more).
+-- Argument most: maximum of each count, 1 to 100000.
+-- Returns: a JSON object: queued, scheduled, retrying, running, blocked, dead, queues,
+-- paused (how many queues are), oldest_runnable_ms, goes_on (an array with the names of
+-- counts that may be larger).
 -- Example: select jobq_http.show_totals() ->> 'dead';
 create or replace function jobq_http.show_totals(most integer default 10000)
 returns json

@@ -1,9 +1,9 @@
--- Purpose: who works, and on what.
--- Invariant: reads the workers and what is leased, 10,000 jobs at most. Raises: nothing.
--- Returns: a JSON array of objects, live workers first: worker, queues, started_at, seen_at,
--- is_live, jobs (how many it runs), oldest (the one that it has run the longest: job_id, kind,
--- started_at), kinds (an object: how many of each), region, except_kinds (those that it does not
--- know), release, stuck.
+-- Purpose: the workers and what they run.
+-- Invariant: reads the workers and at most 10,000 running jobs. Raises: nothing.
+-- Returns: a JSON array of objects, live workers first: worker, queues, started_at,
+-- seen_at, is_live, jobs (how many it runs), oldest (the job that it has run for the
+-- longest time: job_id, kind, started_at), kinds (an object: how many of each), region,
+-- except_kinds (kinds without a handler), release, stuck.
 -- Example: select jobq_http.show_workers();
 create or replace function jobq_http.show_workers()
 returns json

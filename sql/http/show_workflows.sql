@@ -1,7 +1,7 @@
--- Purpose: what is in progress and takes more than one job: graphs, batches, and jobs that wait
--- for events.
--- Invariant: looks at the newest 10,000 jobs of graphs, and at the newest batches and waits, each by
--- a descent of an index. Raises: 22004, 22023.
+-- Purpose: work in progress that consists of several parts: graphs, batches, and jobs
+-- that wait for events.
+-- Invariant: reads the newest 10,000 jobs of graphs, and the newest batches and waits,
+-- each by a descent of an index. Raises: 22004, 22023.
 -- Argument max_rows: at most so many of each, 1 to 1000.
 -- Returns: a JSON object: graphs (graph_id, job_id of one unfinished job, name of that job, jobs,
 -- unfinished), batches (batch_id, queue, opened_at, sealed_at, ended_at), waits (job_id, kind, queue,

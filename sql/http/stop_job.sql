@@ -1,5 +1,5 @@
--- Purpose: stop a job as cancel() does, or retire a recurring one.
--- Invariant: what a recurring job has fired already goes on.
+-- Purpose: cancel a job as cancel() does, or retire a recurring one.
+-- Invariant: existing jobs of a recurring job continue.
 -- Raises: 22004, 22023, JQ001.
 -- Never: SCHEDULE_NOT_FOUND.
 -- Argument job_id: the job's id, or that of a recurring job's version.

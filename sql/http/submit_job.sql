@@ -1,5 +1,5 @@
--- Purpose: enqueue one job and show it, with whether it was created.
--- Invariant: as enqueue(): a key that is taken yields the job that holds it.
+-- Purpose: enqueue one job and return it, with whether it was created.
+-- Invariant: as enqueue(): a repeated key returns the existing job.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ007, JQ010.
 -- Argument expires_at: no attempt starts after this time, and the job is then dead with
 -- EXPIRED; must be after run_at; null means never.

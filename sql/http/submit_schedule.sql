@@ -1,13 +1,12 @@
--- Purpose: make a schedule unless its name is in use, and show it, with whether it was
--- made.
--- Invariant: given is a JSON object with parameters of create_schedule(); a name that
--- is in use, by whatever definition of the same kind, yields the schedule that has it, as
--- an idempotency key yields its job; of another kind it is refused. An idempotency key is
--- a name that no other kind can take.
+-- Purpose: create a schedule unless its name is in use, and return it, with whether it
+-- was created.
+-- Invariant: given is a JSON object with parameters of create_schedule(). A name in use
+-- by a schedule of the same kind returns that schedule, whatever its definition, as an
+-- idempotency key returns its job; a name in use by another kind is refused. An
+-- idempotency key is a name that no other kind can take.
 -- Raises: 22004, 22023, JQ001, JQ004, JQ005, JQ006, JQ007, JQ009.
 -- Never: SCHEDULE_NOT_FOUND.
--- Argument given: the definition as a JSON object; without a name it gets one of its
--- own.
+-- Argument given: the definition as a JSON object; without a name, one is generated.
 -- Argument idempotency_key: in place of a name.
 -- Argument is_endpoint: whether the kind must be an endpoint.
 -- Members given: create_schedule

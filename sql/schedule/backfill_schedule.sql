@@ -1,9 +1,9 @@
--- Purpose: make the jobs of a schedule's slots in a span of the past that did not fire.
--- Invariant: each slot once, also beside tick() and other calls: the schedule's row is held. What
--- is known of a slot is its job, so beyond the retention it counts as not fired. The overlap
--- rule does not hold: each slot has its job, due at once, in the order of the slots. All or
--- none, and none where the span has too many. A paused schedule can be backfilled, and so can
--- a span before its start.
+-- Purpose: create the jobs of a schedule's past slots that did not fire.
+-- Invariant: each slot once, even beside tick() and other calls, because the schedule's
+-- row is locked. A slot is known only by its job, so a slot older than the retention
+-- counts as not fired. The overlap rule does not apply: each slot has its job, due at
+-- once, in the order of the slots. All or none; refused if the span has too many slots.
+-- Works for paused schedules, and for spans before the start.
 -- Raises: 22004, 22023, 42501, JQ002, JQ004, JQ007.
 -- Argument since: slots at or after this instant.
 -- Argument until: slots before this instant, which is not later than now.

@@ -1,9 +1,9 @@
--- Purpose: declare a recurring job under a name; declaring it again is harmless.
--- Invariant: the same definition changes nothing; another one becomes a new version,
--- and the old one history. So every deployment may declare its schedules, all at once
--- too. What is null takes its default, whatever it was before.
+-- Purpose: declare a recurring job under a name; safe to repeat.
+-- Invariant: the same definition changes nothing; a different one creates a new version
+-- and retires the old one. So every deployment can declare its schedules, even
+-- concurrently. A null argument means the default, not the previous value.
 -- Raises: 22004, 22023, 42501, JQ001, JQ004, JQ005, JQ006, JQ009.
--- Argument name: the schedule's name, 1 to 128 characters, no UUID.
+-- Argument name: the schedule's name, 1 to 128 characters, not a UUID.
 -- Argument kind: the kind of its jobs.
 -- Argument payload: the payload of its jobs.
 -- Argument queue: the queue of its jobs; null means the kind's, else default.

@@ -1,5 +1,6 @@
 -- Purpose: every version of a schedule, newest first.
--- Invariant: a name's versions are one chain, also across its retirement.
+-- Invariant: the versions of a name are one chain, also after it was retired and
+-- declared again.
 -- Raises: 22004, JQ007.
 -- Returns: rows of jobq.schedule.
 -- Example: select version, status, cron from jobq_internal.list_schedule_versions('weekly summary');

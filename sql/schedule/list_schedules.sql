@@ -1,6 +1,6 @@
 -- Purpose: a page of schedules, newest version first.
--- Invariant: without a status, those in force: active and paused. before is the last id
--- of the page before: ids are ordered by time. Raises: 22004, 22023.
+-- Invariant: without a status, returns active and paused versions. before is the last
+-- id of the previous page; ids are ordered by time. Raises: 22004, 22023.
 -- Argument status: only this status; null means active and paused.
 -- Argument kind: only this kind; null means all.
 -- Argument queue: only this queue; null means all.

@@ -1,4 +1,5 @@
--- Purpose: the first firing of a cron expression after an instant, in a time zone.
+-- Purpose: the first time after an instant at which a cron expression fires, in a time
+-- zone.
 -- Invariant: reads no table and takes no lock.
 -- Raises: 22004, 22023, JQ009.
 -- Argument after: the result is strictly later than this time, from 1900 to 9998.

@@ -1,5 +1,5 @@
 -- Purpose: stop a schedule from firing until it is resumed.
--- Invariant: jobs that it has made go on; pausing it again changes nothing.
+-- Invariant: its existing jobs continue; pausing a paused schedule changes nothing.
 -- Raises: 22004, JQ002, JQ007.
 -- Example: select jobq.pause_schedule('weekly summary', 'nobody reads it in August');
 create or replace function jobq.pause_schedule(schedule text, reason text default null)

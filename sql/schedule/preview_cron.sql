@@ -1,5 +1,4 @@
--- Purpose: the next firings of a cron expression, with what the clocks of its zone
--- show.
+-- Purpose: the next times of a cron expression, with the local time in its zone.
 -- Invariant: reads no table. Raises: 22004, 22023, JQ009.
 -- Argument after: all times are strictly later than this one, from 1900 to 9998.
 -- Example: select * from jobq_internal.preview_cron('30 2 * * *', 'America/New_York', 3);

@@ -1,7 +1,7 @@
--- Purpose: when a schedule will fire next, with what the clocks of its zone show.
--- Invariant: of one that counts from completion only the next slot is known; of one
--- that is paused, the slots that it would have if it were resumed now; of a retired
--- one, none. Jitter is not counted. Raises: 22004, 22023, JQ007.
+-- Purpose: the next times of a schedule, with the local time in its zone.
+-- Invariant: for from_completion, only the next slot is known; for a paused schedule,
+-- the slots as if it were resumed now; for a retired one, none. Jitter is not included.
+-- Raises: 22004, 22023, JQ007.
 -- Example: select * from jobq_internal.preview_schedule('weekly summary', 3);
 create or replace function jobq_internal.preview_schedule(schedule text, ticks integer default 5)
 returns table (slot_at timestamptz, local_time timestamp)

@@ -1,6 +1,6 @@
--- Purpose: let a paused schedule fire again.
--- Invariant: slots that came while it was paused do not fire; a fixed rate keeps its
--- beat. Resuming one that is not paused changes nothing.
+-- Purpose: resume a paused schedule.
+-- Invariant: slots during the pause do not fire; an interval keeps its phase. Resuming
+-- a schedule that is not paused changes nothing.
 -- Raises: 22004, 22023, JQ002, JQ007, JQ009.
 -- Example: select jobq.resume_schedule('weekly summary');
 create or replace function jobq.resume_schedule(schedule text)

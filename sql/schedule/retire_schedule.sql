@@ -1,6 +1,6 @@
 -- Purpose: end a schedule.
--- Invariant: it fires no more; jobs that it has made run to their end, and its history
--- stays. Its name may be declared again. Retiring it again changes nothing.
+-- Invariant: it never fires again; its jobs continue, and its history stays. Its name
+-- can be declared again. Retiring it twice changes nothing.
 -- Raises: 22004, JQ007. Never: SCHEDULE_RETIRED.
 -- Example: select jobq.retire_schedule('weekly summary');
 create or replace function jobq.retire_schedule(schedule text)

@@ -1,8 +1,9 @@
--- Purpose: run what a schedule runs once more, now.
--- Invariant: a job of its own, with the schedule's kind, payload, queue and options; it takes
--- no slot, so that the schedule fires as if nobody had asked, and schedule_status() does not count it. While a live job holds the
--- schedule's dedup key, that job is returned. A paused schedule can be run too. While grants by
--- queue are enforced, who has declared it must still be allowed to add what it adds, as must who asks.
+-- Purpose: create one additional job of a schedule now.
+-- Invariant: the job has the schedule's kind, payload, queue and options, but no slot:
+-- the schedule fires as usual, and schedule_status() does not count the job. If a live
+-- job has the schedule's dedup key, returns that job. Works for paused schedules. While
+-- grants by queue are enforced, both the caller and the author of the schedule must be
+-- allowed to add its jobs.
 -- Raises: 22004, 42501, JQ002, JQ004, JQ005, JQ006, JQ007, JQ010. Never: INVALID_ARGUMENT,
 -- JOB_NOT_FOUND, BATCH_NOT_FOUND.
 -- Returns: the id of the job.

@@ -1,9 +1,9 @@
--- Purpose: every version of every schedule, for people.
--- Invariant: reads only; the functions change schedules. Retired versions are history.
+-- Purpose: every version of every schedule.
+-- Invariant: reads only; functions change schedules. Retired versions are the history.
 -- Column schedule_id: the id of this version.
 -- Column name: the schedule's name.
 -- Column created_at: when this version was declared.
--- Column graph: the jobs that run after each of its jobs; null for none.
+-- Column graph: the jobs that run after each of its jobs; null without a graph.
 create or replace view jobq.schedule as
 select
     s.schedule_id, s.name, s.version, s.status, s.kind, s.queue, s.cron, s.every,

@@ -1,7 +1,8 @@
--- Purpose: turn the slots that are due into jobs.
--- Invariant: each slot once, however many callers race, and none waits for another.
--- A schedule that cannot fire holds up no other: it keeps its slot, is tried again a minute
--- later, and health() says why. 40001 and 40P01 are for the caller to try again.
+-- Purpose: create the jobs of slots that are due.
+-- Invariant: each slot once, however many callers run concurrently, and none waits for
+-- another. A schedule that cannot fire does not stop the others: it keeps its slot, is
+-- retried a minute later, and health() reports the reason. The caller must repeat 40001
+-- and 40P01.
 -- Inside: schedule_advance() takes the slots; OTHERS is caught here.
 -- Raises: 22004, 22023.
 -- Never: DEDUP_CONFLICT, ENQUEUE_DENIED.

@@ -1,7 +1,7 @@
--- Purpose: for how long tick() has nothing to do: until the next slot of a schedule,
--- or until one that could not fire is tried again.
--- Invariant: a duration by the database's clock; reads one entry of an index. A schedule
--- that counts from completion is not known of before its job has ended and tick() was
+-- Purpose: the time until tick() has work: the next slot of a schedule, or the retry of
+-- one that could not fire.
+-- Invariant: a duration by the database's clock; reads one index entry. A
+-- from_completion schedule is included only after its job has ended and tick() was
 -- called. Raises: nothing.
 -- Returns: zero or less if a slot is due, null if there is none.
 -- Example: select jobq_internal.tick_in();

@@ -1,7 +1,7 @@
--- Purpose: change a schedule: a new version takes over, and the old one is retired.
--- Invariant: changes is a JSON object with parameters of create_schedule(); what it
--- does not name stays, null means the default. Giving cron takes every away, and the
--- other way round. No change, no new version.
+-- Purpose: change a schedule: create a new version and retire the old one.
+-- Invariant: changes is a JSON object with parameters of create_schedule(); omitted
+-- members keep their values, and null restores the default. Passing cron removes every,
+-- and the other way round. An update without changes creates no version.
 -- Raises: 22004, 22023, 42501, JQ001, JQ002, JQ004, JQ005, JQ006, JQ007, JQ009.
 -- Members changes: create_schedule, but not name
 -- Returns: the id of the new version, or of the old one if nothing changes.

@@ -1,14 +1,15 @@
 -- Purpose: the shard for a new job, by the rule that routers and clients share.
--- Invariant: what belongs together stays together: by batch_id, else after, the shard of those;
--- else by the first key given. The first 16 bits of its md5, modulo 16384, are its slot, and the
--- shard is the one for which md5 of number, colon and slot is greatest: so a shard that is added
--- takes slots from all others, no other key moves, and a router needs one md5 and a table. md5 is
--- the same in every version of PostgreSQL and every language. Without any, one at random.
+-- Invariant: related jobs share a shard: batch_id decides, else after, else the first
+-- key that is given. The first 16 bits of its md5, modulo 16384, are its slot, and the
+-- shard is the one with the greatest md5 of number, colon and slot. So an added shard
+-- takes slots from all others, no other key moves, and a router needs only one md5 and
+-- a table. md5 is the same in every version of PostgreSQL and every language. Without
+-- any of these, the shard is random.
 -- Raises: 22004.
--- Argument shard_ids: the shards that get new keys, as the epoch has them.
--- Argument after: the jobs that it waits for, whose first decides.
--- Argument batch_id: the batch that it becomes a member of.
--- Returns: one of shard_ids, or the shard of the batch or the job that it waits for.
+-- Argument shard_ids: the shards that get new keys, in the order of the epoch.
+-- Argument after: the jobs that the job waits for; the first one decides.
+-- Argument batch_id: the batch that the job joins.
+-- Returns: one of shard_ids, or the shard of the batch or of the awaited job.
 -- Example: select jobq.choose_shard('{0, 1}', concurrency_key => 'customer-7');
 create or replace function jobq.choose_shard(
     shard_ids integer[],

@@ -1,11 +1,11 @@
--- Purpose: what all shards of a cluster must have alike, for a comparison of theirs, and schedules,
--- which one of them has.
--- Invariant: reads only; no value of a secret is in it, but a checksum. What each database stamps
--- by itself, such as times and version numbers, is left out. Raises: nothing.
+-- Purpose: everything that must be the same on all shards of a cluster, for comparison,
+-- and the schedules, each of which is on one shard.
+-- Invariant: reads only; contains checksums of secrets, not their values. Omits what
+-- each database sets itself, such as times and version numbers. Raises: nothing.
 -- Column type: map, interface (this version's functions), setting, retry_preset, kind, queue,
 -- limit, payload_spec, config, secret, endpoint, queue_grant or schedule.
--- Column declaration: it, as JSON.
--- Returns: a row for each.
+-- Column declaration: the declaration as JSON.
+-- Returns: one row per declaration.
 -- Example: select type, name from jobq_internal.list_declarations();
 create or replace function jobq_internal.list_declarations()
 returns table (type text, name text, declaration jsonb)

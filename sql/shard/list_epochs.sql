@@ -1,11 +1,11 @@
--- Purpose: which shards got new keys from when on, the newest first, and for how long keys of
--- the epochs before may live.
+-- Purpose: which shards get new keys since when, newest first, and how long keys of
+-- earlier epochs may live.
 -- Invariant: reads only. Raises: nothing.
--- Column epoch: its number.
+-- Column epoch: number of the epoch.
 -- Column shard_ids: the shards that get new keys.
--- Column began_at: from when on; it may lie ahead.
--- Column keys_until: until when idempotency keys of the epoch before may live.
--- Returns: a row for each epoch; none in a database that is in no cluster.
+-- Column began_at: the start of the epoch; may be in the future.
+-- Column keys_until: when the last idempotency key of the previous epoch expires.
+-- Returns: one row per epoch; none in a database outside a cluster.
 -- Example: select epoch, shard_ids from jobq_internal.list_epochs();
 create or replace function jobq_internal.list_epochs()
 returns table (

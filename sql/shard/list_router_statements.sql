@@ -1,9 +1,9 @@
--- Purpose: what makes a router's part of the public interface: the statements for its database,
--- after router.sql, written from this database's catalog and the table of routes.
+-- Purpose: the statements that create a router's public functions, to run after
+-- router.sql, generated from this database's catalog and the table of routes.
 -- Invariant: reads only. Raises: nothing.
--- Column ordinal: their order.
--- Column statement: one statement of SQL.
--- Returns: a row for each statement.
+-- Column ordinal: position of the statement.
+-- Column statement: one SQL statement.
+-- Returns: one row per statement.
 -- Example: select statement from jobq_internal.list_router_statements() order by ordinal limit 1;
 create or replace function jobq_internal.list_router_statements()
 returns table (ordinal integer, statement text)

@@ -1,9 +1,9 @@
--- Purpose: the databases of the cluster, as this one knows them.
+-- Purpose: the databases of the cluster that this database is configured with.
 -- Invariant: reads only. Raises: nothing.
--- Column shard_id: its number.
--- Column url: how routers and clients reach it.
+-- Column shard_id: number of the shard.
+-- Column url: the address for routers and clients.
 -- Column is_own: whether it is this database.
--- Returns: a row for each shard; none in a database that is in no cluster.
+-- Returns: one row per shard; none in a database outside a cluster.
 -- Example: select shard_id, url from jobq_internal.list_shards();
 create or replace function jobq_internal.list_shards()
 returns table (shard_id integer, url text, is_own boolean)

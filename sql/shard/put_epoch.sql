@@ -1,13 +1,13 @@
--- Purpose: say which shards get new keys from a time on.
--- Invariant: what lives stays where it is. Epochs are numbered without gaps, and one that has
--- begun is never changed, so that whoever holds a key finds what was made with it. The same
--- epoch put again changes nothing.
+-- Purpose: set which shards get new keys from a given time.
+-- Invariant: existing jobs stay on their shard. Epochs are numbered without gaps, and
+-- an epoch that has begun never changes, so a key still finds the job that was created
+-- with it. Repeating an epoch changes nothing.
 -- Raises: 22004, 22023.
--- Argument epoch: its number: that of the last and 1.
--- Argument shard_ids: the shards that get new keys, each of which put_shard has named; a shard
+-- Argument epoch: number of the epoch: one more than the last.
+-- Argument shard_ids: the shards that get new keys, each declared by put_shard; a shard
 -- that is left out is drained.
--- Argument began_at: from when on; give one some seconds ahead, for routers and clients to
--- learn of it. Null means now.
+-- Argument began_at: the start; choose some seconds in the future, so that routers and
+-- clients read it in time. Null means now.
 -- Returns: nothing.
 -- Example: select jobq.put_epoch(1, '{0}');
 create or replace function jobq.put_epoch(

@@ -1,9 +1,9 @@
--- Purpose: name a database of the cluster, or say that it is this one.
--- Invariant: the ids that are made from then on carry the number. A database that has had jobs
--- keeps its number, 0 until it is given one, since their ids carry it.
+-- Purpose: declare a database of the cluster, or that this database is one.
+-- Invariant: new ids contain the number. A database that has had jobs keeps its number
+-- (0 until one is set), since their ids contain it.
 -- Raises: 22004, 22023.
--- Argument shard_id: its number, 0 to 255.
--- Argument url: how routers and clients reach it, as a libpq URL without a password.
+-- Argument shard_id: number of the shard, 0 to 255.
+-- Argument url: the address for routers and clients, a libpq URL without a password.
 -- Argument is_own: whether it is the database of this call.
 -- Returns: nothing.
 -- Example: select jobq.put_shard(0, 'postgresql://one.example.org/jobq', is_own => true);

@@ -1,7 +1,8 @@
--- Purpose: the shard that a job is on, by its id: the tenth byte, which stands as two digits before
--- the last dash. That of a batch or a schedule says so too.
--- Invariant: reads the id alone; a database that is in no cluster is shard 0. Raises: nothing.
--- Returns: its number, 0 to 255; null for null.
+-- Purpose: the shard of a job, batch or schedule by its id: the tenth byte, the two
+-- digits before the last dash.
+-- Invariant: reads only the id; a database outside a cluster is shard 0. Raises:
+-- nothing.
+-- Returns: number of the shard, 0 to 255; null for null.
 -- Example: select jobq_internal.shard_of('0198c0de-1234-7abc-9f03-0123456789ab');
 create or replace function jobq_internal.shard_of(job_id uuid)
 returns integer

@@ -1,5 +1,5 @@
--- Purpose: how far a batch is.
--- Invariant: counts rows; members of which the retention has ended do not count.
+-- Purpose: the progress of a batch.
+-- Invariant: counts rows; members deleted after their retention do not count.
 -- Raises: 22004, JQ001.
 -- Argument batch_id: the batch
 -- Column opened_at: when it was made
@@ -13,9 +13,11 @@
 -- Column succeeded: how many have succeeded
 -- Column dead: how many are dead
 -- Column cancelled: how many were cancelled
--- Column on_success: the job that runs when all have succeeded; null for none
--- Column on_end: the job that runs when all have ended; null for none
--- Column on_first_death: the job that runs when the first is dead; null for none
+-- Column on_success: the job that runs when all members have succeeded; null without
+-- one
+-- Column on_end: the job that runs when all members have ended; null without one
+-- Column on_first_death: the job that runs when the first member is dead; null without
+-- one
 -- Example: select members, succeeded, ended_at from jobq_internal.batch_status(:'batch');
 create or replace function jobq_internal.batch_status(
     batch_id uuid,

@@ -1,7 +1,7 @@
--- Purpose: cancel the members of a batch: those that wait at once, those that run by asking
--- their workers; and seal it.
--- Invariant: at most max_jobs waiting ones at a call, the oldest first, so call again while
--- some remain. What somebody holds at this moment remains too.
+-- Purpose: seal a batch and cancel its members: waiting ones at once, running ones by
+-- asking their workers.
+-- Invariant: cancels at most max_jobs waiting members per call, oldest first; repeat
+-- the call while some remain. Skips rows that another transaction has locked.
 -- Raises: 22004, 22023, JQ001.
 -- Argument batch_id: the batch
 -- Argument max_jobs: maximum number, 1 to 100000.

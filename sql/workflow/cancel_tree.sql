@@ -1,7 +1,8 @@
--- Purpose: cancel a job with all that hangs together with it: those that wait at once, those
--- that run by asking their workers.
--- Invariant: each as by cancel(), in one transaction; all rows are locked first, in the order of
--- ids, so that none of them ends meanwhile. What has ended stays as it is. Raises: 22004, 22023, JQ001.
+-- Purpose: cancel a job and all connected jobs: waiting ones at once, running ones by
+-- asking their workers.
+-- Invariant: each as by cancel(), in one transaction. Locks all rows first, in the
+-- order of ids, so that none of them ends meanwhile. Does not change finished jobs.
+-- Raises: 22004, 22023, JQ001.
 -- Argument job_id: any job of the tree
 -- Argument reason: reason, stored with each job, at most 512 characters.
 -- Argument scope: all (all connected jobs) or downstream (the job and those that wait for it)

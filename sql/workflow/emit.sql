@@ -1,8 +1,8 @@
--- Purpose: say that something has happened, for all jobs that wait for it or will.
--- Invariant: joins the caller's transaction, and is undone with it. The first emit of an
--- event stays: true for that one, false for those that follow. An event is kept as long as
--- finished jobs are, and longer while a job waits for it.
--- While grants by queue are enforced, it takes all queues, since jobs of any may wait.
+-- Purpose: emit an event to all jobs that wait for it, now or later.
+-- Invariant: part of the caller's transaction. The first emit of an event is kept:
+-- returns true for it, false for later ones. An event is kept as long as finished jobs,
+-- and longer while a job waits for it. While grants by queue are enforced, requires
+-- grants for all queues, because jobs of any queue may wait.
 -- Raises: 22004, 22023, 42501, JQ005, JQ006.
 -- Argument payload: the payload for the waiting jobs: any JSON up to max_payload_bytes
 -- Returns: true for the first emit of the event

@@ -1,7 +1,7 @@
--- Purpose: add jobs that wait for each other, given by names, with one call.
--- Invariant: all or none. What waits is blocked; arrows that lead round are refused. Jobs that
--- join a running graph may hold up others that are blocked yet: their rows are locked until the
--- commit, so that none of them is released meanwhile.
+-- Purpose: add jobs that depend on each other, by name, in one call.
+-- Invariant: all or none. Refuses cycles. New jobs can become parents of blocked jobs
+-- of a running graph: the rows of these are locked until the commit, so that none of
+-- them is released meanwhile.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
 -- Argument graph: a JSON object with jobs, an array of 1 to 100000 objects. Each has a name, 1
 -- to 256 characters, the members of enqueue_many() except keys, after: an array of names in the

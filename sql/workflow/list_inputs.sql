@@ -1,12 +1,12 @@
--- Purpose: what the jobs have come to that a job waited for, or waits for.
--- Invariant: in the order of their ids; a job that finished jobs depend on is kept as long as
--- they are. Raises: 22004, JQ001.
+-- Purpose: the states and results of the jobs that a job waits or waited for.
+-- Invariant: ordered by id; a finished parent is kept as long as its children. Raises:
+-- 22004, JQ001.
 -- Column parent_id: the job that was waited for
 -- Column name: its name in the graph; null when it is in none, and when it is hidden
 -- Column kind: its kind; null when it is gone or hidden
 -- Column state: its state; gone if there is no record of it, for example after deletion; hidden
 -- if the caller may not see its queue, or if it is gone and the caller may not see all queues
--- Column result: what it returned; null unless it has succeeded
+-- Column result: its result; null unless it has succeeded
 -- Column after_failure: what happens to the waiting job if this one is dead or cancelled
 -- Example: select parent_id, result from jobq_internal.list_inputs(:'running');
 create or replace function jobq_internal.list_inputs(job_id uuid)

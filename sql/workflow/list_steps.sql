@@ -1,6 +1,6 @@
--- Purpose: what the steps of a job have come to, in their order.
--- Invariant: what wait_for() has recorded stands among them, its name beginning with
--- event:. Raises: 22004, JQ001.
+-- Purpose: the saved results of a job's steps, in their order.
+-- Invariant: includes results of wait_for(), with names that begin with event:. Raises:
+-- 22004, JQ001.
 -- Column name: the step's name
 -- Column value: the result of the step
 -- Column attempt: the attempt that saved it

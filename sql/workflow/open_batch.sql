@@ -1,12 +1,14 @@
--- Purpose: make a batch, to which jobs are then added, and the jobs that are to run at its end.
--- Invariant: it ends once it is sealed and no member is live. The jobs wait as blocked, and
--- find the batch in their metadata as batch_id. No key may be theirs, for they are new.
+-- Purpose: create a batch, and the jobs that run at its end.
+-- Invariant: the batch ends when it is sealed and no member is live. These jobs are
+-- blocked until then, and have the batch as batch_id in their metadata. They must have
+-- no keys, because they must be new.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
 -- Never: DEDUP_CONFLICT.
 -- Argument on_success: a job as for enqueue_many() except keys, expires_at, after and
 -- after_failure, to run when all members have succeeded; cancelled when one has not.
 -- Argument on_end: a job to run when all members have ended, with any outcome.
--- Argument on_first_death: a job to run as soon as a member is dead; cancelled when none is.
+-- Argument on_first_death: a job to run as soon as a member is dead; cancelled if none
+-- dies.
 -- Returns: the batch, for enqueue(batch_id => …).
 -- Example: select jobq.open_batch(on_success => '{"kind": "report"}', on_first_death => '{"kind": "alert"}');
 create or replace function jobq.open_batch(

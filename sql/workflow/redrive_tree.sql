@@ -1,7 +1,8 @@
--- Purpose: run jobs of a tree again that are dead or cancelled.
--- Invariant: each as by redrive(), all or none, in sets: those that wait for others are blocked
--- again, and what has succeeded does not run again. The blocked ones are locked first, so that
--- who cancels them because of a death is waited for, or sees the redrive. Raises: 22004, 22023, JQ001, JQ002, JQ004.
+-- Purpose: redrive dead and cancelled jobs of a tree.
+-- Invariant: each as by redrive(), all or none, in sets: jobs that wait for others are
+-- blocked again, and succeeded jobs do not run again. Locks blocked jobs first: a
+-- concurrent cancellation after a death is waited for, or sees the redrive. Raises:
+-- 22004, 22023, JQ001, JQ002, JQ004.
 -- Argument job_id: any job of the tree; for downstream, the first job
 -- Argument scope: failed (dead jobs, and jobs cancelled because of them), downstream (this job
 -- and those that wait for it, if dead or cancelled) or all (all dead or cancelled jobs)

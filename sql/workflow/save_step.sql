@@ -1,6 +1,7 @@
--- Purpose: record what a step of a job has come to, and return it.
--- Invariant: the first value stays: whoever saves again gets that one, and must go on with
--- it. On a handler's own connection the step commits with what the handler has written.
+-- Purpose: save the result of a step of a job, and return the saved result.
+-- Invariant: the first value is kept; later calls return it, and the caller must
+-- continue with it. On a handler's own connection, the step commits with what the
+-- handler has written.
 -- Raises: 22004, 22023, JQ001, JQ003, JQ005, JQ006.
 -- Argument name: the step's name, 1 to 256 characters, unique within the job, and not beginning
 -- with event:

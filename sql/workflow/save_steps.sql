@@ -1,11 +1,11 @@
--- Purpose: record what steps have come to, many with one call and one commit.
--- Invariant: only the attempt that holds the job records, under the lock of its row; a
--- value that is recorded stays, whoever comes later. outcome is 'saved', 'known' for a
--- step that has a value already, which comes back, or 'lost' for an attempt that no longer
--- holds its job. Rows are locked in the order of their ids.
+-- Purpose: save the results of many steps in one call and one commit.
+-- Invariant: only the attempt that holds the job can save, under the lock of its row;
+-- the first value is kept. outcome is 'saved', 'known' for a step with an earlier
+-- value, which is returned, or 'lost' if the attempt has lost its lease. Rows are
+-- locked in the order of their ids.
 -- Raises: 22004, 22023, JQ005, JQ006.
--- Argument names: the steps' names, parallel to job_ids, 1 to 256 characters each, none beginning
--- with event:
+-- Argument names: the steps' names, parallel to job_ids, 1 to 256 characters each; must
+-- not begin with event:
 -- Argument results: the results of the steps, a JSON array parallel to job_ids
 -- Column name: the step's name
 -- Column value: the saved value; null if the attempt has lost its lease
@@ -26,7 +26,7 @@ set enable_nestloop = off
 as $$
 #variable_conflict use_column
 begin
-    -- The joins hash: row by row they would cost the square of the steps in a call.
+    -- Hash joins: nested loops would take time quadratic in the steps of a call.
     perform jobq_private.check_steps(
         save_steps.job_ids, save_steps.attempts, save_steps.names, save_steps.results
     );

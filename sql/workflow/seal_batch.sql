@@ -1,6 +1,7 @@
--- Purpose: say that a batch has all its members, so that it can end.
--- Invariant: until it has ended, members may still be added, as by members that run; it ends
--- once no member is live, at once if it has none. Sealing twice is harmless.
+-- Purpose: declare that a batch has all its members, so that it can end.
+-- Invariant: until the batch ends, members can still be added, for example by running
+-- members; it ends when no member is live, at once if it is empty. Sealing twice is
+-- harmless.
 -- Raises: 22004, JQ001.
 -- Argument batch_id: the batch
 -- Example: select jobq.seal_batch(:'batch');

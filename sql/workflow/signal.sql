@@ -1,6 +1,7 @@
--- Purpose: tell one job something that it waits for or will: an approval, an answer.
--- Invariant: an event that only this job sees, under the name that it waits for; the first
--- one stays. Joins the caller's transaction. A job that has ended is told nothing.
+-- Purpose: send one job a signal that it waits for, now or later: an approval, an
+-- answer.
+-- Invariant: an event for this job only, under the name that it waits for; the first
+-- one is kept. Part of the caller's transaction. Has no effect on a finished job.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006.
 -- Argument name: the name that the job waits for as an event, 1 to 256 characters
 -- Argument payload: the payload: any JSON up to max_payload_bytes

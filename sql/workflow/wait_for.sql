@@ -1,8 +1,8 @@
--- Purpose: a handler waits for an event, or for a signal to its job of that name.
--- Invariant: outcome is 'arrived' with the payload, 'timed_out', or 'waiting': then the job
--- has been given back, its attempt not counted, and the handler must end; the job is due
--- again when the event comes, at the latest after timeout, which counts from the first
--- call. The attempt that then runs calls again and is told.
+-- Purpose: let a handler wait for an event, or for a signal of that name to its job.
+-- Invariant: outcome is 'arrived' with the payload, 'timed_out', or 'waiting'. After
+-- 'waiting', the job has been released, its attempt does not count, and the handler
+-- must end. The job is due when the event comes, at the latest after timeout, measured
+-- from the first call. The next attempt repeats the call and gets the result.
 -- Raises: 22004, 22023, JQ001, JQ003. Never: PAYLOAD_TOO_LARGE,
 -- PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument timeout: maximum waiting time from the first call; up to 36500 days, the default
@@ -39,7 +39,8 @@ begin
 
     _end := jobq_private.settle_wait(wait_for.job_id, wait_for.attempt, wait_for.event);
     if _end is null then
-        -- See store_event(): an emit announces itself in the same way, and one of the two sees the other.
+        -- As in store_event(): an emit takes a lock of its own class, and one of the
+        -- two sees the other.
         perform pg_advisory_xact_lock_shared(jobq_private.lock_class('expecting'), _slot);
         insert into jobq_private.waiter as w (job_id, event, deadline)
         values (

@@ -1,6 +1,7 @@
--- Purpose: read what is to change of waiting jobs, and refuse what no new job could have.
--- Invariant: reads only. What a payload must fit is looked up for each kind of these jobs; the
--- limit of a queue counts only those that come from another.
+-- Purpose: parse a change of waiting jobs, and refuse values that no new job could
+-- have.
+-- Invariant: reads only. Looks up the payload schema of each kind; the depth limit of a
+-- queue counts only jobs that come from another queue.
 -- Raises: 22004, 22023, JQ002, JQ005, JQ006, JQ010.
 create or replace function jobq_private.check_change(changes jsonb, job_ids uuid[])
 returns jobq_private.new_job

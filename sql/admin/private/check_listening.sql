@@ -1,6 +1,6 @@
--- Purpose: refuse what listen_events() cannot answer.
--- Invariant: on a standby the locks of the primary are not to be seen, and in a transaction
--- with one snapshot what others commit is not. Raises: 22004, 22023.
+-- Purpose: refuse invalid calls of listen_events().
+-- Invariant: a standby does not show the primary's locks, and a transaction with one
+-- snapshot does not see what others commit. Raises: 22004, 22023.
 create or replace function jobq_private.check_listening(
     after text, queues text[], kinds text[], since timestamptz, max_events integer
 )

@@ -1,5 +1,5 @@
--- Purpose: refuse another payload for a job that has run, and one that names another
--- concurrency key than the job has from its payload: the key is what limits were counted by.
+-- Purpose: refuse a new payload for a job that has run, or with another concurrency key
+-- than the job's, because limits were counted by that key.
 -- Invariant: reads only. Raises: JQ002.
 create or replace function jobq_private.check_payload_change(job_ids uuid[], payload jsonb)
 returns void

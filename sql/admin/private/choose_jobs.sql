@@ -1,7 +1,7 @@
 -- Purpose: lock the jobs that an operator has chosen, and return their ids.
--- Invariant: bounded, oldest first, locked in the order of ids, live jobs before finished
--- ones. Jobs named by id must all be there in one of the states; a filter takes those that
--- are. Raises: 22004, 22023, JQ001, JQ002.
+-- Invariant: bounded, oldest first, locked in the order of ids, live jobs before
+-- finished ones. Jobs named by id must all exist in one of the states; a filter selects
+-- those in one of the states. Raises: 22004, 22023, JQ001, JQ002.
 create or replace function jobq_private.choose_jobs(
     job_ids uuid[], queue text, kind text, metadata jsonb, max_jobs integer,
     dry_run boolean, reason text, states text[]

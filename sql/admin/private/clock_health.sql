@@ -1,5 +1,5 @@
 -- Purpose: whether a client's clock agrees with the database's.
--- Invariant: reads only; no row where no time is given. Raises: nothing.
+-- Invariant: reads only; no row without a given time. Raises: nothing.
 create or replace function jobq_private.clock_health(client_time timestamptz)
 returns table (subject text, is_ok boolean, severity text, finding text, remedy text)
 language sql

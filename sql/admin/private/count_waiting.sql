@@ -1,5 +1,6 @@
--- Purpose: count what waits in queues of which waiting_counts() sees only a part.
--- Invariant: one look at all live jobs, in a twentieth of the time at most. Raises: nothing.
+-- Purpose: count the waiting jobs of queues that waiting_counts() reads only in part.
+-- Invariant: one scan of all live jobs, using at most a twentieth of the time. Raises:
+-- nothing.
 create or replace function jobq_private.count_waiting()
 returns void
 language plpgsql

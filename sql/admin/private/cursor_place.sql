@@ -1,6 +1,6 @@
--- Purpose: read a cursor of listen_events().
--- Invariant: refuses what event_cursor() has not written, and a place that the clock has yet to
--- reach; a minute is allowed for, since a standby that was promoted has a clock of its own.
+-- Purpose: parse a cursor of listen_events().
+-- Invariant: refuses a cursor that event_cursor() has not written, and one more than a
+-- minute ahead of the clock; the minute allows for the clock of a promoted standby.
 -- Raises: 22023.
 create or replace function jobq_private.cursor_place(
     cursor text, out at timestamptz, out job_id uuid

@@ -1,5 +1,6 @@
--- Purpose: write a place among the jobs that have ended, as a cursor.
--- Invariant: microseconds, so that nothing is rounded; cursor_place() reads it. Raises: nothing.
+-- Purpose: a cursor for a position among finished jobs.
+-- Invariant: microseconds, so that nothing is rounded; cursor_place() parses it.
+-- Raises: nothing.
 create or replace function jobq_private.event_cursor(at timestamptz, job_id uuid)
 returns text
 language sql

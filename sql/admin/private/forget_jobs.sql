@@ -1,7 +1,8 @@
--- Purpose: delete jobs, live or finished, with all that is known of them.
--- Invariant: the caller holds their rows. Jobs that wait for them are looked at, and so are
--- their batches, which do not succeed without them. is true keeps partial indexes away, by which
--- the array would be gone through for each of their entries. Raises: nothing.
+-- Purpose: delete jobs, live or finished, with all their records.
+-- Invariant: the caller has locked their rows. Jobs that wait for them are checked
+-- again, and so are their batches, which cannot succeed without them. "is true"
+-- prevents the use of partial indexes, which would scan the array for each entry.
+-- Raises: nothing.
 create or replace function jobq_private.forget_jobs(job_ids uuid[])
 returns void
 language sql

@@ -1,5 +1,5 @@
--- Purpose: jobs as nodes, for show_graph(), in the order of their ids.
--- Invariant: reads only; jobs that have gone are left out. Raises: nothing.
+-- Purpose: jobs as nodes, for show_graph(), ordered by id.
+-- Invariant: reads only; omits deleted jobs. Raises: nothing.
 create or replace function jobq_private.graph_node_documents(job_ids uuid[])
 returns jsonb
 language sql

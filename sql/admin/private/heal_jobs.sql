@@ -1,8 +1,9 @@
--- Purpose: mend live jobs that bypassed the triggers, as by session_replication_role = replica or a
--- bad restore, where it is clear what they should be: one that runs without a lease is tried again,
--- or dead when its attempts are spent; one that has ended moves into the archive.
--- Invariant: by legal changes of state alone. What no legal change mends is left to health().
--- job_odd_idx has such jobs alone. Returns how many. Raises: nothing.
+-- Purpose: repair live jobs that bypassed the triggers, for example by
+-- session_replication_role = replica or an incomplete restore, if the repair is
+-- unambiguous: a running job without a lease is retried, or dead without attempts left;
+-- a finished one moves to the archive.
+-- Invariant: only by legal changes of state; health() reports the rest. job_odd_idx
+-- contains only such jobs. Returns how many. Raises: nothing.
 create or replace function jobq_private.heal_jobs(max_rows integer)
 returns bigint
 language plpgsql

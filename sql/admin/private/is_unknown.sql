@@ -1,6 +1,7 @@
--- Purpose: whether every live worker of a queue has met this kind and has no handler for it.
--- Invariant: reads only; false where no worker serves the queue, and for functions of the
--- database, which every worker can have run. Raises: nothing.
+-- Purpose: whether every live worker of a queue has seen this kind and has no handler
+-- for it.
+-- Invariant: reads only; false without a worker for the queue, and for database
+-- functions, which every worker can run. Raises: nothing.
 create or replace function jobq_private.is_unknown(kind text, queue text)
 returns boolean
 language sql

@@ -1,6 +1,6 @@
--- Purpose: an insert into the view enqueues.
--- Invariant: runs with the caller's rights, so it needs EXECUTE on enqueue(). What the
--- database decides (state, attempt, lease, id and more) cannot be given.
+-- Purpose: enqueue a job that is inserted into the view.
+-- Invariant: runs with the caller's rights, so it requires EXECUTE on enqueue().
+-- Columns that the database sets (state, attempt, lease, id and others) are refused.
 -- Raises: 22004, 22023, JQ002, JQ004, JQ005, JQ006, JQ010.
 -- Never: JOB_IS_RECURRING, JOB_NOT_FOUND, BATCH_NOT_FOUND.
 create or replace function jobq_private.enqueue_from_view()

@@ -1,7 +1,8 @@
--- Purpose: what made a job run, as the HTTP API calls it: IMMEDIATE, DELAYED or CRON.
--- Invariant: reads nothing but when a job was due that waits for its endpoint to be resumed; a
--- job that was asked for as DELAYED says so in its metadata, since run_at changes when it
--- is released or retries. Raises: nothing.
+-- Purpose: how a job was scheduled, as the HTTP API calls it: IMMEDIATE, DELAYED or
+-- CRON.
+-- Invariant: reads only when a job of a paused endpoint was due. A DELAYED job has this
+-- in its metadata, since run_at changes when it is released or retried. Raises:
+-- nothing.
 create or replace function jobq_private.job_trigger(job jobq.job)
 returns text
 language plpgsql
@@ -19,7 +20,7 @@ begin
     return case
         when job.schedule_id is not null then 'CRON'
         when job.metadata ->> 'trigger' = 'DELAYED' then 'DELAYED'
-        -- Before its first attempt ends, run_at is what was asked for.
+        -- Before its first attempt ends, run_at is the requested time.
         when _due > job.created_at and job.last_error is null
             and (job.attempt = 0 or job.attempt = 1 and job.state <> 'queued') then 'DELAYED'
         else 'IMMEDIATE'

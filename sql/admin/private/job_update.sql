@@ -1,8 +1,7 @@
--- Purpose: an update of state in the view performs the transition.
--- Invariant: only the state, with the worker, run_at, result and error that belong to the
--- change, can be given; the tables' own triggers and foreign key decide whether it is
--- legal, as for every other writer. A row that somebody else has changed meanwhile counts
--- as not found.
+-- Purpose: perform the transition when state is updated in the view.
+-- Invariant: accepts only the state with the worker, run_at, result and error of the
+-- change; the tables' own triggers and foreign key check it, as for every other writer.
+-- A row that another transaction has changed meanwhile counts as not found.
 -- Raises: JQ002, JQ003, JQ004, JQ005, JQ006, 23503.
 -- Never: NULL_ARGUMENT, JOB_IS_RECURRING, JOB_NOT_FOUND.
 create or replace function jobq_private.update_from_view()

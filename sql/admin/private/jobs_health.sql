@@ -1,4 +1,4 @@
--- Purpose: what in the table of live jobs threatens the promise.
+-- Purpose: problems in the table of live jobs.
 -- Invariant: reads only.
 -- Raises: nothing. Never: NULL_ARGUMENT, JOB_IS_RECURRING, JOB_NOT_FOUND.
 create or replace function jobq_private.jobs_health()

@@ -1,5 +1,6 @@
--- Purpose: a list in a sentence: whole parts, as many as 500 letters hold, and how many more.
--- Invariant: the first part is there however long it is, up to 2,000 letters. Raises: nothing.
+-- Purpose: a list as text: whole items up to 500 characters, and the number of the
+-- others.
+-- Invariant: always contains the first item, up to 2,000 characters. Raises: nothing.
 create or replace function jobq_private.listed(parts text[], separator text default ', ')
 returns text
 language sql

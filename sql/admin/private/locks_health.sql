@@ -1,5 +1,5 @@
--- Purpose: who has locked tables of jobq's, so that claims and enqueues wait.
--- Invariant: reads the table of locks only, so it never waits. Raises: nothing.
+-- Purpose: sessions that have locked jobq's tables and block claims and enqueues.
+-- Invariant: reads only the table of locks, so it never waits. Raises: nothing.
 create or replace function jobq_private.locks_health()
 returns table (subject text, is_ok boolean, severity text, finding text, remedy text)
 language sql
@@ -25,6 +25,6 @@ as $$
     and l.pid is distinct from pg_backend_pid()
     and c.relkind in ('r', 'p')
     and c.relnamespace in ('jobq'::regnamespace, 'jobq_private'::regnamespace)
-    -- maintain() and deployments have such locks for less than a second.
+    -- maintain() and deployments hold such locks for less than a second.
     and coalesce(a.xact_start < clock_timestamp() - interval '1 s', true)
 $$;

@@ -1,8 +1,8 @@
--- Purpose: how far down the ids a search of max_looked jobs reaches, the newest first, of those
--- made before one: the id of the last it looks at; null where there are fewer.
--- Invariant: counts what a search for these states has to look at, by descents of indexes that
--- are in the order of ids, whatever the statistics say; what runs, workers keep few, and its own
--- index finds it. Raises: nothing.
+-- Purpose: the id at which a search of max_looked jobs, newest first and created before
+-- a given one, ends; null if there are fewer.
+-- Invariant: counts the jobs that a search for these states reads, by descents of
+-- indexes in the order of ids, whatever the statistics; running jobs are few and have
+-- their own index. Raises: nothing.
 create or replace function jobq_private.look_floor(
     states text[], oldest uuid, before uuid, max_looked integer
 )

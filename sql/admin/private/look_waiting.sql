@@ -1,7 +1,8 @@
--- Purpose: count what waits in queues, at a cost that has an end.
--- Invariant: first looks at as many jobs of each queue, then gives what is left of the number to
--- those of which there are more, in two rounds. A queue of which queued, scheduled and retrying
--- together are more than ends_at may have more of each. oldest is of what was seen.
+-- Purpose: count the waiting jobs of queues at a bounded cost.
+-- Invariant: first reads the same number of jobs of each queue, then uses the rest of
+-- the number for longer queues, in two rounds. If queued, scheduled and retrying of a
+-- queue together exceed ends_at, each may be larger. oldest covers the jobs that were
+-- read.
 -- Raises: nothing.
 create or replace function jobq_private.look_waiting(queues text[], most integer)
 returns table (

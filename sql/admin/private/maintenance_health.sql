@@ -1,4 +1,4 @@
--- Purpose: whether maintain() and schedules do their work.
+-- Purpose: whether maintain() and schedules work.
 -- Invariant: reads only; each part is one index probe or a statistic. Raises: nothing.
 create or replace function jobq_private.maintenance_health()
 returns table (subject text, is_ok boolean, severity text, finding text, remedy text)

@@ -1,7 +1,6 @@
--- Purpose: an instant as ISO 8601 has it, with the offset that the clocks of a zone
--- have.
--- Invariant: pure but for the zone database; by UTC where the server no longer knows
--- the zone, so that such a schedule can still be looked at. Raises: nothing.
+-- Purpose: a time in ISO 8601 with the offset of a zone.
+-- Invariant: depends only on the zone database; uses UTC if the server no longer has
+-- the zone, so that such a schedule can still be shown. Raises: nothing.
 create or replace function jobq_private.moment_in(moment timestamptz, time_zone text)
 returns text
 language plpgsql

@@ -1,7 +1,7 @@
--- Purpose: about how many members of multixacts the server keeps: all of them share one
--- bounded space, and PostgreSQL tells neither its size nor what is in use.
+-- Purpose: an estimate of the multixact members that the server keeps: they share one
+-- bounded space, and PostgreSQL reports neither its size nor its use.
 -- Invariant: reads at most 200 multixacts, evenly spread over those that are kept, none
--- older than the last checkpoint or any database knows. Raises: nothing.
+-- older than the last checkpoint or unknown to all databases. Raises: nothing.
 create or replace function jobq_private.multixact_members()
 returns bigint
 language sql

@@ -1,5 +1,7 @@
--- Purpose: the checks of one part of health(); if the part fails, a row that says why.
--- Invariant: changes nothing. OTHERS is caught, so that one part never hides the others.
+-- Purpose: the checks of one part of health(); if the part fails, a row with the
+-- reason.
+-- Invariant: changes nothing. Catches OTHERS, so that one part does not prevent the
+-- others.
 -- Raises: nothing.
 create or replace function jobq_private.part_health(
     part text, client_time timestamptz, release text

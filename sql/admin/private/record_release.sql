@@ -1,4 +1,4 @@
--- Purpose: note what jobq's schemas consist of, and of which release that is.
+-- Purpose: record the objects of jobq's schemas and their release.
 -- Raises: nothing.
 create or replace function jobq_private.record_release(release text)
 returns void

@@ -1,4 +1,4 @@
--- Purpose: what standbys, slots and publications mean for the promise.
+-- Purpose: problems with standbys, slots and publications.
 -- Invariant: reads only. Raises: nothing.
 create or replace function jobq_private.replication_health()
 returns table (subject text, is_ok boolean, severity text, finding text, remedy text)

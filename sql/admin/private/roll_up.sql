@@ -1,8 +1,9 @@
--- Purpose: bring the queue's own history up to the last full minute, forget what is old, and
--- count what waits in long queues.
--- Invariant: at most ten minutes a call, and each once: the row of the mark is locked. A
--- minute is counted ten seconds after it has ended, so that calls under way are in it.
--- Where grants by queue are enforced, a log-in that holds all queues does it.
+-- Purpose: update the queue's history up to the last full minute, delete old rows, and
+-- count the waiting jobs of long queues.
+-- Invariant: at most ten minutes per call, each minute once: the row with the position
+-- is locked. Counts a minute ten seconds after its end, so that calls in progress are
+-- included. If grants by queue are enforced, only a login that holds all queues does
+-- it.
 -- Raises: nothing.
 create or replace function jobq_private.roll_up()
 returns bigint

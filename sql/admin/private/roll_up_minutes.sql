@@ -1,7 +1,7 @@
--- Purpose: count what happened from one minute to another, by minute, queue and kind.
--- Invariant: reads what ended by its time, what was made by its id, and nothing twice; of
--- each minute at most 20 pairs of queue and kind, the rest as (other). What is new is added to the
--- totals of some 500 queues, which only grow. Raises: nothing.
+-- Purpose: count events between two minutes, by minute, queue and kind.
+-- Invariant: reads ended jobs by time and created jobs by id, each once; for each
+-- minute at most 20 pairs of queue and kind, the rest as (other). Adds to the totals of
+-- some 500 queues, which only grow. Raises: nothing.
 create or replace function jobq_private.roll_up_minutes(
     since timestamptz, until timestamptz
 )
@@ -12,7 +12,8 @@ set enable_seqscan = off
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-    -- Bounds of the minutes, as times and as ids, and of the classes of latency, in seconds.
+    -- Bounds of the minutes, as times and as ids, and of the latency buckets, in
+    -- seconds.
     _times constant timestamptz[] := array(
         select t from generate_series(since, until, interval '1 min') as t
     );

@@ -1,5 +1,5 @@
--- Purpose: the objects of jobq's schemas that are not as the last deployment left them.
--- Invariant: an object that is missing, was added, or is another.
+-- Purpose: the objects of jobq's schemas that differ from the last deployment.
+-- Invariant: an object that is missing, was added, or differs.
 create or replace view jobq_private.schema_difference as
 select
     format('%s %s', d.object, case

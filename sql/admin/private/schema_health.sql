@@ -1,6 +1,6 @@
--- Purpose: whether the schema is as it was deployed, and of the client's release.
--- Invariant: reads only. `schema` names every object that differs; the other rows say what some of
--- the differences mean. Raises: nothing.
+-- Purpose: whether the schema is as deployed, and of the client's release.
+-- Invariant: reads only. `schema` names every object that differs; the other rows
+-- explain some of the differences. Raises: nothing.
 -- Argument release: null means that the release is not compared.
 create or replace function jobq_private.schema_health(release text)
 returns table (subject text, is_ok boolean, severity text, finding text, remedy text)
@@ -10,7 +10,7 @@ as $$
         select d.object, d.is_detail
         from jobq_private.schema_difference as d
         union all
-        -- Triggers of foreign keys among them.
+        -- Includes the triggers of foreign keys.
         select format('trigger %s of %s is disabled', t.tgname, t.tgrelid::regclass), false
         from pg_trigger as t
         join pg_class as c on c.oid = t.tgrelid

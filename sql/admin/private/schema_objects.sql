@@ -1,8 +1,8 @@
--- Purpose: what jobq's schemas consist of, each object with a statement that makes it, or its
+-- Purpose: the objects of jobq's schemas, each with a statement that creates it, or its
 -- properties.
--- Invariant: reads only. Partitions, the body of own_shard() and row security, which change at
--- run time, are left out, and so are storage parameters. Raises: nothing.
--- Argument prefix: what the names of the schemas begin with.
+-- Invariant: reads only. Omits partitions, the body of own_shard() and row security,
+-- and storage parameters. Raises: nothing.
+-- Argument prefix: the common prefix of the names of the schemas.
 create or replace function jobq_private.schema_objects(prefix text default 'jobq')
 returns table (object text, definition text, nth bigint)
 language sql
@@ -29,7 +29,8 @@ as $$
         join space as s on s.oid = c.relnamespace
         where c.relkind in ('r', 'p', 'v', 'S', 'c') and not c.relispartition
     ),
-    -- Kinds in the order in which they can be made; objects of a kind in that of their making.
+    -- Kinds in an order in which they can be created; objects of a kind in the order of
+    -- creation.
     found (rank, made, object, definition) as (
         select 1, s.oid, 'schema ' || s.nspname, null
         from space as s
@@ -65,7 +66,7 @@ as $$
         left join pg_attrdef as d on d.adrelid = a.attrelid and d.adnum = a.attnum
         where r.kind in ('table', 'type')
         union all
-        -- What is not jobq_owner's, partitions too.
+        -- Objects that jobq_owner does not own, including partitions.
         select 2, o.oid, format('owner of %s %s', o.kind, o.name), o.owner::regrole::text
         from (
             select s.oid, 'schema', quote_ident(s.nspname), s.nspowner from space as s

@@ -1,4 +1,4 @@
--- Purpose: what in the server's configuration and sessions threatens the promise.
+-- Purpose: problems in the server's configuration and sessions.
 -- Invariant: reads only. Raises: nothing.
 create or replace function jobq_private.server_health()
 returns table (subject text, is_ok boolean, severity text, finding text, remedy text)

@@ -1,6 +1,6 @@
--- Purpose: what is set for a role or for the database, and threatens the promise.
--- Invariant: reads only. Looks where the settings are kept, for another role's session
--- does not show them; of roles, at those that may act as one of jobq's. Raises: nothing.
+-- Purpose: settings of roles and of the database that threaten jobq's guarantees.
+-- Invariant: reads only, from the catalog, because another role's session does not show
+-- them; covers roles that can act as one of jobq's. Raises: nothing.
 create or replace function jobq_private.settings_health()
 returns table (subject text, is_ok boolean, severity text, finding text, remedy text)
 language sql

@@ -1,8 +1,9 @@
--- Purpose: an instant before which no end can be added to the archive any more.
--- Invariant: who ends jobs locks the archive (ROW EXCLUSIVE) before it reads the clock, and
--- lets go when what it did can be seen (see archive_jobs). So once those are gone that held
--- the lock after the clock was read here, all ends before that are seen by a new snapshot.
--- Null when they are not gone within the patience, or the caller is one of them. Raises: nothing.
+-- Purpose: a time before which no end can be added to the archive.
+-- Invariant: a transaction that ends jobs locks the archive (ROW EXCLUSIVE) before it
+-- reads the clock, and releases the lock when its changes are visible (see
+-- archive_jobs). So once all transactions are gone that held the lock after the clock
+-- was read here, a new snapshot shows all ends before that time. Null if they are not
+-- gone in time, or the caller is one of them. Raises: nothing.
 create or replace function jobq_private.settled_at(patience interval)
 returns timestamptz
 language plpgsql

@@ -1,6 +1,7 @@
--- Purpose: whether a job can be stored, claimed and finished: one is, and is undone.
--- Invariant: leaves nothing behind but dead rows. Its payload is larger than a table's free space is
--- likely to be, so a full disk shows. Raises: nothing.
+-- Purpose: whether a job can be stored, claimed and finished, by a trial that is
+-- undone.
+-- Invariant: leaves only dead rows. Its payload is larger than a table's free space is
+-- likely to be, so it detects a full disk. Raises: nothing.
 -- Never: DEDUP_CONFLICT, JOB_IS_RECURRING, QUEUE_FULL, BATCH_ENDED, NULL_ARGUMENT, PAYLOAD_TOO_LARGE,
 -- PAYLOAD_TOO_DEEP, INVALID_ARGUMENT, BATCH_NOT_FOUND, JOB_NOT_FOUND, LEASE_LOST, PAYLOAD_INVALID, since all are caught.
 create or replace function jobq_private.trial_health()
@@ -15,7 +16,8 @@ begin
     if pg_is_in_recovery() then
         return;
     end if;
-    -- What is undone needs no standby's confirmation, which might never come.
+    -- An undone transaction must not wait for a standby's confirmation, which might
+    -- never come.
     if current_setting('synchronous_commit') <> 'off' then
         perform set_config('synchronous_commit', 'local', true);
     end if;
@@ -34,7 +36,7 @@ begin
         when sqlstate 'JQ999' then
             null;
         when insufficient_privilege then
-            -- Grants by queue are enforced, and this log-in has none of all queues.
+            -- Grants by queue are enforced, and this login does not hold all queues.
             if not (select c.relrowsecurity from pg_class as c where c.oid = 'jobq_private.job'::regclass) then
                 _problem := format('%s (%s)', sqlerrm, sqlstate);
             end if;

@@ -1,6 +1,6 @@
--- Purpose: kinds with a job that is due, which no live worker of its queue has a handler for.
--- Invariant: reads only; looks at kinds that a worker has met, among the first 10,000 jobs of
--- each queue. Raises: nothing.
+-- Purpose: kinds with a due job that no live worker of its queue has a handler for.
+-- Invariant: reads only; checks kinds that a worker has seen, among the first 10,000
+-- jobs of each queue. Raises: nothing.
 create or replace view jobq_private.unknown_kind as
 select m.kind, m.queue
 from (

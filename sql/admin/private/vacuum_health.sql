@@ -1,4 +1,4 @@
--- Purpose: what keeps dead rows and old transactions from being cleaned up.
+-- Purpose: obstacles to the cleanup of dead rows and old transactions.
 -- Invariant: reads only. Raises: nothing.
 create or replace function jobq_private.vacuum_health()
 returns table (subject text, is_ok boolean, severity text, finding text, remedy text)

@@ -1,7 +1,7 @@
--- Purpose: how many jobs wait in each queue, at a cost that has an end.
--- Invariant: looks at some 50,000 waiting jobs at most, as many of each queue: 10,000 where
--- there are five queues, 100 where there are 500 or more. Of a queue with more, the counts are
--- what count_waiting() has found last, though never less than was seen now. Raises: nothing.
+-- Purpose: how many jobs wait in each queue, at a bounded cost.
+-- Invariant: reads at most some 50,000 waiting jobs, the same number of each queue:
+-- 10,000 with five queues, 100 with 500 or more. For longer queues, returns the last
+-- count of count_waiting(), or the number just read if larger. Raises: nothing.
 -- Never: NULL_ARGUMENT.
 create or replace function jobq_private.waiting_counts()
 returns table (

@@ -1,7 +1,8 @@
--- Purpose: the queues in which jobs wait, found by steps from each to the next.
--- Invariant: a descent of an index for each queue, however many jobs wait: one index has
--- the jobs in lanes, another those that are in none. Of two queues whose lanes are one range, which
--- chance gives to one pair in 10^14, it has one. Raises: nothing.
+-- Purpose: the queues with waiting jobs, found by stepping from each to the next.
+-- Invariant: one descent of an index per queue, however many jobs wait: one index has
+-- the jobs in lanes, another those without. If the lanes of two queues form one range,
+-- which has a probability of 10^-14 per pair, only one of them is returned. Raises:
+-- nothing.
 create or replace view jobq_private.waiting_queue as
 with recursive ready as (
     (

@@ -1,6 +1,6 @@
--- Purpose: make wider buckets of the history from narrow ones: all that lie between two
--- moments and are over.
--- Invariant: of each bucket at most 20 pairs, the rest as (other). Raises: nothing.
+-- Purpose: build wider buckets of the history from all completed narrow ones between
+-- two times.
+-- Invariant: at most 20 pairs per bucket, the rest as (other). Raises: nothing.
 create or replace function jobq_private.widen_history(
     narrow integer, wide integer, since timestamptz, until timestamptz
 )

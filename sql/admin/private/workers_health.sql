@@ -1,4 +1,4 @@
--- Purpose: whether workers run, can do what is declared, and are not stuck.
+-- Purpose: whether workers are alive, can run the declared kinds, and are not stuck.
 -- Invariant: reads only; each part is one index probe or a statistic. Raises: nothing.
 create or replace function jobq_private.workers_health()
 returns table (subject text, is_ok boolean, severity text, finding text, remedy text)

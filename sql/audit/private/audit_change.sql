@@ -1,7 +1,7 @@
--- Purpose: note pauses, grants, and changes of keys, secrets and definitions, whoever
--- makes them and by whatever way. The trigger names the action and the columns of the subject.
--- Of a definition that is put the reason is its version, which list_versions() shows.
--- Invariant: names and states alone are noted, never what a secret or a key is.
+-- Purpose: record pauses, grants, and changes of keys, secrets and definitions, by any
+-- writer. The trigger's arguments name the action and the columns of the subject. For a
+-- stored definition, the reason is its version, as in list_versions().
+-- Invariant: records only names and states, never the value of a secret or key.
 -- Raises: nothing.
 create or replace function jobq_private.audit_change()
 returns trigger

@@ -1,6 +1,7 @@
--- Purpose: note what a declaration changes: the settings that are another, with their new values.
--- Invariant: nothing where none is, so that a worker that declares its kinds at each start adds
--- no row. Of a row that there was not before those are told that are given. Raises: nothing.
+-- Purpose: record the settings that a declaration changes, with their new values.
+-- Invariant: adds no row if nothing changes, as when a worker declares its kinds at
+-- each start. For a new row, records only the settings that were passed. Raises:
+-- nothing.
 create or replace function jobq_private.audit_settings(
     action text, subject text, before jsonb, after jsonb
 )

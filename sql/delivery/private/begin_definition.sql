@@ -1,6 +1,7 @@
--- Purpose: open a change of a definition: check its name and what the caller expects.
--- Invariant: definitions change one at a time, so that what one refers to stays while
--- it is put; the lock holds until the transaction ends, and no reader waits for it.
+-- Purpose: begin a change of a definition: check its name and the expected version.
+-- Invariant: definitions change one at a time, so that referenced definitions cannot
+-- disappear meanwhile; the lock lasts until the transaction ends, and no reader waits
+-- for it.
 -- Raises: 22004, 22023, JQ004, JQ007.
 create or replace function jobq_private.begin_definition(type text, name text, mode text)
 returns void

@@ -1,6 +1,7 @@
--- Purpose: refuse the spec of an endpoint with fields that are unknown, missing or wrong.
--- Invariant: every field that a delivery reads is there and of its type; that an address can be
--- reached, and that Kafka takes its settings, is seen when they are used.
+-- Purpose: refuse an endpoint's spec with unknown, missing or invalid fields.
+-- Invariant: checks that every field that a delivery reads is present and of its type.
+-- Whether an address is reachable, and whether Kafka accepts its settings, shows only
+-- when they are used.
 -- Raises: 22023.
 create or replace function jobq_private.check_endpoint_spec(type text, spec jsonb)
 returns void

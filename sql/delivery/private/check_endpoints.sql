@@ -1,4 +1,4 @@
--- Purpose: refuse names that are no endpoints.
+-- Purpose: refuse names that are not endpoints.
 -- Invariant: reads only. Raises: JQ007.
 create or replace function jobq_private.check_endpoints(endpoints text[])
 returns void

@@ -1,7 +1,8 @@
--- Purpose: refuse an endpoint whose templates refer to what is not there, or may not
--- stand where they stand.
--- Invariant: config may stand everywhere; input and job in templates, headers and after the
--- host of a URL; secrets where they are sent to the target or address it. Raises: JQ007.
+-- Purpose: refuse an endpoint with templates that refer to missing definitions, or use
+-- a namespace where it is not allowed.
+-- Invariant: config is allowed everywhere; input and job in templates, headers and
+-- after the host of a URL; secrets in fields that are sent to the target or address it.
+-- Raises: JQ007.
 create or replace function jobq_private.check_references(
     endpoint text, spec jsonb, config_entries jsonb
 )

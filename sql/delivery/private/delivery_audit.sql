@@ -1,4 +1,4 @@
--- Purpose: note changes of secrets and definitions in the audit.
+-- Purpose: record changes of secrets and definitions in the audit.
 
 create or replace trigger secret_audit
 after insert or update on jobq_private.secret

@@ -1,6 +1,6 @@
--- Purpose: the rate by which an endpoint gets at most so many deliveries in any second.
--- Invariant: what may start together is taken off what starts in a second, so that no second has
--- more. Raises: nothing.
+-- Purpose: the rate that allows an endpoint a given number of deliveries in any second.
+-- Invariant: subtracts the burst from the rate, so that no second has more. Raises:
+-- nothing.
 create or replace function jobq_private.endpoint_rate(
     max_per_second double precision,
     out rate_limit integer, out rate_period interval, out rate_burst integer

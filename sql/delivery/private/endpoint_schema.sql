@@ -1,4 +1,5 @@
--- Purpose: check what an endpoint refers to, and give its payload schema.
+-- Purpose: check the definitions that an endpoint refers to, and return its payload
+-- schema.
 -- Invariant: called under the lock of begin_definition(). Raises: JQ007.
 create or replace function jobq_private.endpoint_schema(
     endpoint text, spec jsonb, payload_spec text, config text

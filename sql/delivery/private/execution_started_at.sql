@@ -1,6 +1,6 @@
--- Purpose: when the execution that a running job is in began, null while it is in its
--- first attempt: since then its config stays the same.
--- Invariant: attempts that do not count, and those before a redrive, are no part of it.
+-- Purpose: when the present execution of a running job began; null in its first
+-- attempt. Its config stays the same since then.
+-- Invariant: ignores attempts that do not count, and those before a redrive.
 -- Raises: nothing.
 create or replace function jobq_private.execution_started_at(job_id uuid)
 returns timestamptz

@@ -1,7 +1,9 @@
--- Purpose: which jobs wait to be delivered by an older version of their endpoint that refers to a
--- secret, or to what a config has not among entries; null when there are none.
--- Invariant: reads versions first, and jobs only of those that refer to it. A payload spec and a
--- config that are gone are needed by nobody: jobs are delivered by their versions. Raises: nothing.
+-- Purpose: the jobs that wait for delivery by an older version of their endpoint that
+-- refers to a secret, or to a value missing from the new entries of a config; null if
+-- there are none.
+-- Invariant: reads versions first, and jobs only of versions with such a reference.
+-- Deleted payload specs and configs do not matter, because jobs use their versions.
+-- Raises: nothing.
 create or replace function jobq_private.needed_by_jobs(
     namespace text, name text, entries jsonb default null
 )

@@ -1,9 +1,9 @@
--- Purpose: whether a claim must leave a job alone, since its endpoint is paused; the job is then
--- put aside, once, in place of being leased.
--- Invariant: stamp_transition() asks for deliveries alone. The job is out of the way of later
--- claims, and what was claimed is decided by the endpoint's row: who resumes it has that
--- row's lock, so that nothing is put aside that resume_endpoint() does not see; while
--- somebody changes the row, the job only stays where it is. The endpoint's last test goes.
+-- Purpose: whether a claim must skip a job because its endpoint is paused; the job is
+-- then postponed, once, instead of claimed.
+-- Invariant: stamp_transition() calls this only for deliveries. A postponed job does
+-- not slow down later claims. The endpoint's row decides: resume_endpoint() locks it,
+-- so it sees every postponed job; while another transaction changes the row, the job
+-- only stays where it is. The newest test of the endpoint passes.
 -- Raises: nothing.
 create or replace function jobq_private.park_delivery(
     job_id uuid, endpoint text, run_at timestamptz

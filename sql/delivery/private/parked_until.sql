@@ -1,4 +1,5 @@
--- Purpose: when jobs are due that wait for a paused endpoint: the last day that a job may have.
+-- Purpose: run_at of jobs that wait for a paused endpoint: the latest date that a job
+-- can have.
 -- Invariant: a constant. Raises: nothing.
 create or replace function jobq_private.parked_until()
 returns timestamptz

@@ -1,8 +1,9 @@
--- Purpose: count the version of an endpoint, and give the jobs that it gets from now on what they
--- are delivered by: the endpoint, its payload spec and its retries, as one version under one number.
--- Invariant: jobs take the number from the same row of kind as the schema that they are
--- checked by, so it is exact whatever commits meanwhile. No endpoint, no version. Called
--- under the lock of begin_definition(). The endpoint's limits are those of its kind. Raises: nothing.
+-- Purpose: store a version of an endpoint (the endpoint, its payload spec and its
+-- retries), which jobs enqueued from now on will use.
+-- Invariant: jobs take the number from the row of kind that also has their schema, so
+-- both match regardless of concurrent commits. Without an endpoint, creates no version.
+-- Called under the lock of begin_definition(). The endpoint's limits are those of its
+-- kind. Raises: nothing.
 create or replace function jobq_private.pin_delivery(endpoint text)
 returns void
 language plpgsql

@@ -1,6 +1,6 @@
--- Purpose: keep a version of a definition, and give its number.
--- Invariant: a number stands for one document for ever, also when the definition is
--- deleted and made again; the same document again is no new version. Called between
+-- Purpose: store a version of a definition, and return its number.
+-- Invariant: a number means one document forever, even if the definition is deleted and
+-- created again; an unchanged document gets no new version. Called between
 -- begin_definition() and the end of its transaction. Raises: nothing.
 create or replace function jobq_private.record_version(type text, name text, document jsonb)
 returns integer

@@ -1,4 +1,4 @@
--- Purpose: say that a payload spec, config, secret or endpoint is not there.
+-- Purpose: raise the error for a missing payload spec, config, secret or endpoint.
 -- Invariant: always raises.
 -- Raises: 22004, 22023, JQ007.
 create or replace function jobq_private.refuse_definition(type text, name text)

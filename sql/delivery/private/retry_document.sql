@@ -1,4 +1,4 @@
--- Purpose: the retries of an endpoint as its document has them.
+-- Purpose: the retries of an endpoint in the form of its document.
 -- Invariant: reads only its argument. Raises: nothing.
 create or replace function jobq_private.retry_document(kind jobq_private.kind)
 returns jsonb

@@ -1,8 +1,8 @@
--- Purpose: keep the schema of a kind's payloads where it can be enforced: by
--- schema_violation(), else as a JSON Schema for the extension pg_jsonschema, for clients
--- and for deliveries.
--- Invariant: one of the two at most; \b, \B and options mean other things to
--- PostgreSQL than to clients. Raises: nothing.
+-- Purpose: store the payload schema of a kind where it can be enforced: for
+-- schema_violation(), else as a JSON Schema for the extension pg_jsonschema, clients
+-- and deliveries.
+-- Invariant: at most one of the two. \b, \B and options have other meanings in
+-- PostgreSQL than in clients. Raises: nothing.
 create or replace function jobq_private.set_payload_schema(kind text, schema jsonb)
 returns void
 language plpgsql

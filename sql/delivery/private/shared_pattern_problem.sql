@@ -1,6 +1,7 @@
--- Purpose: why clients and deliveries, which match by RE2, cannot use a pattern, or null.
--- Invariant: what it lets through that RE2 does not know is found by clients when they put a
--- payload spec, and by deliveries. Raises: nothing.
+-- Purpose: the reason why clients and deliveries, which use RE2, cannot use a pattern,
+-- or null.
+-- Invariant: clients, when they store a payload spec, and deliveries detect the
+-- remaining patterns that RE2 does not support. Raises: nothing.
 create or replace function jobq_private.shared_pattern_problem(pattern text)
 returns text
 language plpgsql
@@ -9,11 +10,11 @@ parallel safe
 set standard_conforming_strings = on
 as $$
 declare
-    -- Escapes as they are, and without what stands in brackets.
+    -- Escapes, without text in brackets.
     _bare constant text := regexp_replace(
         shared_pattern_problem.pattern, '\[\^?\]?(?:\\.|\[:\w+:\]|[^]\\])*\]', 'x', 'g'
     );
-    -- And without escaped characters.
+    -- The same without escaped characters.
     _plain constant text := regexp_replace(
         _bare, '\\[pP]\{\^?\w+\}|\\.', 'x', 'g'
     );

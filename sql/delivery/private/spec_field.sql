@@ -1,6 +1,7 @@
--- Purpose: what a field of an endpoint's spec must be, and whether a value is that.
--- Invariant: strict paths, so that an array is never taken for its elements. Only the path that is
--- asked for is read. Whether an address can be reached is seen by what connects there.
+-- Purpose: the requirement for a field of an endpoint's spec, and whether a value meets
+-- it.
+-- Invariant: strict paths, so that an array is not taken for its elements. Reads only
+-- the given path. Whether an address is reachable shows only at delivery.
 -- Raises: nothing.
 create or replace function jobq_private.spec_field(
     class text, value jsonb, out meaning text, out is_met boolean

@@ -1,6 +1,6 @@
--- Purpose: store an endpoint that was checked, with its secrets.
--- Invariant: called under the lock of begin_definition(), its kind being there. pin_delivery()
--- counts its version, for its retries and its queue are part of it.
+-- Purpose: store a checked endpoint with its secrets.
+-- Invariant: called under the lock of begin_definition(), after its kind.
+-- pin_delivery() creates its version, which includes its retries and queue.
 -- Raises: nothing of its own.
 create or replace function jobq_private.store_endpoint(
     endpoint text, type text, spec jsonb, payload_spec text, config text,

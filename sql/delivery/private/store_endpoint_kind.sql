@@ -1,6 +1,7 @@
--- Purpose: store the kind of an endpoint: its queue and its retries, and nothing else.
--- Invariant: called under the lock of begin_definition(), so no endpoint comes or goes meanwhile;
--- a kind that is no endpoint's stays as it is, also one that comes at the same time.
+-- Purpose: store the kind of an endpoint: its queue and its retries, nothing else.
+-- Invariant: called under the lock of begin_definition(), so endpoints do not change
+-- meanwhile. Does not change a kind that is not an endpoint's, even one created
+-- concurrently.
 -- Raises: 22023, JQ004.
 create or replace function jobq_private.store_endpoint_kind(
     endpoint text, queue text, max_attempts integer, timeout interval,

@@ -1,5 +1,6 @@
--- Purpose: whether a field of an endpoint's spec may hold what an enqueuer chose.
--- Invariant: in a URL only after its host, which is never from input. Raises: nothing.
+-- Purpose: whether a field of an endpoint's spec may contain input.
+-- Invariant: in a URL only after its host, which never comes from input. Raises:
+-- nothing.
 create or replace function jobq_private.takes_input(field text, spec jsonb)
 returns boolean
 language plpgsql

@@ -1,9 +1,9 @@
--- Purpose: what the templates of an endpoint's spec refer to: field, namespace, path, and
--- whether there is a default.
--- Invariant: a reference that cannot be read, and braces that lack their other half, have no
--- namespace; }} has it too where it closes braces of JSON before it; braces in the name of a
--- member, where none may stand, have the namespace name; sign_with names a secret without
--- braces. Raises: nothing.
+-- Purpose: the references in the templates of an endpoint's spec: field, namespace,
+-- path, and whether there is a default.
+-- Invariant: an unreadable reference, and unbalanced braces, have no namespace, except
+-- }} that closes JSON braces before it. Braces in the name of a member, where they are
+-- not allowed, have the namespace name. sign_with names a secret without braces.
+-- Raises: nothing.
 create or replace function jobq_private.template_references(spec jsonb)
 returns table (
     field text, namespace text, path text, written text, is_optional boolean

@@ -1,5 +1,6 @@
--- Purpose: the version of a definition that held at a moment; its first, before that.
--- Invariant: versions of one definition follow each other in time. Raises: nothing.
+-- Purpose: the version of a definition at a given time; its first version, for earlier
+-- times.
+-- Invariant: the versions of a definition are ordered by time. Raises: nothing.
 create or replace function jobq_private.version_at(type text, name text, moment timestamptz)
 returns jobq_private.definition_version
 language plpgsql

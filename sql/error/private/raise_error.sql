@@ -1,6 +1,7 @@
--- Purpose: raise the error with this symbolic code, in the words of jobq_private.error.
--- Invariant: message and hint are static; values stand in DETAIL alone. The symbolic code
--- travels in the error's CONSTRAINT field. Raises: the SQLSTATE of the code.
+-- Purpose: raise the error with this symbolic code and its texts in jobq_private.error.
+-- Invariant: message and hint are static; only DETAIL contains values. The error's
+-- CONSTRAINT field contains the symbolic code.
+-- Raises: the SQLSTATE of the code.
 create or replace function jobq_private.raise_error(code text, detail text)
 returns void
 language plpgsql

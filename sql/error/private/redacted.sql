@@ -1,7 +1,7 @@
--- Purpose: an error as it is stored: without user names and passwords of URLs, tokens, and
--- what follows a name such as password; without e-mail addresses where settings say so; cut
--- at 512 characters.
--- Invariant: looks at the first 8,192 characters. Raises: nothing.
+-- Purpose: an error as it is stored: without logins and passwords in URLs, tokens, and
+-- values after names such as password; without e-mail addresses if the setting requires
+-- it; cut at 512 characters.
+-- Invariant: reads only the first 8,192 characters. Raises: nothing.
 create or replace function jobq_private.redacted(error text)
 returns text
 language sql

@@ -1,6 +1,6 @@
--- Purpose: JSON without passwords and the like: its texts as redacted_text() has them, and no
--- texts, arrays or objects under a name such as password.
--- Invariant: numbers, true and false stay. Raises: nothing.
+-- Purpose: JSON without passwords and similar values: redacted_text() of its texts, and
+-- no texts, arrays or objects under names such as password.
+-- Invariant: keeps numbers, true and false. Raises: nothing.
 create or replace function jobq_private.redacted_json(value jsonb)
 returns jsonb
 language plpgsql

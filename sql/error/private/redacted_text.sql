@@ -1,8 +1,8 @@
--- Purpose: a text without passwords and the like: what stands before the @ of a URL, tokens
--- after the name of a scheme, cookies, and what follows a name such as password, as a member,
--- a parameter or an option.
--- Invariant: jobq.redaction in the Python package hides the same. A text in which none of the
--- words occurs costs one look. Raises: nothing.
+-- Purpose: a text without passwords and similar values: the login part of URLs, tokens
+-- after the name of a scheme, cookies, and values after names such as password in
+-- members, parameters and options.
+-- Invariant: jobq.redaction in the Python package removes the same values. A text
+-- without any of the words costs one scan. Raises: nothing.
 create or replace function jobq_private.redacted_text(given text)
 returns text
 language plpgsql

@@ -1,6 +1,7 @@
--- Purpose: whether who has declared a schedule may add its jobs, those of its graph too.
--- Invariant: decided by the grants of now, and as for the author's own jobs: a queue to add to, a
--- kind that belongs to no other, keys with a kind of one's own alone. Reads only. Raises: 42501.
+-- Purpose: check that the author of a schedule may add its jobs and those of its graph.
+-- Invariant: uses the present grants and the rules for the author's own jobs: a granted
+-- queue, a kind that belongs to no other queue, and keys only with a kind of one's own.
+-- Reads only. Raises: 42501.
 create or replace function jobq_private.check_author(
     login text, queue text, kind text, dedup text, graph jsonb
 )

@@ -1,4 +1,4 @@
--- Purpose: refuse a grant by queue that cannot be meant, and find the role.
+-- Purpose: refuse an invalid grant by queue, and find the role.
 -- Invariant: reads only. Raises: 22004, 22023.
 create or replace function jobq_private.check_queue_grant(
     grantee text, queue text, privilege text

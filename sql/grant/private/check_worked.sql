@@ -1,6 +1,7 @@
--- Purpose: refuse to change or delete jobs of queues that whoever has logged in may not work, at a
--- dry run as well.
--- Invariant: reads only; looks at no job while queue grants are not enforced. Raises: 42501.
+-- Purpose: refuse to change or delete jobs of queues without a work grant, also in a
+-- dry run.
+-- Invariant: reads only; reads no job while queue grants are not enforced. Raises:
+-- 42501.
 create or replace function jobq_private.check_worked(job_ids uuid[], queue text default null)
 returns void
 language plpgsql

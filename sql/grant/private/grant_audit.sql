@@ -1,4 +1,4 @@
--- Purpose: note changes of grants in the audit.
+-- Purpose: record changes of grants in the audit.
 
 create or replace trigger queue_grant_audit
 after insert on jobq_private.queue_grant

@@ -1,8 +1,8 @@
--- Purpose: the queues that whoever has logged in may use: one row, for the policies.
--- Invariant: decided by session_user, which only a superuser can change, and by the roles
--- whose privileges it has; no setting and no SET ROLE counts. Who may act as jobq_owner
--- holds all queues, since it could grant itself any. An array is null, and so lets nothing
--- pass, where there is none. Raises: nothing.
+-- Purpose: the queues that the login may use: one row, for the policies.
+-- Invariant: depends on session_user, which only a superuser can change, and on the
+-- roles whose privileges it has; settings and SET ROLE do not count. Logins that can
+-- act as jobq_owner hold all queues, since they could grant themselves any. An array is
+-- null, and so matches nothing, if the login holds none. Raises: nothing.
 create or replace view jobq_private.held_queue as
 select
     array_agg(g.queue) as any_of,

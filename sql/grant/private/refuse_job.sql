@@ -1,5 +1,7 @@
--- Purpose: say why the policy of new jobs lets a job not pass; it is asked last, and never returns.
--- Invariant: a policy's own refusal has neither a code nor words for who reads it. Raises: 42501.
+-- Purpose: raise the error that explains why the policy of new jobs refuses a job;
+-- evaluated last, and never returns.
+-- Invariant: a policy's own refusal has neither a code nor a helpful message. Raises:
+-- 42501.
 create or replace function jobq_private.refuse_job(queue text, kind text)
 returns boolean
 language plpgsql

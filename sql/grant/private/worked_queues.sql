@@ -1,6 +1,6 @@
--- Purpose: the queues whose jobs whoever has logged in may release; null for all.
--- Invariant: while queue grants are enforced, who holds some queues sees only their jobs, and
--- must not take what it cannot see for gone. Raises: nothing.
+-- Purpose: the queues whose jobs the login may release; null for all.
+-- Invariant: while queue grants are enforced, a login with some queues sees only their
+-- jobs, and must not treat invisible jobs as deleted. Raises: nothing.
 create or replace function jobq_private.worked_queues()
 returns text[]
 language sql

@@ -1,7 +1,7 @@
--- Purpose: whether a log-in has functions of this owner run: its own, those of the database's
--- owner, and those of superusers.
--- Invariant: a role that others belong to as well is not enough: any of them could have made
--- the function. Raises: nothing.
+-- Purpose: whether a login may run functions of this owner: its own, those of the
+-- database's owner, and those of superusers.
+-- Invariant: membership in the owning role is not enough, because any other member
+-- could have created the function. Raises: nothing.
 create or replace function jobq_private.is_trusted(owner oid, login name)
 returns boolean
 language sql

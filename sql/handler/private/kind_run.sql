@@ -1,6 +1,6 @@
--- Purpose: refuse to have a kind run what is not there or has another signature, and what
--- whoever declares it may not execute.
--- Invariant: whoever writes the kind. Raises: 42501, JQ007.
+-- Purpose: refuse a kind whose function is missing, has another signature, or may not
+-- be executed by the declaring login.
+-- Invariant: applies to every writer. Raises: 42501, JQ007.
 create or replace function jobq_private.check_sql_function()
 returns trigger
 language plpgsql
@@ -9,7 +9,7 @@ set search_path = pg_catalog, pg_temp
 set standard_conforming_strings = on
 as $$
 declare
-    -- What parse_ident() takes without quotes.
+    -- A name that parse_ident() accepts without quotes.
     _name constant text := '([a-z_]|[^\u0001-\u007f])([a-z0-9_$]|[^\u0001-\u007f])*';
     _problem text;
 begin

@@ -1,8 +1,8 @@
--- Purpose: the function that a kind runs: who owns it, and whether whoever has logged in, and the
--- role that they have set, may execute it; no row where there is none.
--- Invariant: looked up in the catalog by its schema and name, so that no search path counts;
--- it takes one jsonb and returns jsonb, or takes and returns jsonb[], which goes first where
--- there are both. Raises: nothing.
+-- Purpose: the function of a kind: its owner, and whether the login and its current
+-- role may execute it; no row if there is none.
+-- Invariant: looked up in the catalog by schema and name, independent of the search
+-- path. It takes one jsonb and returns jsonb, or takes and returns jsonb[]; the latter
+-- is preferred. Raises: nothing.
 create or replace function jobq_private.sql_function(run text)
 returns table (function oid, owner oid, may_execute boolean, is_batch boolean)
 language sql

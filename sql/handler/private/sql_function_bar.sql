@@ -1,7 +1,7 @@
--- Purpose: what keeps every worker's log-in from running this function, though it is there; null
--- where one may run it.
--- Invariant: reads only. Superusers count only where no other log-in is a worker's: else they
--- would hide that no worker may execute it. Raises: nothing.
+-- Purpose: the reason why no worker's login can run an existing function; null if one
+-- can.
+-- Invariant: reads only. Superusers count only if no other login is a worker's;
+-- otherwise they would hide that no worker may execute it. Raises: nothing.
 create or replace function jobq_private.sql_function_bar(run text)
 returns text
 language sql

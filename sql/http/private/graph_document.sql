@@ -1,5 +1,5 @@
--- Purpose: the graph of a schedule as the HTTP API takes and shows it.
--- Invariant: lengths of time are milliseconds; the rest is as it was given. Raises: nothing.
+-- Purpose: the graph of a schedule in the form of the HTTP API.
+-- Invariant: durations are milliseconds; the rest is unchanged. Raises: nothing.
 create or replace function jobq_private.graph_document(graph jsonb)
 returns jsonb
 language sql

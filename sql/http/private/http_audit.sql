@@ -1,4 +1,4 @@
--- Purpose: note changes of api keys in the audit.
+-- Purpose: record changes of API keys in the audit.
 
 create or replace trigger api_key_birth_audit
 after insert on jobq_private.api_key

@@ -1,7 +1,7 @@
--- Purpose: a job as the HTTP API shows it.
--- Invariant: one document for the clients of every dialect: kind is endpoint too, and the
--- payload stands there once, under the name of the vocabulary that is asked for, else of
--- the job: input where it is a delivery. Payload and result pass to the last digit.
+-- Purpose: a job in the form of the HTTP API.
+-- Invariant: one document for both vocabularies: kind is also endpoint, and the payload
+-- appears once, under the name of the requested vocabulary, else of the job: input for
+-- a delivery. Payload and result keep all digits.
 -- Raises: 22023.
 create or replace function jobq_private.job_document(
     job jobq.job, vocabulary text default null

@@ -1,15 +1,15 @@
--- Purpose: which dead or cancelled jobs fit a filter, newest first.
--- Invariant: reads the index alone that holds what the filter asks for, where pages are known
--- to be visible to all. Raises: nothing.
+-- Purpose: the dead or cancelled jobs that match a filter, newest first.
+-- Invariant: reads only the index that contains the filter's columns, for pages that
+-- are visible to all. Raises: nothing.
 -- Argument states: dead, cancelled, or both.
 -- Argument kind: only this kind; null means all.
 -- Argument queue: only this queue; null means all.
 -- Argument error_code: only with this code; null means all.
--- Argument since: none made before this one.
+-- Argument since: only jobs created at or after this time.
 -- Argument until: only those made before this one.
 -- Argument most: looks at so many at most.
--- Returns: job_ids, of those that fit, newest first; is_cut, whether there are more to look
--- at; last_id, of the last that was looked at, where there are more.
+-- Returns: job_ids of the matches, newest first; is_cut, whether there are more to
+-- read; last_id, the last one read, if there are more.
 create or replace function jobq_private.look_failed(
     states text[], kind text, queue text, error_code text,
     since uuid, until uuid, most integer,

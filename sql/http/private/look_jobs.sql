@@ -1,20 +1,21 @@
--- Purpose: which jobs fit a filter, newest first.
--- Invariant: reads rows by descents of indexes, live ones and archived. Raises: nothing.
+-- Purpose: the jobs that match a filter, newest first.
+-- Invariant: reads rows by descents of indexes, live and archived. Raises: nothing.
 -- Argument states: only these.
 -- Argument kind: only this kind; null means all.
 -- Argument queue: only this queue; null means all.
--- Argument metadata: only those whose metadata contain this object; null means all.
--- Argument payload: only those whose payload contains this object; null means all.
--- Argument search: only those whose id begins or ends so, whose idempotency key, dedup key or
--- concurrency key this is, or whose last error contains it; null means all.
+-- Argument metadata: only jobs whose metadata contains this object; null means all.
+-- Argument payload: only jobs whose payload contains this object; null means all.
+-- Argument search: only jobs whose id begins or ends with this text, that have it as
+-- idempotency key, dedup key or concurrency key, or whose last error contains it; null
+-- means all.
 -- Argument batch_id: only members of this batch; null means all.
 -- Argument error_code: only with this code; null means all.
 -- Argument worker: only those that this worker runs, or ran last; null means all.
--- Argument since: none made before this one.
+-- Argument since: only jobs created at or after this time.
 -- Argument until: only those made before this one.
 -- Argument most: looks at so many at most.
--- Returns: job_ids, of those that fit, newest first; is_cut, whether there are more to look
--- at; last_id, of the last that was looked at, where there are more.
+-- Returns: job_ids of the matches, newest first; is_cut, whether there are more to
+-- read; last_id, the last one read, if there are more.
 create or replace function jobq_private.look_jobs(
     states text[], kind text, queue text, metadata jsonb, error_code text, worker text,
     payload jsonb, search text, batch_id uuid, since uuid, until uuid, most integer,
@@ -32,7 +33,7 @@ as $$
 declare
     _is_any_end constant boolean := 'succeeded' = any (look_jobs.states);
     _is_live constant boolean := not look_jobs.states <@ '{succeeded,dead,cancelled}'::text[];
-    -- An id's text has hexadecimal digits and dashes only: anything else is no part of one.
+    -- The text of an id contains only hexadecimal digits and dashes.
     _id constant text := substring(lower(look_jobs.search) from '^[0-9a-f-]{4,36}$') || '%';
     _id_end constant text := '%' || substring(lower(look_jobs.search) from '^[0-9a-f-]{4,36}$');
     _is_leased constant boolean := look_jobs.states = '{running}';

@@ -1,10 +1,10 @@
--- Purpose: which jobs are the newest, of any kind and state.
--- Invariant: reads indexes alone, where pages are known to be visible to all. Raises: nothing.
--- Argument since: none made before this one.
+-- Purpose: the newest jobs of any kind and state.
+-- Invariant: reads only indexes, for pages that are visible to all. Raises: nothing.
+-- Argument since: only jobs created at or after this time.
 -- Argument until: only those made before this one.
 -- Argument most: looks at so many at most.
--- Returns: job_ids, of all that were looked at, newest first; is_cut, whether there are more;
--- last_id, of the last that was looked at, where there are more.
+-- Returns: job_ids of all that were read, newest first; is_cut, whether there are more;
+-- last_id, the last one read, if there are more.
 create or replace function jobq_private.look_newest(
     since uuid, until uuid, most integer,
     out job_ids uuid[], out is_cut boolean, out last_id uuid

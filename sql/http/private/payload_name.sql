@@ -1,5 +1,5 @@
--- Purpose: what a payload is called in a vocabulary: payload in that of kinds, input in that
--- of endpoints, which null means.
+-- Purpose: the name of a payload in a vocabulary: payload in that of kinds, input in
+-- that of endpoints, the default.
 -- Invariant: a constant for each. Raises: 22023.
 create or replace function jobq_private.payload_name(vocabulary text)
 returns text

@@ -1,6 +1,6 @@
--- Purpose: a schedule as the HTTP API shows it, where it is a job that fires by cron.
--- Invariant: the two next instants are shown by the clocks of its zone, while the
--- server knows it. Payload passes as it is stored. Raises: 22023.
+-- Purpose: a schedule in the form of the HTTP API, as a job with the trigger CRON.
+-- Invariant: the next two times have the offset of its zone, if the server has the
+-- zone. The payload is passed unchanged. Raises: 22023.
 create or replace function jobq_private.schedule_document(
     schedule jobq_private.schedule, vocabulary text default null
 )

@@ -1,6 +1,6 @@
--- Purpose: the slots of a schedule in a span of the past that no job stands for.
--- Invariant: not those that tick() has yet to take. A job of any version of the schedule
--- stands for its slot, live or archived. Raises: 22023.
+-- Purpose: the slots of a schedule in a past span that have no job.
+-- Invariant: excludes slots that tick() has yet to take. A job of any version of the
+-- schedule counts, live or archived. Raises: 22023.
 create or replace function jobq_private.backfill_slots(
     schedule jobq_private.schedule, since timestamptz, until timestamptz, max_slots integer
 )

@@ -1,7 +1,9 @@
--- Purpose: when the clocks of a zone changed in the 24 hours before an instant.
--- Invariant: pure but for the zone database; the caller knows that there was a change,
--- of 24 hours at most, and halving finds its second. It counts in seconds, because a day
--- of timestamptz is as long as in the session's zone. No SET; all names are qualified.
+-- Purpose: the time at which the clocks of a zone changed within the 24 hours before an
+-- instant.
+-- Invariant: depends only on the zone database. The caller has checked that there was a
+-- change of at most 24 hours; bisection finds its second. Computes in seconds, because
+-- the length of a day of timestamptz depends on the session's zone. No SET; all names
+-- are qualified.
 -- Raises: nothing.
 create or replace function jobq_private.cron_change(time_zone text, latest timestamptz)
 returns timestamptz

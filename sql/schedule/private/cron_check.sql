@@ -1,11 +1,11 @@
--- Purpose: refuse what is not the IANA name of a zone, or a rule for its changes.
--- Invariant: reads the zone database alone; its EXCEPTION block is why it is not
--- parallel safe.
+-- Purpose: refuse invalid time zones and invalid rules for clock changes.
+-- Invariant: reads only the zone database. Not parallel safe because of its EXCEPTION
+-- block.
 -- Raises: 22004, 22023, JQ009.
 
--- PostgreSQL takes more than IANA names: fixed offsets with the sign turned round
--- (UTC+3 is west), any word with a number after it, and abbreviations that hide the
--- summer time of the zone of the same name (CET). None is what a schedule wants.
+-- PostgreSQL also accepts fixed offsets with the opposite sign (UTC+3 is west), any
+-- word with a number after it, and abbreviations that hide the summer time of the zone
+-- of the same name (CET). None of these is valid for a schedule.
 create or replace function jobq_private.cron_check(
     time_zone text, gap text default 'auto', fold text default 'auto'
 )

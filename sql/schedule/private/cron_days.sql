@@ -1,5 +1,5 @@
 -- Purpose: the days of one month on which a parsed cron expression fires.
--- Invariant: pure; no SET, since each month searched costs a call, and all names are
+-- Invariant: pure. No SET, because each searched month costs a call; all names are
 -- qualified.
 -- Raises: nothing.
 create or replace function jobq_private.cron_days(

@@ -1,6 +1,6 @@
--- Purpose: the last firing of a parsed cron expression in a span of time.
--- Invariant: pure but for the zone database. Halves the span and asks cron_next, so
--- that the cost is the logarithm of the span, not the count of firings in it.
+-- Purpose: the last time in a span at which a parsed cron expression fires.
+-- Invariant: depends only on the zone database. Bisects the span with cron_next, so the
+-- cost is logarithmic in the span and does not depend on the number of slots.
 -- Raises: 22023 for a zone that cron_check did not see.
 create or replace function jobq_private.cron_last(
     cron jobq_private.cron,
@@ -16,7 +16,7 @@ stable
 parallel safe
 as $$
 declare
-    -- a firing, and an instant with no firing from it to the end
+    -- _fires is a slot; from _none to the end there is none
     _found timestamptz := jobq_private.cron_next(cron, time_zone, after, gap, fold);
     _high timestamptz := until;
     _middle timestamptz;

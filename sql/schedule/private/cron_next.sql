@@ -1,8 +1,10 @@
--- Purpose: the first firing of a parsed cron expression strictly after an instant.
--- Invariant: pure but for the zone database. A clock reading names one instant, none (a
--- gap) or two (a fold). PostgreSQL reads one in a gap by the offset before it, one in a
--- fold by the offset after it: so _at shows another reading in a gap, and is the second
--- of two in a fold. No SET, for it is hot; all names are qualified.
+-- Purpose: the first time strictly after an instant at which a parsed cron expression
+-- fires.
+-- Invariant: depends only on the zone database. A local time names one instant, none (a
+-- gap) or two (a fold). PostgreSQL converts one in a gap by the offset before it, one
+-- in a fold by the offset after it: so _at shows another local time in a gap, and is
+-- the second instant in a fold. No SET, because it is called often; all names are
+-- qualified.
 -- Raises: 22023 for a zone that cron_check did not see.
 create or replace function jobq_private.cron_next(
     cron jobq_private.cron,
@@ -28,7 +30,8 @@ declare
     _fold interval;
 begin
     if _repeats and _at > after then
-        -- the clocks will show this reading again, and then all since the fold began
+        -- the clocks will show this local time again, and all times since the fold
+        -- began
         _start := jobq_private.cron_change(time_zone, _at) at time zone time_zone;
         _first := jobq_private.cron_next_local(cron, _start) at time zone time_zone;
         if _next >= _start + (_at - after) is not false

@@ -1,7 +1,7 @@
--- Purpose: the first clock reading, from one on, that a cron expression names.
--- Invariant: pure; goes from month to month. Forty years is the longest that a weekday
--- waits for a day of the year (29 February across 2100); the years of a list are all
--- tried. No SET, for it is hot; all names are qualified.
+-- Purpose: the first local time at or after a given one that matches a cron expression.
+-- Invariant: pure; searches month by month. A weekday on a day of the year can be up to
+-- forty years away (29 February across 2100); all years of a list are tried. No SET,
+-- because it is called often; all names are qualified.
 -- Raises: nothing.
 create or replace function jobq_private.cron_next_local(
     cron jobq_private.cron, start timestamp

@@ -1,7 +1,8 @@
--- Purpose: the numbers that *, 5, 1-5, 10/15 or 1-5/2 means in a field of a cron expression.
--- Invariant: pure; a range may wrap (FRI-MON, 22-2), but not one of years. A step wider than its
--- field is refused: */90 in the minutes would fire each hour, and nobody who writes it means
--- that. Raises: JQ009.
+-- Purpose: the numbers that *, 5, 1-5, 10/15 or 1-5/2 stands for in a field of a cron
+-- expression.
+-- Invariant: pure; a range may wrap (FRI-MON, 22-2), except one of years. Refuses a
+-- step wider than its field: */90 in the minutes would fire every hour, which nobody
+-- intends. Raises: JQ009.
 create or replace function jobq_private.cron_numbers(field text, item text)
 returns integer[]
 language plpgsql

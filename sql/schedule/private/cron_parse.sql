@@ -1,6 +1,7 @@
 -- Purpose: parse a cron expression into the sets of numbers that cron_next searches.
--- Invariant: pure, so that a schedule may keep the result. Sets are kept as bits, as the type says;
--- a plain weekday is five of them, one in each week of a month. Raises: 22004, JQ009.
+-- Invariant: pure, so that a schedule can store the result. Sets are stored as bits, as
+-- the type describes; a plain weekday is five bits, one for each week of a month.
+-- Raises: 22004, JQ009.
 create or replace function jobq_private.cron_parse(cron text)
 returns jobq_private.cron
 language plpgsql
@@ -58,7 +59,7 @@ begin
     end) as n (number);
     _parsed.is_either_day := _fields[4] !~ '^[*?]' and _fields[6] !~ '^[*?]';
     _parsed.is_interval := _fields[1] like '*%' or _fields[2] like '*%' or _fields[3] like '*%';
-    -- one of the first 28 days, any year: no need to look for a day that exists
+    -- one of the first 28 days, in any year: such a day always exists
     if _parsed.years is null and (
         _parsed.is_either_day
         or _fields[4] in ('*', '?')

@@ -1,7 +1,8 @@
--- Purpose: turn bits that count from Sunday into bits that count from another weekday.
--- Invariant: pure; no SET and language sql, so that the planner puts the expression in
--- place. 270549121 has a bit at the start of each of five weeks: times a pattern of
--- seven bits, it is that pattern in every week.
+-- Purpose: convert weekday bits that count from Sunday into bits that count from
+-- another weekday.
+-- Invariant: pure; no SET and language sql, so that the planner inlines it. 270549121
+-- has a bit at the start of each of five weeks; multiplied by a pattern of seven bits,
+-- it repeats the pattern in every week.
 -- Raises: nothing.
 create or replace function jobq_private.cron_rotate(weeks bigint, weekday integer)
 returns bigint

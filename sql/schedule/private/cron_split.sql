@@ -1,5 +1,5 @@
 -- Purpose: split a cron expression into its seven fields.
--- Invariant: pure; no SET, since each expression costs a call, and all names are
+-- Invariant: pure; no SET, because each expression costs a call; all names are
 -- qualified.
 -- Raises: 22004, JQ009.
 create or replace function jobq_private.cron_split(cron text)
@@ -9,7 +9,7 @@ immutable
 parallel safe
 as $$
 declare
-    -- the C collation, for in Turkish the capital of i is not I
+    -- the C collation, because in Turkish the capital of i is not I
     _text text := pg_catalog.upper(pg_catalog.left(cron, 1001) collate "C");
     _fields text[] := pg_catalog.regexp_split_to_array(
         pg_catalog.btrim(

@@ -1,6 +1,7 @@
--- Purpose: the schedules that fire by themselves, each with when: at its next slot, or when one that
--- could not fire is tried again.
--- Invariant: reads only; schedule_due_idx serves it, also under a lock of its rows. Raises: nothing.
+-- Purpose: the schedules that can fire, each with its time: the next slot, or the retry
+-- after a failure.
+-- Invariant: reads only, through schedule_due_idx, also when rows are locked. Raises:
+-- nothing.
 create or replace view jobq_private.due_schedule as
 select s.schedule_id, greatest(s.next_run_at, s.retry_at) as due_at
 from jobq_private.schedule as s

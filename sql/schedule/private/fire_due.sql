@@ -1,6 +1,6 @@
--- Purpose: what tick() does when nothing goes wrong: take the slots that are due, and store their
--- jobs with the graphs behind them.
--- Invariant: all or none. With only_id the slots of that schedule alone.
+-- Purpose: the normal case of tick(): take the due slots, and store their jobs with
+-- their graphs.
+-- Invariant: all or none. With only_id, only the slots of that schedule.
 -- Raises: 42501, JQ004.
 create or replace function jobq_private.fire_due(
     max_schedules integer, until timestamptz, only_id uuid default null

@@ -1,6 +1,6 @@
--- Purpose: fire the schedules that are due one by one, since one of them cannot.
--- Invariant: what fails is undone, and it alone; it keeps its slot, and is tried again a minute
--- later. After two seconds the rest is left to the next call. Raises: nothing.
+-- Purpose: fire the due schedules one by one, after firing them together has failed.
+-- Invariant: a failure is undone by itself; that schedule keeps its slot and is retried
+-- a minute later. After two seconds the rest is left to the next call. Raises: nothing.
 -- Never: DEDUP_CONFLICT, ENQUEUE_DENIED.
 create or replace function jobq_private.fire_each(max_schedules integer, until timestamptz)
 returns table (schedule_id uuid, slot_at timestamptz, job_id uuid, created boolean)

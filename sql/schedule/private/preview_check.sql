@@ -1,4 +1,4 @@
--- Purpose: refuse a preview that cannot be meant.
+-- Purpose: refuse invalid arguments of a preview.
 -- Invariant: reads nothing. Raises: 22004, 22023.
 create or replace function jobq_private.preview_check(ticks integer, after timestamptz)
 returns void

@@ -1,6 +1,7 @@
--- Purpose: refuse that what was declared of a queue or a kind is deleted while a schedule makes jobs
--- of it, in its graph too.
--- Invariant: the trigger names the column, which is also a column of schedule. Raises: JQ008.
+-- Purpose: refuse to delete the declaration of a queue or kind while a schedule or its
+-- graph uses it.
+-- Invariant: the trigger's argument names the column, which schedule has too. Raises:
+-- JQ008.
 create or replace function jobq_private.refuse_scheduled()
 returns trigger
 language plpgsql

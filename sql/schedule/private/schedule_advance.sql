@@ -1,11 +1,10 @@
--- Purpose: take the slots that are due, and move each schedule to the one after.
--- Invariant: SKIP LOCKED, so no caller waits for another; next_run_at is compared and
--- set, and the jobs are stored by the same transaction, so each slot comes once. Locked
--- by one statement and read by the next: its snapshot has what others have committed
--- until then. Earliest first; what the schedules of one call leave of max_schedules is
--- shared among them for slots that they have missed; one that counts from completion
--- can have missed none. A schedule whose zone is gone is paused; one that could not fire waits
--- until it is to be tried again. With only_id no other is taken. Raises: nothing.
+-- Purpose: take the due slots, and move each schedule to its next slot.
+-- Invariant: SKIP LOCKED, so no caller waits for another. next_run_at is compared and
+-- set in the transaction that stores the jobs, so each slot fires once. One statement
+-- locks and the next one reads, so its snapshot includes what others have committed.
+-- Earliest first; schedules with missed slots share the rest of max_schedules. Pauses a
+-- schedule whose zone no longer exists; a failed one waits for its retry. With only_id,
+-- takes no other schedule. Raises: nothing.
 create or replace function jobq_private.schedule_advance(
     max_schedules integer, until timestamptz, only_id uuid default null
 )

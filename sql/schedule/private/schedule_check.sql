@@ -1,7 +1,7 @@
--- Purpose: check the definition of a schedule, and fill in what it leaves open.
--- Invariant: what passes here can fire at any later time without another check; two
--- definitions that mean the same become equal. Only the schema of the kind's payload
--- may change afterwards; it then holds for new definitions.
+-- Purpose: check the definition of a schedule, and set its defaults.
+-- Invariant: an accepted definition can fire later without another check; equivalent
+-- definitions become equal. Only the payload schema of the kind can change afterwards,
+-- and applies to new definitions.
 -- Raises: 22004, 22023, JQ001, JQ005, JQ006, JQ009.
 create or replace function jobq_private.schedule_check(given jobq_private.schedule)
 returns jobq_private.schedule

@@ -1,13 +1,13 @@
--- Purpose: make a definition the one in force under its name: nothing when it is
--- already, else a new version that takes over from the old. With keeps, a version in
--- force stays, whatever it says.
--- Invariant: who changes a name holds the row of its newest version, as does tick(); so
--- a slot in the making goes to one version. Unique keys decide between callers that see
--- none, or one that is retired by then; the next look has a new snapshot. Locks are "no
--- key update": a caller may hold an older version, to which foreign keys refer. The new
--- version goes on where the old one is: at its next slot if the timing is the same, else
--- at the first of its own that was not yet fired. A pause stays.
--- A name that somebody holds whose schedules the caller may not see is refused.
+-- Purpose: make a definition the active one of its name: if it differs, create a new
+-- version that replaces the old one. With keeps, an active version stays, even if it
+-- differs.
+-- Invariant: writers of a name lock the row of its newest version, as tick() does, so a
+-- slot belongs to one version. Unique keys decide between callers that see no version,
+-- or one that is retired meanwhile; they then read again with a new snapshot. Locks are
+-- "no key update", because a caller may hold an older version that foreign keys refer
+-- to. A new version with the same timing continues at the next slot, otherwise at its
+-- own first slot that has not fired. A pause stays. Refuses a name of schedules that
+-- the caller may not see.
 -- Raises: 22004, 22023, JQ001, JQ004, JQ005, JQ006, JQ009.
 create or replace function jobq_private.schedule_declare(
     given jobq_private.schedule, keeps boolean,
@@ -60,7 +60,7 @@ begin
     set replaced_by_id = _new.schedule_id
     where s.schedule_id = _old.schedule_id;
     schedule_id := _new.schedule_id;
-    -- A worker that sleeps does not know when the new one is due.
+    -- A sleeping worker does not know when the new version is due.
     perform jobq_private.notify('jobq', '*');
     perform jobq_private.record_audit(
         'put_schedule', _new.name, 'version ' || _new.version

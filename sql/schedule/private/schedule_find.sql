@@ -1,6 +1,6 @@
 -- Purpose: a schedule by its name, or one of its versions by its id.
--- Invariant: a name means the newest version, which is the one in force if any is; no
--- name looks like an id. Raises: 22004, JQ007.
+-- Invariant: a name means the newest version, which is the active one if there is one;
+-- no name looks like an id. Raises: 22004, JQ007.
 create or replace function jobq_private.schedule_find(schedule text)
 returns jobq_private.schedule
 language plpgsql

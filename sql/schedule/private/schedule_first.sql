@@ -1,7 +1,6 @@
--- Purpose: the first slot of a schedule strictly after an instant, and within its
--- bounds.
--- Invariant: a fixed rate counts from starts_at, else from the slot that it had next,
--- else from the instant. Raises: 22023 for a zone that the server no longer knows.
+-- Purpose: the first slot of a schedule strictly after an instant, within its bounds.
+-- Invariant: an interval counts from starts_at, else from its previous next slot, else
+-- from the instant. Raises: 22023 for a zone that the server no longer has.
 create or replace function jobq_private.schedule_first(
     schedule jobq_private.schedule, after timestamptz
 )

@@ -1,7 +1,6 @@
--- Purpose: set the next slot of schedules that count from the completion of their last
--- job, once that job has ended.
--- Invariant: one statement sees a job in either the live table or the archive; a job
--- that is in neither has ended long ago. SKIP LOCKED. Raises: nothing.
+-- Purpose: set the next slot of from_completion schedules whose last job has ended.
+-- Invariant: one statement finds a job in either the live table or the archive; a job
+-- in neither ended long ago. SKIP LOCKED. Raises: nothing.
 create or replace function jobq_private.schedule_follow(max_schedules integer)
 returns void
 language plpgsql

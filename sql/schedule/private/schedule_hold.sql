@@ -1,7 +1,6 @@
--- Purpose: a schedule by name or id, held by this transaction so that it can be
--- changed.
--- Invariant: a name yields its newest version, also when another transaction makes one
--- while this one waits: whoever makes one holds the row of the version before it.
+-- Purpose: lock a schedule by name or id, to change it.
+-- Invariant: a name returns the newest version, even if another transaction creates one
+-- during the wait: it holds the row of the previous version.
 -- Raises: 22004, JQ002, JQ007.
 create or replace function jobq_private.schedule_hold(
     schedule text, may_be_retired boolean default false

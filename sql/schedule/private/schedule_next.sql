@@ -1,8 +1,8 @@
--- Purpose: the first slot of a schedule strictly after an instant. A fixed rate counts
+-- Purpose: the first slot of a schedule strictly after an instant. An interval counts
 -- from anchor, which is any of its slots.
--- Invariant: pure but for the zone database. An interval holds seconds alone, so a slot
--- depends on no zone; numeric arithmetic, so none drifts. Raises: 22023 for a zone that
--- the server no longer knows.
+-- Invariant: depends only on the zone database. Intervals are stored in seconds, so
+-- their slots depend on no zone; numeric arithmetic, so they do not drift. Raises:
+-- 22023 for a zone that the server no longer has.
 create or replace function jobq_private.schedule_next(
     cron jobq_private.cron,
     every interval,

@@ -1,7 +1,7 @@
--- Purpose: a schedule only goes forward: its last slot grows, and what is retired stays
--- so.
--- Invariant: with the check that next_run_at lies behind last_tick_at, no slot can be
--- set to fire again, whoever asks. A retired row takes the id of its successor, once.
+-- Purpose: a schedule only moves forward: its last slot grows, and a retired version
+-- stays retired.
+-- Invariant: together with the check that next_run_at is after last_tick_at, no writer
+-- can make a slot fire again. A retired row gets the id of its successor once.
 -- Raises: JQ002.
 create or replace trigger schedule_progress
 before update on jobq_private.schedule

@@ -1,5 +1,5 @@
--- Purpose: refuse the definition of a schedule that cannot be meant.
--- Invariant: reads the zone database alone; what a job has too is checked as a job's.
+-- Purpose: refuse an invalid definition of a schedule.
+-- Invariant: reads only the zone database; shared properties are checked as for a job.
 -- Raises: 22004, 22023, JQ009.
 create or replace function jobq_private.schedule_refuse(given jobq_private.schedule)
 returns void

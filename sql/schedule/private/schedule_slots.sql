@@ -1,9 +1,9 @@
--- Purpose: which slots of a due schedule fire now, and which one comes after them.
--- Invariant: at most max_slots; the next is counted from the slot that fires, not from
--- now, so a schedule that was left alone for long catches up call by call. Policy none
--- is latest with a catch-up window of its own. Takes columns and not the row, whose
--- payload would be read for it. A zone that the server no longer knows is told, so that
--- one schedule does not hold up all others. Raises: nothing.
+-- Purpose: the slots of a due schedule that fire now, and the next slot after them.
+-- Invariant: at most max_slots. The next slot is counted from the slot that fires, not
+-- from now, so a schedule with many missed slots catches up call by call. Policy none
+-- is latest with a short catch-up window. Takes columns and not the row, to avoid
+-- reading the payload. Returns, rather than raises, that the server no longer has a
+-- zone, so that one schedule does not stop the others. Raises: nothing.
 create or replace function jobq_private.schedule_slots(
     cron jobq_private.cron,
     every interval,
@@ -30,7 +30,7 @@ declare
 begin
     slots := '{}';
     next_run_at := due_at;
-    -- The latest slot, at a cost that does not grow with the number of slots before it.
+    -- The latest slot; the cost does not grow with the number of missed slots.
     if missed <> 'all' and every is null then
         next_run_at := coalesce(
             jobq_private.cron_last(cron, time_zone, due_at, _latest, gap, fold), due_at

@@ -1,7 +1,8 @@
--- Purpose: store the jobs of slots that were taken, by the overlap rule of each.
--- Invariant: the checks were made when the schedule was declared, and are not repeated: a slot that
--- could be refused would be lost, or hold up all others. While grants by queue are enforced, who has
--- declared the schedule must still be allowed to add what it adds. Raises: 42501, JQ004.
+-- Purpose: store the jobs of the slots that were taken, by the overlap rule of each
+-- schedule.
+-- Invariant: does not repeat the checks of the declaration: a refused slot would be
+-- lost or stop the others. While grants by queue are enforced, the author of the
+-- schedule must still be allowed to add its jobs. Raises: 42501, JQ004.
 -- Never: NULL_ARGUMENT, INVALID_ARGUMENT, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP,
 -- PAYLOAD_INVALID, QUEUE_FULL, JOB_NOT_FOUND, BATCH_NOT_FOUND, BATCH_ENDED, ILLEGAL_STATE.
 create or replace function jobq_private.schedule_store(jobs jobq_private.new_job[])

@@ -1,8 +1,8 @@
--- Purpose: a new version of a schedule, and where it starts, given the one before it,
+-- Purpose: a new version of a schedule and its first slot, given the previous version,
 -- if any.
--- Invariant: no slot is lost between the two, none fires in both: last_tick_at goes on,
--- and a slot that was due before the change is still due, if the new calendar has it
--- too. Raises: nothing.
+-- Invariant: no slot is lost between the versions, and none fires in both: last_tick_at
+-- is kept, and a slot that is overdue stays due if the new calendar has it too. Raises:
+-- nothing.
 create or replace function jobq_private.schedule_succeed(
     new jobq_private.schedule, old jobq_private.schedule
 )

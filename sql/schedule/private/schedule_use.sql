@@ -1,5 +1,6 @@
--- Purpose: keep kinds and queues that schedules use, in their graphs too.
--- Invariant: whoever deletes them. Raises: JQ008.
+-- Purpose: prevent the deletion of kinds and queues that schedules and their graphs
+-- use.
+-- Invariant: applies to every writer. Raises: JQ008.
 create or replace function jobq_private.keep_what_schedules_use()
 returns trigger
 language plpgsql

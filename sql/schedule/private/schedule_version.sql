@@ -1,6 +1,7 @@
--- Purpose: a version of a schedule never changes in what it says; a new version does.
--- Invariant: fires only for an UPDATE that names one of these columns, so no tick pays
--- for it. Raises: JQ002.
+-- Purpose: refuse to change the definition in a version of a schedule; a new version
+-- changes it.
+-- Invariant: fires only for an UPDATE that names one of these columns, so a tick does
+-- not pay for it. Raises: JQ002.
 create or replace function jobq_private.refuse_schedule_change()
 returns trigger
 language plpgsql

@@ -1,6 +1,7 @@
--- Purpose: have the ids of this database carry another number.
--- Invariant: refused where jobs exist, whose ids carry the old one. What calls own_shard was
--- planned with it as a constant, and is planned anew. Raises: 22023.
+-- Purpose: change the number in the ids of this database.
+-- Invariant: refused if jobs exist, because their ids contain the old number.
+-- Statements that call own_shard were planned with it as a constant; they are planned
+-- again. Raises: 22023.
 create or replace function jobq_private.become_shard(shard_id integer)
 returns void
 language plpgsql

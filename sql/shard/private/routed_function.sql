@@ -1,7 +1,7 @@
--- Purpose: what a router must know of each public function: how it is called, what comes back,
--- and where it is answered. One that has no route is refused.
--- Column inputs: the types of what is given.
--- Column outputs: the names and types of the columns that come back, where there are several.
+-- Purpose: how a router calls each public function: its arguments, its result and its
+-- route. A function without a route is refused.
+-- Column inputs: the types of the arguments.
+-- Column outputs: the names and types of the result columns, if there are several.
 -- Column answer: void, set, record (the columns are parameters) or value.
 create or replace view jobq_private.routed_function as
 select

@@ -1,7 +1,9 @@
--- Purpose: the functions of PL/Proxy by which a router calls one function on its shards.
--- Invariant: one line each: on the partition that the first argument names, on any, on all, or on
--- those that the first argument names for each element, whose numbers the second holds.
--- A single value is selected without from, which spares the shard a scan. Raises: nothing.
+-- Purpose: the PL/Proxy functions through which a router calls one function on its
+-- shards.
+-- Invariant: one line each: on the partition in the first argument, on any, on all, or
+-- on the one that the first argument gives for each element, whose ordinals are in the
+-- second. A single value is selected without from, which saves the shard a scan.
+-- Raises: nothing.
 create or replace function jobq_private.router_calls(called jobq_private.routed_function)
 returns table (statement text)
 language sql

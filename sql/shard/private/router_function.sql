@@ -1,6 +1,8 @@
--- Purpose: the function of a router that stands for a public function of its shards: it says
--- where, calls there, and tells errors as the shard would. Its class is its template.
--- Invariant: named, typed and defaulted as on the shard. Raises: nothing. Never: ONE_DATABASE.
+-- Purpose: the router's version of a public function: it finds the shard, calls the
+-- function there, and raises the shard's errors unchanged. Its class chooses the
+-- template.
+-- Invariant: same names, types and defaults as on the shard. Raises: nothing. Never:
+-- ONE_DATABASE.
 create or replace function jobq_private.router_function(called jobq_private.routed_function)
 returns text
 language sql

@@ -1,5 +1,7 @@
--- Purpose: enqueue_graph(), also for a schedule, whose graph was checked when it was declared.
--- Invariant: as there. Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
+-- Purpose: enqueue_graph(), also for a schedule, whose graph was checked when it was
+-- declared.
+-- Invariant: as enqueue_graph(). Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006,
+-- JQ010.
 create or replace function jobq_private.add_graph(graph jsonb, graph_of uuid, is_checked boolean)
 returns table (name text, job_id uuid)
 language plpgsql
@@ -19,8 +21,9 @@ begin
     from jsonb_array_elements(_nodes) with ordinality as n (node, place);
     _others := jobq_private.graph_others(_nodes, _names, _graph_id);
     _arrows := jobq_private.graph_arrows(_nodes, _names, _others, _graph_id);
-    -- New jobs between two that are blocked: others who do the same could close a ring with them. So
-    -- one at a time does this until its commit, and then looks at the arrows anew.
+    -- New jobs between two blocked jobs: concurrent calls could together create a
+    -- cycle. So these calls run one at a time until the commit, and then read the edges
+    -- again.
     if exists (select from unnest(_arrows) as a where a.child > _size) and exists (
         select from unnest(_arrows) as a
         join jobq_private.job as j on j.job_id = _others[a.parent - _size]

@@ -1,6 +1,7 @@
--- Purpose: note that jobs have ended for which others wait, or which belong to batches.
--- Invariant: takes no lock that another could wait for, so that the caller's transaction may
--- last. The next claim resolves it, in this transaction or another; else maintain(). Raises: nothing.
+-- Purpose: record that jobs have ended that others wait for, or that belong to batches.
+-- Invariant: takes no lock that others wait for, so the caller's transaction can be
+-- long. The next claim in any transaction resolves the row, else maintain(). Raises:
+-- nothing.
 create or replace function jobq_private.add_pending(endings jobq_private.ending[])
 returns void
 language plpgsql

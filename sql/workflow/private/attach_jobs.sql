@@ -1,7 +1,8 @@
--- Purpose: link new jobs to those that they wait for, and to the batches they belong to.
--- Invariant: locks no parent, which may run for long: a row of pending is left, so that resolve() finds
--- after the commit what has ended meanwhile. Parents that this very transaction has made are
--- marked as awaited. job_ids is parallel to jobs; null for one that was not made. Raises: 22004, 22023, JQ001, JQ002.
+-- Purpose: link new jobs to the jobs that they wait for, and to their batches.
+-- Invariant: locks no parent, because it may run for long: adds a row to pending, so
+-- that after the commit resolve() finds parents that ended meanwhile. Marks parents
+-- created by this transaction as awaited. job_ids is parallel to jobs; null for a job
+-- that was not created. Raises: 22004, 22023, JQ001, JQ002.
 create or replace function jobq_private.attach_jobs(jobs jobq_private.new_job[], job_ids uuid[])
 returns void
 language plpgsql
@@ -54,7 +55,7 @@ begin
     if found then
         perform jobq_private.raise_error('JOB_NOT_FOUND', format('job_id %s', _missing));
     end if;
-    -- This transaction has made these, so nobody else holds their rows.
+    -- This transaction has created these, so nobody else can lock their rows.
     update jobq_private.job as j
     set is_awaited = true
     where j.job_id = any(_parents) and j.created_at = now() and not j.is_awaited;

@@ -1,7 +1,8 @@
--- Purpose: cancel jobs that the caller has locked: those that wait at once, those that run by
--- asking their workers.
--- Invariant: a statement for each step, whatever their number; what waits goes straight into
--- the archive, whose foreign key checks the change. Raises: nothing of its own.
+-- Purpose: cancel jobs that the caller has locked: waiting ones at once, running ones
+-- by asking their workers.
+-- Invariant: a fixed number of statements; waiting jobs move directly to the archive,
+-- whose foreign key checks the change.
+-- Raises: nothing of its own.
 create or replace function jobq_private.cancel_jobs(job_ids uuid[], reason text)
 returns table (job_id uuid, outcome text)
 language plpgsql

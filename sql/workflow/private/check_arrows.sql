@@ -1,6 +1,7 @@
--- Purpose: refuse a graph whose arrows lead round, and say where.
--- Invariant: a graph that lists parents first is known to be sound at a glance; any other one
--- is worked through once, each job and arrow. Reads nothing. Raises: 22023.
+-- Purpose: refuse a graph with a cycle, and show the cycle.
+-- Invariant: a graph that lists parents before children has no cycle and is not
+-- searched; for others, each job and edge is visited once. Reads nothing. Raises:
+-- 22023.
 create or replace function jobq_private.check_arrows(arrows jobq_private.arrow[], names text[])
 returns void
 language plpgsql

@@ -1,4 +1,4 @@
--- Purpose: refuse an event that cannot be meant.
+-- Purpose: refuse an invalid event.
 -- Invariant: reads the limits of a payload. Raises: 22004, 22023, JQ005, JQ006.
 create or replace function jobq_private.check_event(event text, payload jsonb)
 returns void

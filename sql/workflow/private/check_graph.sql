@@ -1,6 +1,6 @@
 -- Purpose: refuse the graph of a schedule that could not be added at each of its slots.
--- Invariant: its jobs wait for each other alone, and no name is that of the schedule's own
--- job, its kind. Raises: 22004, 22023, JQ001, JQ005, JQ006.
+-- Invariant: its jobs depend only on each other, and none has the name of the
+-- schedule's own job, its kind. Raises: 22004, 22023, JQ001, JQ005, JQ006.
 create or replace function jobq_private.check_graph(graph jsonb, kind text)
 returns void
 language plpgsql

@@ -1,6 +1,6 @@
--- Purpose: refuse steps that cannot be meant.
--- Invariant: the arrays are parallel and name at most 1,000 steps; the names that wait_for()
--- uses are its own. Raises: 22004, 22023, JQ005, JQ006.
+-- Purpose: refuse invalid steps.
+-- Invariant: the arrays are parallel and name at most 1,000 steps; names that
+-- wait_for() uses are reserved. Raises: 22004, 22023, JQ005, JQ006.
 create or replace function jobq_private.check_steps(
     job_ids uuid[], attempts integer[], names text[], results jsonb
 )

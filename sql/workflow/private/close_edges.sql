@@ -1,8 +1,9 @@
--- Purpose: close edges whose parents have ended as ends tells; release the children that have
--- none left, and cancel those that can never run.
--- Invariant: the caller has the rows of the blocked children in held. Of a child that is not
--- blocked any more only what stays true is noted: that a parent has succeeded. The open edges of a
--- cancelled child stay, so that it waits again after a redrive. Raises: nothing.
+-- Purpose: close the edges of parents that have ended; release children without open
+-- edges, and cancel those that can never run.
+-- Invariant: the caller has locked the blocked children, in held. For a child that is
+-- no longer blocked, records only what cannot change: that a parent has succeeded. Open
+-- edges of a cancelled child stay, so that it waits again after a redrive. Raises:
+-- nothing.
 create or replace function jobq_private.close_edges(
     edges jobq_private.pending_edge[], ends text[], held uuid[], queues text[]
 )
@@ -62,12 +63,14 @@ begin
     end if;
 
     with released as (
-        -- Due as of now, so that no claim that began before its parents' ends takes one.
+        -- Due as of now, so that no claim that began before its parents' ends takes
+        -- one.
         update jobq_private.job as j
         set state = 'queued', run_at = greatest(j.run_at, clock_timestamp())
         where j.job_id = any(held)
         and j.state = 'blocked'
-        -- From the last on: parents mostly end in order, so an open edge is found soon.
+        -- From the last one: parents mostly end in order, so an open edge is found
+        -- soon.
         and (
             select true
             from jobq_private.edge as e

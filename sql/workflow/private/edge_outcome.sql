@@ -1,7 +1,7 @@
--- Purpose: what follows for a blocked job when one that it waits for has ended: closes (this
--- one holds it up no more), dooms (it can never run), or null: it waits on.
--- Invariant: ended_as is null while the parent lives, gone when there is no trace of it. No SET
--- clause, so that it is inlined. Raises: nothing.
+-- Purpose: what the end of a parent means for a blocked job: closes (it no longer waits
+-- for this parent), dooms (it can never run), or null: it continues to wait.
+-- Invariant: ended_as is null for a live parent, gone for one without any record. No
+-- SET clause, so that it is inlined. Raises: nothing.
 create or replace function jobq_private.edge_outcome(ended_as text, after_failure text)
 returns text
 language sql

@@ -1,7 +1,7 @@
--- Purpose: how these jobs have ended, parallel to them: null for one that lives, gone for one
--- of which there is no trace.
--- Invariant: reads live jobs and the archive with the caller's snapshot, as sets; of the archive
--- the days since the oldest of the ids. Raises: nothing.
+-- Purpose: the final states of these jobs, in the same order: null for a live job, gone
+-- for one without any record.
+-- Invariant: reads live jobs and the archive with the caller's snapshot, as sets; in
+-- the archive only the days since the oldest id. Raises: nothing.
 create or replace function jobq_private.ends_of(job_ids uuid[])
 returns text[]
 language plpgsql

@@ -1,4 +1,4 @@
--- Purpose: a batch, or an error when there is none.
+-- Purpose: a batch, or an error if it does not exist.
 -- Invariant: reads only. Raises: 22004, JQ001.
 create or replace function jobq_private.find_batch(batch_id uuid)
 returns jobq_private.batch

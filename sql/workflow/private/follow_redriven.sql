@@ -1,7 +1,7 @@
--- Purpose: after jobs were redriven, or put off: those that died because an event did not come wait for it
--- anew; what those wait for that are blocked is looked at again, and so are the jobs that were not
--- redriven after all, whose children were opened.
--- Invariant: what is looked at in vain costs a row of pending. Raises: nothing.
+-- Purpose: update what depends on redriven or changed jobs. Jobs that died of an event
+-- timeout wait for the event again. The parents of blocked jobs are checked again, and
+-- so are jobs that were not redriven although the edges of their children were opened.
+-- Invariant: an unnecessary check costs a row of pending. Raises: nothing.
 create or replace function jobq_private.follow_redriven(job_ids uuid[])
 returns void
 language plpgsql

@@ -1,6 +1,6 @@
--- Purpose: let redriven jobs that died because an event did not come in time wait for it anew.
--- Invariant: of each the wait that ended last is forgotten, which nobody has caught; those
--- that a handler went on from stay as they ended. Raises: nothing.
+-- Purpose: let redriven jobs that died of an event timeout wait for the event again.
+-- Invariant: deletes the last finished wait of each, whose timeout no handler caught;
+-- other waits keep their results. Raises: nothing.
 create or replace function jobq_private.forget_timeouts(job_ids uuid[])
 returns void
 language sql

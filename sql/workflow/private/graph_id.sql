@@ -1,5 +1,6 @@
--- Purpose: the graph of a live job; a new one for null, or where it is in none.
--- Invariant: a job in none becomes a node of its new graph, by its kind. Raises: JQ001, JQ002.
+-- Purpose: the graph of a live job; a new one for null, or if it has none.
+-- Invariant: a job without a graph becomes a node of its new graph, named by its kind.
+-- Raises: JQ001, JQ002.
 -- Never: NULL_ARGUMENT.
 create or replace function jobq_private.graph_id(graph_of uuid)
 returns uuid

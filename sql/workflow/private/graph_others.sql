@@ -1,6 +1,6 @@
--- Purpose: the jobs beyond new ones that these name in after and before: by ids, or by names
+-- Purpose: the existing jobs that new ones name in after and before: by id, or by name
 -- in the graph that they join.
--- Invariant: each must be there. A name of the new jobs goes before one of the graph.
+-- Invariant: each must exist. A name of a new job has precedence over one of the graph.
 -- Raises: 22023, JQ001.
 create or replace function jobq_private.graph_others(nodes jsonb, names text[], graph_id uuid)
 returns uuid[]

@@ -1,6 +1,6 @@
--- Purpose: lock blocked jobs that are to wait for new ones as well.
--- Invariant: in the order of ids; resolve() leaves them alone until the commit, and then sees
--- that they wait. Raises: JQ002.
+-- Purpose: lock blocked jobs that will also wait for new ones.
+-- Invariant: in the order of ids; resolve() skips them until the commit, and then sees
+-- the new parents. Raises: JQ002.
 create or replace function jobq_private.hold_children(job_ids uuid[])
 returns void
 language plpgsql

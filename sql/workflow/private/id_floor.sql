@@ -1,4 +1,5 @@
--- Purpose: the least UUID of version 7 that can have been made at a moment or later.
+-- Purpose: the smallest UUID of version 7 that can have been created at or after a
+-- given time.
 -- Invariant: the inverse of id_time(), to the millisecond. Raises: nothing.
 create or replace function jobq_private.id_floor(moment timestamptz)
 returns uuid

@@ -1,8 +1,9 @@
--- Purpose: let new jobs become members of these batches.
--- Invariant: the row of each is locked (FOR KEY SHARE) until the commit, and settle_batch() ends a
--- batch only when it has the row for itself: so none ends while a member is on its way. A lock of a
--- row takes no place in the server's lock table, whatever the number of batches. A transaction
--- with one snapshot fails to serialize if the row has changed. Raises: JQ001, JQ002, 40001.
+-- Purpose: add new jobs to these batches as members.
+-- Invariant: locks the row of each batch FOR KEY SHARE until the commit, and
+-- settle_batch() ends a batch only with an exclusive lock of its row, so no batch ends
+-- while a member is being added. Row locks take no space in the server's lock table,
+-- whatever the number of batches. A transaction with one snapshot fails to serialize if
+-- the row has changed. Raises: JQ001, JQ002, 40001.
 create or replace function jobq_private.join_batches(batch_ids uuid[])
 returns void
 language plpgsql

@@ -1,8 +1,8 @@
--- Purpose: the jobs that finished on a day (UTC) past retention and are to be kept: a job that
--- waited for it, or for one that did, is live, or not that old itself; or its batch has not ended.
--- Invariant: reads only, each edge below the day's jobs once down and once up, however deep the
--- trees are. Who does not see all queues may not see who needs a job, and leaves each that others
--- may need. Raises: nothing.
+-- Purpose: the finished jobs of a day (UTC) past retention that must be kept, because a
+-- direct or indirect child is live or not that old, or their batch has not ended.
+-- Invariant: reads only; visits each edge below the day's jobs once in each direction,
+-- however deep the trees. A login that does not see all queues may not see the
+-- children, and keeps every job that others may need. Raises: nothing.
 create or replace function jobq_private.needed_jobs(day date, oldest timestamptz)
 returns setof uuid
 language sql

@@ -1,4 +1,4 @@
--- Purpose: the jobs of a graph as new jobs, without what they wait for.
+-- Purpose: the jobs of a graph as new jobs, without their parents.
 -- Invariant: reads nothing. Raises: 22004, 22023.
 create or replace function jobq_private.node_jobs(nodes jsonb)
 returns jobq_private.new_job[]

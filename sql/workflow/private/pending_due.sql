@@ -1,4 +1,4 @@
--- Purpose: when resolve() has something to do, for maintain_in(); null when nothing is to be done.
+-- Purpose: when resolve() has work, for maintain_in(); null if it has none.
 -- Invariant: pending is nearly always empty. Raises: nothing.
 create or replace function jobq_private.pending_due()
 returns timestamptz

@@ -1,8 +1,8 @@
--- Purpose: delete the steps, waits, edges and names of jobs that are gone, and events and batches
--- past retention.
--- Invariant: at most max_rows of each at a call. An event for which a job waits stays, and so do the
--- signals to a job that can be redriven. Who does not see all queues leaves to others what it
--- could take for gone. Returns how many rows went. Raises: nothing.
+-- Purpose: delete the steps, waits, edges and names of deleted jobs, and events and
+-- batches past retention.
+-- Invariant: at most max_rows of each per call. Keeps events that a job waits for, and
+-- signals to jobs that can be redriven. A login that does not see all queues keeps rows
+-- of jobs that it may not see. Returns the number of deleted rows. Raises: nothing.
 create or replace function jobq_private.prune_workflows(max_rows integer)
 returns bigint
 language sql

@@ -1,5 +1,5 @@
--- Purpose: leave rows of pending for redriven jobs that are blocked.
--- Invariant: none is needed for who waits only for others that go back with it: they count as
+-- Purpose: add rows to pending for redriven jobs that are blocked.
+-- Invariant: not for jobs whose parents are all redriven with them: these are marked as
 -- awaited, and cannot end before the commit. Raises: nothing.
 create or replace function jobq_private.recheck_redriven(blocked uuid[], redriven uuid[])
 returns void

@@ -1,7 +1,7 @@
--- Purpose: make the jobs that wait for an event due now, and wake their queues.
--- Invariant: waits for no lock: false when another transaction holds one of the jobs. Jobs
--- that run, retry or have ended are left alone: they look for the event when they come to it.
--- The rows of waiters stay until the jobs have looked. Raises: nothing.
+-- Purpose: make jobs that wait for an event due now, and wake their queues.
+-- Invariant: waits for no lock: returns false if another transaction holds one of the
+-- jobs. Skips jobs that run, retry or have ended: they check for the event themselves.
+-- The rows of waiters stay until the jobs have checked. Raises: nothing.
 create or replace function jobq_private.release_waiters(event text, job_id uuid)
 returns boolean
 language plpgsql

@@ -1,10 +1,10 @@
--- Purpose: do what follows from the ends of jobs and from events: release children or cancel
--- them, end batches, make jobs due that wait for an event.
--- Invariant: waits for no lock. Three rounds, and more of them for 40 ms; what there was no time for
--- stays due. What is locked, or not to be seen, is put off for 10 ms, later for up to a second.
--- A row of pending is deleted by the transaction that has done all that follows from it: so whoever is
--- killed strands nothing, and what two do at once is done once. Returns how many rows it has got on
--- with. Raises: nothing.
+-- Purpose: process ends of jobs and events: release or cancel children, end batches,
+-- make jobs due that wait for an event.
+-- Invariant: waits for no lock. Runs three rounds, and more for up to 40 ms; the rest
+-- stays due. Rows that are locked or not visible are postponed for 10 ms, later for up
+-- to a second. A row of pending is deleted by the transaction that has processed it, so
+-- a killed session strands nothing, and concurrent calls process it once. Returns the
+-- number of processed rows. Raises: nothing.
 create or replace function jobq_private.resolve(max_rows integer default 1000)
 returns bigint
 language plpgsql
@@ -24,7 +24,7 @@ declare
     _group record;
     _is_settled boolean;
 begin
-    -- A snapshot of the whole transaction is too old to tell what is left to wait for.
+    -- A snapshot of the whole transaction is too old to show the remaining parents.
     if current_setting('transaction_isolation') <> 'read committed' then
         return 0;
     end if;

@@ -1,5 +1,7 @@
--- Purpose: queue or cancel a job that waits for the end of a batch, unless it has moved before.
--- Invariant: reason is why it is cancelled. False when another transaction holds its row.
+-- Purpose: queue or cancel a job that waits for the end of a batch, unless it has
+-- changed before.
+-- Invariant: reason is the reason for a cancellation. Returns false if another
+-- transaction holds its row.
 -- Raises: nothing.
 create or replace function jobq_private.run_callback(
     job_id uuid, state text, reason text default null

@@ -1,6 +1,7 @@
--- Purpose: queue the job at the first death in a batch, and the jobs at its end.
--- Invariant: a batch ends under the lock of its row, which join_batches() shares: so no member
--- is on its way. Returns whether nothing is left to do until another member ends. Raises: nothing.
+-- Purpose: queue the on_first_death job of a batch, and the jobs at its end.
+-- Invariant: ends a batch under the lock of its row, which join_batches() shares, so no
+-- member is being added. Returns whether nothing remains to be done until another
+-- member ends. Raises: nothing.
 create or replace function jobq_private.settle_batch(batch_id uuid)
 returns boolean
 language plpgsql
@@ -10,8 +11,9 @@ declare
     _is_settled boolean := true;
     _outcome text;
 begin
-    -- Two transactions that end the last members do not see each other's end. Only who has
-    -- this lock may drop its row of pending; it does not hold up join_batches().
+    -- Two transactions that end the last members do not see each other's changes. Only
+    -- the holder of this lock may delete the row of pending; the lock does not block
+    -- join_batches().
     select b.* into _batch
     from jobq_private.batch as b
     where b.batch_id = settle_batch.batch_id
@@ -43,7 +45,7 @@ begin
     for update skip locked;
     if not found then
         return false;
-    -- A member may have come before the lock.
+    -- A member may have been added before the lock.
     elsif exists (select from jobq_private.job as j where j.batch_id = _batch.batch_id) then
         return true;
     end if;
@@ -54,7 +56,7 @@ begin
         )
         then 'cancelled' else 'queued'
     end;
-    -- Each is tried, though another one's row is held.
+    -- Tries each job, even if another one's row is locked.
     _is_settled := jobq_private.run_callback(
         _batch.on_success, _outcome,
         format('not all jobs of batch %s have succeeded', _batch.batch_id)

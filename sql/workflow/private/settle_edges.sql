@@ -1,9 +1,10 @@
--- Purpose: close the edges of parents that have ended, then release the children that have none
--- left, and cancel those that can never run; see to it that parents that live tell of their end.
--- Invariant: only who has the row of a blocked child closes its edges, by what a later snapshot
--- shows of the parents, and then looks whether any is left. So the last of two parents releases
--- it, and one of them only. At most 10 edges for each row of pending and 1,000 more at a call. Returns
--- which rows are due still, and which are to be put off. Raises: nothing.
+-- Purpose: close the edges of parents that have ended, release children without open
+-- edges, cancel those that can never run, and mark live parents as awaited.
+-- Invariant: only a transaction that has locked a blocked child closes its edges, with
+-- a later snapshot of the parents, and then checks for open edges. So exactly one
+-- transaction releases it, after the last parent. At most 10 edges per row of pending
+-- and 1,000 more per call. Returns the rows that are still due, and those to postpone.
+-- Raises: nothing.
 create or replace function jobq_private.settle_edges(
     pending jobq_private.pending[], queues text[],
     out due bigint[], out put_off bigint[]
@@ -54,8 +55,8 @@ begin
         order by j.job_id
         for update skip locked
     );
-    -- The end of a parent leaves a row of pending if the parent is awaited; before its row is locked by
-    -- its end, that is.
+    -- The end of a parent adds a row to pending only if the parent was marked as
+    -- awaited before its end locked the row.
     update jobq_private.job as j set is_awaited = true
     where j.ctid = any(array(
         select p.ctid
@@ -80,7 +81,7 @@ begin
         group by e.pending_id
         having count(*) = _most
     ),
-    -- What was put off keeps the edges up to here; another row has those beyond.
+    -- A postponed row keeps the edges up to here; another row has the rest.
     split as (
         insert into jobq_private.pending (about, id, beyond, upto)
         select l.about, l.id, n.id, l.upto

@@ -1,13 +1,14 @@
--- Purpose: release the jobs that wait for an event, or for a signal to one job, of which an emit
--- or a wait did not see the other. True when nothing is left to do.
--- Invariant: not before all transactions that emit or wait now have ended. Raises: nothing.
+-- Purpose: release jobs that wait for an event or signal, after an emit and a wait that
+-- could not see each other. Returns true if nothing remains to be done.
+-- Invariant: only when all transactions have ended that were emitting or waiting.
+-- Raises: nothing.
 create or replace function jobq_private.settle_event(event text, job_id uuid)
 returns boolean
 language plpgsql
 as $$
 declare
     _slot constant integer := hashtext(settle_event.event) & 1023;
-    -- Before the look at the rows, so that these show what such transactions have done.
+    -- Before reading the rows, so that these include the changes of such transactions.
     _is_over constant boolean := not jobq_private.is_held('emitting', _slot)
         and not jobq_private.is_held('expecting', _slot);
     _all constant uuid := uuid '00000000-0000-0000-0000-000000000000';

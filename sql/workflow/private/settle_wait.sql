@@ -1,8 +1,9 @@
--- Purpose: how a wait of a job for an event has ended: what is recorded, what has come, or
--- that its time is over; null while it goes on.
--- Invariant: what is found is recorded as a step, so that every later attempt gets the
--- same. A signal for the job goes before an event of that name. Under one snapshot, what another
--- session has recorded since cannot be seen, and it fails to serialize. Raises: 40001.
+-- Purpose: the result of a job's wait for an event: the saved one, the event that has
+-- arrived, or a timeout; null while it waits.
+-- Invariant: saves the result as a step, so that every later attempt gets the same. A
+-- signal to the job has precedence over an event of that name. With one snapshot for
+-- the transaction, a result that another session has saved since is invisible: fails to
+-- serialize. Raises: 40001.
 create or replace function jobq_private.settle_wait(job_id uuid, attempt integer, event text)
 returns jsonb
 language plpgsql

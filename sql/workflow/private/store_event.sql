@@ -1,6 +1,6 @@
--- Purpose: keep an event, and release the jobs that wait for it.
--- Invariant: the first one stays; true for that one alone. Takes no lock that another
--- transaction holds, but for the event's own row. Raises: nothing.
+-- Purpose: store an event, and release the jobs that wait for it.
+-- Invariant: the first one is kept; returns true only for it. Waits for no lock of
+-- another transaction except that of the event's own row. Raises: nothing.
 create or replace function jobq_private.store_event(event text, job_id uuid, payload jsonb)
 returns boolean
 language plpgsql
@@ -9,9 +9,9 @@ declare
     _slot constant integer := hashtext(store_event.event) & 1023;
     _is_settled boolean;
 begin
-    -- An emit and a wait in two open transactions do not see each other's rows. Each announces
-    -- itself by a lock of its own class, shared until its commit, before it looks for the
-    -- other. So one of them sees the other, and leaves a row for resolve().
+    -- An emit and a wait in two open transactions do not see each other's rows. Each
+    -- takes a lock of its own class, shared until its commit, before it tests the other
+    -- class. So one of them sees the other, and adds a row for resolve().
     perform pg_advisory_xact_lock_shared(jobq_private.lock_class('emitting'), _slot);
     insert into jobq_private.event (event, job_id, payload)
     values (store_event.event, store_event.job_id, store_event.payload)

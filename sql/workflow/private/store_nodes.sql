@@ -1,6 +1,7 @@
--- Purpose: store the jobs of a graph, with what they wait for.
--- Invariant: arrows were checked. A row of pending is left for those that wait for others than these,
--- as attach_jobs() does. Those of a schedule, which wait for its job alone, are of that job's slot.
+-- Purpose: store the jobs of a graph with their edges.
+-- Invariant: the edges were checked. Adds a row to pending for jobs with existing
+-- parents, as attach_jobs() does. The jobs of a schedule's graph, whose only existing
+-- parent is the schedule's job, have that job's slot.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
 -- Never: DEDUP_CONFLICT.
 create or replace function jobq_private.store_nodes(

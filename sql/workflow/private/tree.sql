@@ -1,4 +1,4 @@
--- Purpose: the jobs that hang together with one: all, or those below it, itself included.
+-- Purpose: the jobs connected with one job: all, or those downstream, including itself.
 -- Invariant: reads only; the nearest ones, at most max_jobs. Raises: nothing.
 create or replace function jobq_private.tree(
     job_id uuid, direction text, max_jobs integer default 100000

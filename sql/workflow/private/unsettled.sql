@@ -1,7 +1,7 @@
--- Purpose: which of these rows of pending have to wait for a row that another transaction holds, or for
--- somebody who sees more queues.
--- Invariant: edges, of these rows, and ends are parallel; the caller has the children in held.
--- Reads only. Raises: nothing.
+-- Purpose: the rows of pending that must wait for a row that another transaction holds,
+-- or for a login that sees more queues.
+-- Invariant: edges (of these rows) and ends are parallel; held has the children that
+-- the caller has locked. Reads only. Raises: nothing.
 create or replace function jobq_private.unsettled(
     pending jobq_private.pending[], edges jobq_private.pending_edge[], ends text[], held uuid[],
     queues text[]

@@ -1,12 +1,12 @@
--- Purpose: which of these ended jobs, that are about to be redriven, have to wait again: for jobs
--- that they waited for, or for the end of a batch that has not called them yet.
--- Invariant: edges that a death had closed are opened again: those of blocked jobs that wait for
--- these, and those of these to jobs that live. Blocked ones are locked for it, in the order of
--- ids, so that none is released meanwhile; a child that the caller may not see is not, and no harm
--- is done where it has run already. Batches whose members or jobs at the end these are do not end
--- until the commit; of one that has ended somebody looks anew what becomes of such a job.
--- is true keeps the index of blocked jobs away, by which the array would be gone through for each
--- of them. Raises: nothing.
+-- Purpose: the jobs about to be redriven that must wait again: for parents, or for the
+-- end of a batch that has not started them yet.
+-- Invariant: reopens edges that a death had closed: those of blocked children of these
+-- jobs, and those between these jobs and live parents. Locks blocked children in the
+-- order of ids, so that none is released meanwhile; skips children that the caller may
+-- not see, which is harmless if they have run. Batches with these jobs as members or
+-- callbacks do not end until the commit; for a batch that has ended, the callback is
+-- checked again. "is true" prevents the use of the index of blocked jobs, which would
+-- scan the array for each of them. Raises: nothing.
 create or replace function jobq_private.wait_again(job_ids uuid[])
 returns uuid[]
 language plpgsql
@@ -61,7 +61,7 @@ begin
         or c.child in (select i from unnest(wait_again.job_ids) as i)
         or (not _sees_all and jobq_private.state_of(c.child) is null)
     );
-    -- As join_batches(), but a batch that has ended is no obstacle.
+    -- As in join_batches(), but an ended batch is allowed.
     with batch as materialized (
         select b.on_success, b.on_end, b.on_first_death
         from jobq_private.batch as b
