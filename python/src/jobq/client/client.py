@@ -16,27 +16,22 @@ import asyncio
 import math
 import threading
 import time
-from contextlib import (
-    aclosing,
-    asynccontextmanager,
-    closing,
-    contextmanager,
-    nullcontext,
-    suppress,
-)
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
+from contextlib import asynccontextmanager, closing, contextmanager, nullcontext, suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar, overload
 
 from psycopg import AsyncConnection, Connection
 from psycopg.pq import TransactionStatus
 
-from jobq.calls import kinds
+from jobq.calls import jobs, kinds
 from jobq.calls.arguments import as_names
 from jobq.calls.call import reading_json, statement
-from jobq.calls.events import AsyncBell, Bell
+from jobq.client.bell import Bell
 from jobq.client.declarations import Declarations
 from jobq.client.endings import Ending, Endings
 from jobq.client.json_schemas import JsonSchemas
 from jobq.client.methods import AwaitedCalls, WaitingCalls
+from jobq.client.waiting import awaited, finished
 from jobq.database import (
     AsyncPool,
     Pool,
@@ -81,6 +76,7 @@ __all__ = ["AsyncClient", "Client"]
 
 T = TypeVar("T")
 R = TypeVar("R")
+C = TypeVar("C", bound="Connection[Any] | AsyncConnection[Any]")
 
 POOL_SIZE: Final = 8
 PATIENCE: Final = 10.0
@@ -89,7 +85,106 @@ LONGEST_PAUSE: Final = 0.25
 EVENTS: Final = 1000
 
 
-class Client(WaitingCalls):
+class _Client(Generic[C]):
+    """What both clients do: `Client` runs these coroutines with calls that never suspend."""
+
+    _pool: ClassVar[type[Any]]
+    _configure: ClassVar[Any]
+    _lock: ClassVar[Any]
+
+    def __init__(
+        self,
+        database: str | C,
+        *,
+        pool_size: int = POOL_SIZE,
+        patience: float = PATIENCE,
+        listen_database: str | None = None,
+        is_pooled: bool = False,
+        read_database: str | None = None,
+        registry: Registry | None = None,
+    ) -> None:
+        is_pooled = is_pooled or listen_database is not None
+        prepared = {"prepare_threshold": None} if is_pooled else {}
+
+        def pool(url: str) -> Any:  # noqa: ANN401 - a pool, which connects when it is first used
+            return self._pool(
+                conninfo(url, "jobq client", is_pooled=is_pooled),
+                kwargs={"autocommit": True, **prepared},
+                min_size=0,
+                max_size=pool_size,
+                timeout=patience,
+                reconnect_timeout=patience,
+                name="jobq client",
+                open=False,
+                configure=self._configure,
+            )
+
+        self._home: Any = pool(database) if isinstance(database, str) else database
+        self._standby = self._home if read_database is None else pool(read_database)
+        self._listen_database = listen_database
+        self._schemas = JsonSchemas()
+        self._declarations = Declarations(registry)
+        self._declaring = self._lock()
+
+    @property
+    def conninfo(self) -> str | None:
+        """How this client connects; None where it has the caller's connection."""
+        return str(self._home.conninfo) if isinstance(self._home, self._pool) else None
+
+    @property
+    def _own_pools(self) -> set[Any]:
+        return {home for home in (self._home, self._standby) if isinstance(home, self._pool)}
+
+    async def _ask(self, call: Call[T]) -> T:
+        return await awaited(self.run(call))  # type: ignore[attr-defined, no-any-return]
+
+    async def _declare(self) -> None:
+        steps = self._declarations.steps(in_transaction=_is_open(self._home))
+        answer: Any = None
+        with closing(steps), suppress(StopIteration):
+            while True:
+                call = steps.send(answer)
+                try:
+                    answer = await self._ask(call)
+                except DatabaseUnavailable:
+                    raise
+                except JobqError as error:
+                    answer = error
+
+    async def _check(self, inputs: Sequence[tuple[str, Json]]) -> bool:
+        """Learn the schemas that only clients can enforce; tell whether one is for these."""
+        unknown = self._schemas.unknown(kind for kind, _ in inputs)
+        if unknown:
+            found = await self._ask(kinds.list_payload_schemas(unknown))
+            self._schemas.learn(unknown, found)
+        return self._schemas.are_for(inputs)
+
+    async def _result(
+        self, job_id: UUID | str, seconds: float | None, of: Callable[..., Any] | None
+    ) -> Json:
+        job = await self._ask(jobs.get(job_id))
+        with self._told_of(job) as wait:
+            for pause in _pauses(seconds, self._listen_database is not None):
+                if job.is_finished:
+                    break
+                await awaited(wait(pause))
+                job = await self._ask(jobs.get(job_id))
+        return _result_of(job, of)
+
+    def _told_of(self, job: Job) -> AbstractContextManager[Callable[[float], Any]]:
+        """Give what waits for so many seconds, or only until the job has ended."""
+        raise NotImplementedError
+
+    def _refuse_open(self) -> None:
+        """Refuse to wait for a job on a connection whose transaction hides it."""
+        if _is_open(self._home):
+            raise InvalidArgument(
+                "a job cannot be waited for in the transaction that enqueues it",
+                hint="enqueue and commit, then wait with result(); or give the client a URL",
+            )
+
+
+class Client(_Client[Connection[Any]], WaitingCalls):
     """A client that waits for each answer. Safe for threads when made of a URL.
 
     Args:
@@ -112,32 +207,9 @@ class Client(WaitingCalls):
             DatabaseUnavailable when there is no answer.
     """
 
-    def __init__(
-        self,
-        database: str | Connection[Any],
-        *,
-        pool_size: int = POOL_SIZE,
-        patience: float = PATIENCE,
-        listen_database: str | None = None,
-        is_pooled: bool = False,
-        read_database: str | None = None,
-        registry: Registry | None = None,
-    ) -> None:
-        is_pooled = is_pooled or listen_database is not None
-
-        def pool(url: str) -> Pool:
-            return Pool(
-                conninfo(url, "jobq client", is_pooled=is_pooled),
-                **_pool(pool_size, patience, is_pooled=is_pooled),
-                configure=use_json,
-            )
-
-        self._home = pool(database) if isinstance(database, str) else database
-        self._standby = self._home if read_database is None else pool(read_database)
-        self._listen_database = listen_database
-        self._schemas = JsonSchemas()
-        self._declarations = Declarations(registry)
-        self._declaring = threading.Lock()
+    _pool = Pool
+    _configure = staticmethod(use_json)
+    _lock = staticmethod(threading.Lock)
 
     def __enter__(self) -> Self:
         return self
@@ -147,14 +219,8 @@ class Client(WaitingCalls):
 
     def close(self) -> None:
         """Close the client's own connections; the caller's are left alone."""
-        for home in {self._home, self._standby}:
-            if isinstance(home, Pool):
-                home.close()
-
-    @property
-    def conninfo(self) -> str | None:
-        """How this client connects; None where it has the caller's connection."""
-        return str(self._home.conninfo) if isinstance(self._home, Pool) else None
+        for pool in self._own_pools:
+            pool.close()
 
     def run(self, call: Call[T]) -> T:
         """Make a call and return what it answers."""
@@ -162,7 +228,8 @@ class Client(WaitingCalls):
         if call.inputs:
             if self._declarations.are_due:
                 self.declare()
-            self._check(call.inputs)
+            if finished(self._check(call.inputs)):
+                self._schemas.check(call.inputs)
         text = statement(call.function, tuple(given), call.from_now)
         with (
             translate(given.values()),
@@ -183,25 +250,7 @@ class Client(WaitingCalls):
             DatabaseUnavailable: there is no answer.
         """
         with self._declaring:
-            steps = self._declarations.steps(in_transaction=_is_open(self._home))
-            answer: Any = None
-            with closing(steps), suppress(StopIteration):
-                while True:
-                    call = steps.send(answer)
-                    try:
-                        answer = self.run(call)
-                    except DatabaseUnavailable:
-                        raise
-                    except JobqError as error:
-                        answer = error
-
-    def _check(self, inputs: Sequence[tuple[str, Json]]) -> None:
-        """Refuse payloads that do not fit the schemas that only clients can enforce."""
-        unknown = self._schemas.unknown(kind for kind, _ in inputs)
-        if unknown:
-            found = self.run(kinds.list_payload_schemas(unknown))
-            self._schemas.learn(unknown, found)
-        self._schemas.check(inputs)
+            finished(self._declare())
 
     @contextmanager
     def _connected(self, call: Call[Any]) -> Iterator[Connection[Any]]:
@@ -257,14 +306,7 @@ class Client(WaitingCalls):
             TimeoutError: it has not ended in time.
             ValueError: the result does not fit the type.
         """
-        job = self.get(job_id)
-        with self._told_of(job) as wait:
-            for pause in _pauses(timeout, self._listen_database is not None):
-                if job.is_finished:
-                    break
-                wait(pause)
-                job = self.get(job_id)
-        return _result_of(job, of)
+        return finished(self._result(job_id, timeout, of))
 
     def call(
         self,
@@ -287,7 +329,7 @@ class Client(WaitingCalls):
             JobqError: as `enqueue` and `result`.
             TimeoutError: it has not ended in time.
         """
-        _refuse_open(self._home)
+        self._refuse_open()
         _check_wait(timeout)
         return self.result(self.enqueue(kind, payload, **options).job_id, timeout)
 
@@ -317,31 +359,26 @@ class Client(WaitingCalls):
             InvalidArgument: as `page_events`; or a transaction is open, and ``follow``.
         """
         if follow:
-            _refuse_open(self._home)
-        chosen: dict[str, Any] = {
-            "queues": as_names(queues),
-            "kinds": as_names(kinds),
-            "max_events": EVENTS,
-        }
+            self._refuse_open()
+        chosen = _chosen(queues, kinds)
         return self._events(self.page_events(after, since=since, **chosen), chosen, follow=follow)
 
     def _events(
         self, page: EventPage, chosen: dict[str, Any], *, follow: bool
     ) -> Generator[Event, None, None]:
-        with closing(Bell(self._listen_database)) as bell:
+        bell = Bell(Connection, self._listen_database, time.sleep)
+        try:
             while True:
                 yield from page.events
-                if page.events:
-                    bell.wake()
-                elif not (follow or page.is_behind):
+                if not (page.events or page.is_behind or follow):
                     return
-                elif not page.is_behind:
-                    bell.rest(is_settled=page.is_settled)
+                finished(bell.rest_after(page))
                 page = self.page_events(page.cursor, **chosen)
+        finally:
+            finished(bell.close())
 
     @contextmanager
     def _told_of(self, job: Job) -> Iterator[Callable[[float], None]]:
-        """Give what waits for so many seconds, or only until the job has ended."""
         if self._listen_database is None:
             yield time.sleep
             return
@@ -349,47 +386,19 @@ class Client(WaitingCalls):
             yield ending.wait
 
 
-class AsyncClient(AwaitedCalls):
+class AsyncClient(_Client[AsyncConnection[Any]], AwaitedCalls):
     """A client whose methods are awaited; otherwise as `Client`.
 
-    Args:
-        database: a libpq URL, for a pool of its own; or a connection of the caller's.
-        pool_size: at most so many connections, opened when they are needed.
-        patience: seconds to wait for a connection of the pool.
-        listen_database: as `Client` has it, but one connection serves all that wait, and
-            stays open.
-        is_pooled: as `Client` has it.
-        read_database: as `Client` has it.
-        registry: as `Client` has it.
+    With ``listen_database``, one connection serves all that wait, and stays open.
     """
 
-    def __init__(
-        self,
-        database: str | AsyncConnection[Any],
-        *,
-        pool_size: int = POOL_SIZE,
-        patience: float = PATIENCE,
-        listen_database: str | None = None,
-        is_pooled: bool = False,
-        read_database: str | None = None,
-        registry: Registry | None = None,
-    ) -> None:
-        is_pooled = is_pooled or listen_database is not None
+    _pool = AsyncPool
+    _configure = staticmethod(use_json_async)
+    _lock = staticmethod(asyncio.Lock)
 
-        def pool(url: str) -> AsyncPool:
-            return AsyncPool(
-                conninfo(url, "jobq client", is_pooled=is_pooled),
-                **_pool(pool_size, patience, is_pooled=is_pooled),
-                configure=use_json_async,
-            )
-
-        self._home = pool(database) if isinstance(database, str) else database
-        self._standby = self._home if read_database is None else pool(read_database)
-        self._listen_database = listen_database
-        self._endings = None if listen_database is None else Endings(listen_database)
-        self._schemas = JsonSchemas()
-        self._declarations = Declarations(registry)
-        self._declaring = asyncio.Lock()
+    @cached_property
+    def _endings(self) -> Endings | None:
+        return None if self._listen_database is None else Endings(self._listen_database)
 
     async def __aenter__(self) -> Self:
         return self
@@ -401,9 +410,8 @@ class AsyncClient(AwaitedCalls):
         """Close the client's own connections; the caller's are left alone."""
         if self._endings is not None:
             await self._endings.close()
-        for home in {self._home, self._standby}:
-            if isinstance(home, AsyncPool):
-                await home.close()
+        for pool in self._own_pools:
+            await pool.close()
 
     async def run(self, call: Call[T]) -> T:
         """Make a call and return what it answers."""
@@ -411,7 +419,8 @@ class AsyncClient(AwaitedCalls):
         if call.inputs:
             if self._declarations.are_due:
                 await self.declare()
-            await self._check(call.inputs)
+            if await self._check(call.inputs):
+                await asyncio.to_thread(self._schemas.check, call.inputs)
         text = statement(call.function, tuple(given), call.from_now)
         with translate(given.values()):
             async with (
@@ -423,32 +432,9 @@ class AsyncClient(AwaitedCalls):
                     return call.read(await cursor.fetchall())
 
     async def declare(self) -> None:
-        """Declare the kinds of the registry, of which nobody has; see `Client.declare`.
-
-        Raises:
-            DatabaseUnavailable: there is no answer.
-        """
+        """Declare the kinds of the registry, of which nobody has; see `Client.declare`."""
         async with self._declaring:
-            steps = self._declarations.steps(in_transaction=_is_open(self._home))
-            answer: Any = None
-            with closing(steps), suppress(StopIteration):
-                while True:
-                    call = steps.send(answer)
-                    try:
-                        answer = await self.run(call)
-                    except DatabaseUnavailable:
-                        raise
-                    except JobqError as error:
-                        answer = error
-
-    async def _check(self, inputs: Sequence[tuple[str, Json]]) -> None:
-        """Refuse payloads that do not fit the schemas that only clients can enforce."""
-        unknown = self._schemas.unknown(kind for kind, _ in inputs)
-        if unknown:
-            found = await self.run(kinds.list_payload_schemas(unknown))
-            self._schemas.learn(unknown, found)
-        if self._schemas.are_for(inputs):
-            await asyncio.to_thread(self._schemas.check, inputs)
+            await self._declare()
 
     @asynccontextmanager
     async def _connected(self, call: Call[Any]) -> AsyncIterator[AsyncConnection[Any]]:
@@ -486,30 +472,8 @@ class AsyncClient(AwaitedCalls):
         *,
         of: Callable[..., Any] | None = None,
     ) -> Json:
-        """Wait until a job has ended and return its result; see `Client.result`.
-
-        Args:
-            job_id: the job; its transaction must have been committed.
-            timeout: seconds; None waits for ever.
-            of: the job's handler, or a type: the result is converted to what the handler is
-                annotated to return, or to the type, and type checkers know it. A handler of
-                batches returns a list, so give the type of one result.
-
-        Raises:
-            JobFailed: the job is dead.
-            JobCancelled: it was cancelled.
-            JobNotFound: there is no such job.
-            TimeoutError: it has not ended in time.
-            ValueError: the result does not fit the type.
-        """
-        job = await self.get(job_id)
-        with self._told_of(job) as wait:
-            for pause in _pauses(timeout, self._endings is not None):
-                if job.is_finished:
-                    break
-                await wait(pause)
-                job = await self.get(job_id)
-        return _result_of(job, of)
+        """Wait until a job has ended and return its result; see `Client.result`."""
+        return await self._result(job_id, timeout, of)
 
     async def call(
         self,
@@ -518,21 +482,8 @@ class AsyncClient(AwaitedCalls):
         timeout: float | None = None,  # noqa: ASYNC109 - as Client has it
         **options: Any,  # noqa: ANN401 - as `enqueue` has them
     ) -> Json:
-        """Enqueue a job, wait until it has ended and return its result; see `Client.call`.
-
-        Args:
-            kind: what is to be done.
-            payload: as `enqueue` has it.
-            timeout: seconds to wait; None waits for ever. The job goes on after them.
-            options: the others of `enqueue`.
-
-        Raises:
-            InvalidArgument: a transaction is open, and no worker would see the job; or the timeout
-                is no number.
-            JobqError: as `enqueue` and `result`.
-            TimeoutError: it has not ended in time.
-        """
-        _refuse_open(self._home)
+        """Enqueue a job, wait until it has ended and return its result; see `Client.call`."""
+        self._refuse_open()
         _check_wait(timeout)
         return await self.result((await self.enqueue(kind, payload, **options)).job_id, timeout)
 
@@ -548,42 +499,32 @@ class AsyncClient(AwaitedCalls):
         """Yield each job that ends, once and in the order; see `Client.listen_events`.
 
         It begins when its first event is asked for.
-
-        Args:
-            after: the cursor of an event, or of a page; None begins at ``since``.
-            queues: only jobs of these queues.
-            kinds: only jobs of these kinds.
-            since: without ``after``: what ended at or after this moment; None is now.
-            follow: whether to wait for more; False ends when all has been told.
-
-        Raises:
-            InvalidArgument: as `page_events`; or a transaction is open, and ``follow``.
         """
         if follow:
-            _refuse_open(self._home)
-        chosen: dict[str, Any] = {
-            "queues": as_names(queues),
-            "kinds": as_names(kinds),
-            "max_events": EVENTS,
-        }
+            self._refuse_open()
+        chosen = _chosen(queues, kinds)
         page = await self.page_events(after, since=since, **chosen)
-        async with aclosing(AsyncBell(self._listen_database)) as bell:
+        bell = Bell(AsyncConnection, self._listen_database, asyncio.sleep)
+        try:
             while True:
                 for event in page.events:
                     yield event
-                if page.events:
-                    await bell.wake()
-                elif not (follow or page.is_behind):
+                if not (page.events or page.is_behind or follow):
                     return
-                elif not page.is_behind:
-                    await bell.rest(is_settled=page.is_settled)
+                await bell.rest_after(page)
                 page = await self.page_events(page.cursor, **chosen)
+        finally:
+            await bell.close()
 
     def _told_of(self, job: Job) -> AbstractContextManager[Callable[[float], Awaitable[None]]]:
-        """Give what waits for so many seconds, or only until the job has ended."""
         if self._endings is None or job.is_finished:
             return nullcontext(asyncio.sleep)
         return self._endings.of(str(job.job_id))
+
+
+def _chosen(queues: Iterable[str] | None, kinds: Iterable[str] | None) -> dict[str, Any]:
+    """Return the arguments of every page of the events of these queues and kinds."""
+    return {"queues": as_names(queues), "kinds": as_names(kinds), "max_events": EVENTS}
 
 
 def _is_open(home: object) -> bool:
@@ -593,34 +534,11 @@ def _is_open(home: object) -> bool:
     )
 
 
-def _refuse_open(home: object) -> None:
-    """Refuse to wait for a job on a connection whose transaction hides it."""
-    if _is_open(home):
-        raise InvalidArgument(
-            "a job cannot be waited for in the transaction that enqueues it",
-            hint="enqueue and commit, then wait with result(); or give the client a URL",
-        )
-
-
 def _check_wait(timeout: object) -> None:
     """Refuse what cannot be waited for, before a job is enqueued."""
     is_number = isinstance(timeout, int | float) and timeout == timeout  # noqa: PLR0124 - not NaN
     if timeout is not None and not is_number:
         raise InvalidArgument("timeout must be a number of seconds, or None")
-
-
-def _pool(size: int, patience: float, *, is_pooled: bool) -> dict[str, Any]:
-    """Return how a client's pool behaves; it connects when it is first used."""
-    prepared = {"prepare_threshold": None} if is_pooled else {}
-    return {
-        "kwargs": {"autocommit": True, **prepared},
-        "min_size": 0,
-        "max_size": size,
-        "timeout": patience,
-        "reconnect_timeout": patience,
-        "name": "jobq client",
-        "open": False,
-    }
 
 
 def _pauses(timeout: float | None, is_told: bool) -> Iterator[float]:
