@@ -47,6 +47,7 @@ __all__ = [
 
 # What the database raises, by the symbolic code that it names in the error's constraint.
 ERROR_TABLE: Final = read_errors()
+_KINDS: Final[dict[str, type[JobqError]]] = {}
 
 
 class JobqError(Exception):
@@ -61,6 +62,11 @@ class JobqError(Exception):
     """
 
     code: str = "ERROR"
+
+    def __init_subclass__(cls, code: str = "", sqlstates: str = "") -> None:
+        """Name the code of a kind of error, and the SQLSTATEs, or classes of them, that mean it."""
+        cls.code = code or cls.code
+        _KINDS.update(dict.fromkeys(sqlstates.split(), cls))
 
     def __init__(
         self,
@@ -94,112 +100,78 @@ def _restored(kind: type[JobqError], given: tuple[Any, ...], state: dict[str, An
     return error
 
 
-class JobNotFound(JobqError):
+class JobNotFound(JobqError, code="JOB_NOT_FOUND", sqlstates="JQ001"):
     """JQ001: there is no such job, or its retention has ended."""
 
-    code = "JOB_NOT_FOUND"
 
-
-class IllegalState(JobqError):
+class IllegalState(JobqError, code="ILLEGAL_STATE", sqlstates="JQ002 23503"):
     """JQ002, 23503: the job's current state does not allow this change."""
 
-    code = "ILLEGAL_STATE"
 
-
-class LeaseLost(JobqError):
+class LeaseLost(JobqError, code="LEASE_LOST", sqlstates="JQ003"):
     """JQ003: this attempt has lost its lease."""
 
-    code = "LEASE_LOST"
 
-
-class Conflict(JobqError):
+class Conflict(JobqError, code="CONFLICT", sqlstates="JQ004"):
     """JQ004: something else holds this key or name."""
 
-    code = "CONFLICT"
 
-
-class PayloadTooLarge(JobqError):
+class PayloadTooLarge(JobqError, code="PAYLOAD_TOO_LARGE", sqlstates="JQ005"):
     """JQ005: a payload, result or progress has too many bytes."""
 
-    code = "PAYLOAD_TOO_LARGE"
 
-
-class PayloadInvalid(JobqError):
+class PayloadInvalid(JobqError, code="PAYLOAD_INVALID", sqlstates="JQ006"):
     """JQ006: a payload does not fit its kind, or a schema is not usable."""
 
-    code = "PAYLOAD_INVALID"
 
-
-class NotFound(JobqError):
+class NotFound(JobqError, code="NOT_FOUND", sqlstates="JQ007"):
     """JQ007: there is no such queue, kind or other definition."""
 
-    code = "NOT_FOUND"
 
-
-class HasDependents(JobqError):
+class HasDependents(JobqError, code="HAS_DEPENDENTS", sqlstates="JQ008"):
     """JQ008: something still depends on what was to be deleted."""
 
-    code = "HAS_DEPENDENTS"
 
-
-class InvalidSchedule(JobqError):
+class InvalidSchedule(JobqError, code="INVALID_CRON", sqlstates="JQ009"):
     """JQ009: a cron expression or time zone cannot be understood."""
 
-    code = "INVALID_CRON"
 
-
-class LimitReached(JobqError):
+class LimitReached(JobqError, code="LIMIT_REACHED", sqlstates="JQ011"):
     """JQ011: as many jobs run as the limit of their key allows."""
 
-    code = "LIMIT_REACHED"
 
-
-class QueueFull(JobqError):
+class QueueFull(JobqError, code="QUEUE_FULL", sqlstates="JQ010"):
     """JQ010: the queue has as many jobs as it may have."""
 
-    code = "QUEUE_FULL"
 
-
-class InvalidArgument(JobqError):
+class InvalidArgument(JobqError, code="INVALID_ARGUMENT", sqlstates="22"):
     """Class 22: an argument is missing or has a value that it may not have."""
 
-    code = "INVALID_ARGUMENT"
 
-
-class StepInvalid(InvalidArgument):
+class StepInvalid(InvalidArgument, code="STEP_INVALID"):
     """A step's name, its result, or the timeout of a wait is not allowed: the job is dead.
 
     Another attempt would do the same once more.
     """
 
-    code = "STEP_INVALID"
 
-
-class OutcomeInvalid(InvalidArgument):
+class OutcomeInvalid(InvalidArgument, code="OUTCOME_INVALID"):
     """A handler asks for what cannot be, such as a wait that is no length of time: the job is dead.
 
     Another attempt would do the same once more.
     """
 
-    code = "OUTCOME_INVALID"
 
-
-class EventTimeout(JobqError):
+class EventTimeout(JobqError, code="EVENT_TIMEOUT"):
     """What a handler waited for did not come in time; every later attempt gets the same."""
 
-    code = "EVENT_TIMEOUT"
 
-
-class NotPermitted(JobqError):
+class NotPermitted(JobqError, code="NOT_PERMITTED", sqlstates="42501 28000 28P01"):
     """42501, 28000, 28P01: the database user may not do this, or may not log in."""
 
-    code = "NOT_PERMITTED"
 
-
-class NotDeployed(JobqError):
+class NotDeployed(JobqError, code="NOT_DEPLOYED", sqlstates="42883 3D000 3F000"):
     """42883, 3F000, 3D000: the database, or jobq's schema in it, is not there."""
-
-    code = "NOT_DEPLOYED"
 
 
 class JobFailed(JobqError):
@@ -219,14 +191,12 @@ class JobFailed(JobqError):
         self.job = job
 
 
-class JobCancelled(JobqError):
+class JobCancelled(JobqError, code="CANCELLED"):
     """A job that somebody waited for was cancelled.
 
     Attributes:
         job: as it ended.
     """
-
-    code = "CANCELLED"
 
     def __init__(self, job: Job) -> None:
         reason = f": {job.cancel_reason}" if job.cancel_reason else ""
@@ -234,50 +204,17 @@ class JobCancelled(JobqError):
         self.job = job
 
 
-class DatabaseUnavailable(JobqError):
+class DatabaseUnavailable(
+    JobqError,
+    code="DATABASE_UNAVAILABLE",
+    sqlstates="JQ012 25006 25P03 25P04 08 40 53 55 57 58",
+):
     """The database does not answer, is starting, stopping or overloaded, or may only be read.
 
     Whether the call took effect is not known unless it was a read: repeat it with an
     idempotency key.
     """
 
-    code = "DATABASE_UNAVAILABLE"
-
-
-_BY_SQLSTATE: Final[dict[str, type[JobqError]]] = {
-    "JQ001": JobNotFound,
-    "JQ002": IllegalState,
-    "JQ003": LeaseLost,
-    "JQ004": Conflict,
-    "JQ005": PayloadTooLarge,
-    "JQ006": PayloadInvalid,
-    "JQ007": NotFound,
-    "JQ008": HasDependents,
-    "JQ009": InvalidSchedule,
-    "JQ010": QueueFull,
-    "JQ011": LimitReached,
-    "JQ012": DatabaseUnavailable,
-    "23503": IllegalState,
-    "25006": DatabaseUnavailable,
-    "25P03": DatabaseUnavailable,
-    "25P04": DatabaseUnavailable,
-    "42501": NotPermitted,
-    "28000": NotPermitted,
-    "28P01": NotPermitted,
-    "42883": NotDeployed,
-    "3D000": NotDeployed,
-    "3F000": NotDeployed,
-}
-
-_BY_CLASS: Final[dict[str, type[JobqError]]] = {
-    "08": DatabaseUnavailable,
-    "22": InvalidArgument,
-    "40": DatabaseUnavailable,
-    "53": DatabaseUnavailable,
-    "55": DatabaseUnavailable,
-    "57": DatabaseUnavailable,
-    "58": DatabaseUnavailable,
-}
 
 _HINTS: Final[dict[type[JobqError] | str, str]] = {
     "25006": "name the primary, or set default_transaction_read_only = off where it is on",
@@ -295,7 +232,7 @@ def of_database(error: psycopg.Error, given: Iterable[object] = ()) -> JobqError
         given: what the caller has given: for an integer that has no room there is no function.
     """
     state, said = error.sqlstate or "", error.diag
-    kind = _BY_SQLSTATE.get(state) or _BY_CLASS.get(state[:2])
+    kind = _KINDS.get(state) or _KINDS.get(state[:2])
     if kind is NotDeployed and any(_is_huge(value) for value in given):
         kind = InvalidArgument
     if kind is None and not state:
