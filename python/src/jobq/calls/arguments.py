@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "JOB_TEXTS",
+    "as_given",
     "as_json",
     "as_jsonb",
     "as_names",
@@ -171,15 +172,29 @@ def as_uuids(job_ids: Iterable[UUID | str]) -> list[UUID]:
     return [as_uuid(job_id) for job_id in job_ids]
 
 
-def as_names(names: Iterable[str] | None) -> list[str] | None:
-    """Return the names of queues or kinds; None stays None.
+def as_names(names: Iterable[str]) -> list[str]:
+    """Return the names of queues or kinds.
 
     Raises:
         InvalidArgument: a single name is given for a list.
     """
     if isinstance(names, str):
         raise InvalidArgument("names are given as a list", detail=names)
-    return None if names is None else list(names)
+    return list(names)
+
+
+def as_given(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that are not left to their defaults, in the forms of their names.
+
+    Raises:
+        InvalidArgument: one does not have the form of its name.
+    """
+    refuse_lists(arguments)
+    return {
+        name: FORMS[name](value) if name in FORMS else value
+        for name, value in arguments.items()
+        if value is not None
+    }
 
 
 def as_object(name: str, value: object) -> dict[str, Any]:
@@ -191,3 +206,16 @@ def as_object(name: str, value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise InvalidArgument(f"{name} must be an object", detail=f"{str(value)[:128]!r}")
     return dict(value)
+
+
+FORMS: Final[dict[str, Callable[[Any], Any]]] = {
+    "batch_id": as_uuid,
+    "before": as_uuid,
+    "graph_of": as_uuid,
+    "job_id": as_uuid,
+    "job_ids": as_uuids,
+    "kinds": as_names,
+    "queues": as_names,
+    "schedule": str,
+}
+"""What becomes of an argument of this name, in whatever function."""

@@ -15,14 +15,14 @@ from psycopg.pq import Format
 from psycopg.rows import tuple_row
 from psycopg.types.json import JsonbLoader
 
-from jobq.calls.arguments import refuse_lists
+from jobq.calls.arguments import as_given
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from jobq.models import Json
 
-__all__ = ["Call", "Caller", "first", "nothing", "reading_json", "scalar", "statement"]
+__all__ = ["Call", "Caller", "column", "first", "nothing", "reading_json", "scalar", "statement"]
 
 T = TypeVar("T")
 C = TypeVar("C", "psycopg.Cursor[Any]", "psycopg.AsyncCursor[Any]")
@@ -59,7 +59,8 @@ class Call(Generic[T]):
 
     Attributes:
         function: its name.
-        arguments: by the names of its parameters; None is left to the default.
+        arguments: by the names of its parameters, which most functions that describe a call have
+            too: their ``locals()``; None is left to the default.
         read: makes the answer of the rows.
         row_factory: makes rows, as psycopg's row factories do.
         inputs: kinds and payloads, to be checked against schemas that the database cannot
@@ -78,13 +79,12 @@ class Call(Generic[T]):
 
     @property
     def given(self) -> dict[str, object]:
-        """The arguments that are not left to their defaults.
+        """The arguments that are not left to their defaults, as PostgreSQL takes them.
 
         Raises:
-            InvalidArgument: a list is given for a text.
+            InvalidArgument: one does not have the form of its name.
         """
-        refuse_lists(self.arguments)
-        return {name: value for name, value in self.arguments.items() if value is not None}
+        return as_given(self.arguments)
 
 
 @cache
@@ -125,6 +125,11 @@ def nothing(_rows: list[Any]) -> None:
 def first(rows: list[Any]) -> Any:  # noqa: ANN401 - whatever the row factory makes
     """Read an answer of one record."""
     return rows[0]
+
+
+def column(rows: list[Any]) -> list[Any]:
+    """Read an answer of one value in each row."""
+    return [row[0] for row in rows]
 
 
 def scalar(rows: list[Any]) -> Any:  # noqa: ANN401 - whatever the column holds

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, cast
 
 from jobq.calls.call import Call, nothing, scalar
 from jobq.models import Json
 
-__all__ = ["configure", "settings"]
-
 
 def settings(kind: str | None = None, queue: str | None = None) -> Call[dict[str, Json]]:
     """Show what would hold for a job of this kind in this queue."""
-    read = cast("Callable[[list[Any]], dict[str, Json]]", scalar)
-    return Call("settings", {"kind": kind, "queue": queue}, read)
+    return Call("settings", locals(), scalar)
 
 
 def configure(
@@ -54,6 +49,4 @@ def configure(
     Raises:
         InvalidArgument: a value is out of range.
     """
-    # The parameters, by their names.
-    arguments = dict(locals())
-    return Call("configure", arguments, nothing)
+    return Call("configure", locals(), nothing)

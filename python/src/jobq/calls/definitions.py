@@ -17,25 +17,6 @@ from jobq.calls.arguments import as_jsonb
 from jobq.calls.call import Call, first, nothing, scalar
 from jobq.models import EndpointStats, Json, record
 
-__all__ = [
-    "Ciphertext",
-    "Version",
-    "delete_definition",
-    "endpoint_stats",
-    "get_definition",
-    "list_ciphertexts",
-    "list_definitions",
-    "list_versions",
-    "pause_endpoint",
-    "put_config",
-    "put_endpoint",
-    "put_payload_spec",
-    "put_secret",
-    "resume_endpoint",
-    "rotate_secret",
-    "test_endpoint",
-]
-
 Mode = Literal["put", "create", "update"]
 Sort = Literal["payload_spec", "config", "secret", "endpoint"]
 
@@ -104,8 +85,7 @@ def put_config(
         NotFound: an endpoint refers to what would be gone, or see ``mode``.
         Conflict: see ``mode``.
     """
-    arguments = {"config": config, "entries": as_jsonb(entries), "mode": mode}
-    return Call("put_config", arguments, scalar)
+    return Call("put_config", {**locals(), "entries": as_jsonb(entries)}, scalar)
 
 
 def put_secret(
@@ -172,12 +152,7 @@ def put_endpoint(
         InvalidArgument: the spec or a limit is not one.
         Conflict: see ``mode``.
     """
-    # The parameters, by their names.
-    arguments = {
-        **locals(),
-        "spec": as_jsonb(spec),
-    }
-    return Call("put_endpoint", arguments, scalar)
+    return Call("put_endpoint", {**locals(), "spec": as_jsonb(spec)}, scalar)
 
 
 def pause_endpoint(endpoint: str, reason: str | None = None) -> Call[None]:
@@ -186,7 +161,7 @@ def pause_endpoint(endpoint: str, reason: str | None = None) -> Call[None]:
     Raises:
         NotFound: there is none.
     """
-    return Call("pause_endpoint", {"endpoint": endpoint, "reason": reason}, nothing)
+    return Call("pause_endpoint", locals(), nothing)
 
 
 def resume_endpoint(endpoint: str) -> Call[int]:
@@ -195,7 +170,7 @@ def resume_endpoint(endpoint: str) -> Call[int]:
     Raises:
         NotFound: there is none.
     """
-    return Call("resume_endpoint", {"endpoint": endpoint}, scalar)
+    return Call("resume_endpoint", locals(), scalar)
 
 
 def test_endpoint(endpoint: str, payload: Json = None) -> Call[UUID]:  # noqa: PT028 - no test
@@ -227,8 +202,7 @@ def endpoint_stats(endpoint: str, period: timedelta | str | None = None) -> Call
     Raises:
         NotFound: there is none.
     """
-    arguments = {"endpoint": endpoint, "period": period}
-    return Call("endpoint_stats", arguments, first, record(EndpointStats))
+    return Call("endpoint_stats", locals(), first, record(EndpointStats))
 
 
 def delete_definition(type: Sort, name: str) -> Call[None]:  # noqa: A002
@@ -238,7 +212,7 @@ def delete_definition(type: Sort, name: str) -> Call[None]:  # noqa: A002
         HasDependents: an endpoint refers to it, or it is one that has live jobs or schedules.
         NotFound: there is none.
     """
-    return Call("delete_definition", {"type": type, "name": name}, nothing)
+    return Call("delete_definition", locals(), nothing)
 
 
 def get_definition(type: Sort, name: str) -> Call[dict[str, Any]]:  # noqa: A002
@@ -247,7 +221,7 @@ def get_definition(type: Sort, name: str) -> Call[dict[str, Any]]:  # noqa: A002
     Raises:
         NotFound: there is none.
     """
-    return Call("show_definition", {"type": type, "name": name}, scalar)
+    return Call("show_definition", locals(), scalar)
 
 
 def list_definitions(
@@ -262,10 +236,7 @@ def list_definitions(
         after: the last name of the page before.
         max_definitions: at most so many.
     """
-    arguments = {"type": type, "after": after, "max_definitions": max_definitions}
-    return Call(
-        "page_definitions", arguments, lambda rows: [item for item, _ in rows], may_lag=True
-    )
+    return Call("page_definitions", locals(), lambda rows: [item for item, _ in rows], may_lag=True)
 
 
 def list_versions(type: Sort, name: str) -> Call[list[Version]]:  # noqa: A002
@@ -274,7 +245,7 @@ def list_versions(type: Sort, name: str) -> Call[list[Version]]:  # noqa: A002
     Raises:
         NotFound: there has never been one.
     """
-    return Call("list_versions", {"type": type, "name": name}, list, record(Version))
+    return Call("list_versions", locals(), list, record(Version))
 
 
 def list_ciphertexts() -> Call[list[Ciphertext]]:

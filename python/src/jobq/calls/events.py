@@ -14,13 +14,10 @@ from uuid import UUID
 
 import msgspec
 
-from jobq.calls.arguments import as_names
 from jobq.calls.call import Call
 
 if TYPE_CHECKING:
     from jobq.models import Json
-
-__all__ = ["Event", "EventPage", "page_events"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +85,7 @@ def page_events(
             a list, or the database is a standby or has the transaction at a stricter level than
             read committed.
     """
-    arguments = {
-        "after": after,
-        "queues": as_names(queues),
-        "kinds": as_names(kinds),
-        "since": since,
-        "max_events": max_events,
-    }
-    return Call("listen_events", arguments, _page)
+    return Call("listen_events", locals(), _page)
 
 
 def _page(rows: list[tuple[Json, str, bool, bool]]) -> EventPage:

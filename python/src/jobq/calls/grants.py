@@ -5,8 +5,6 @@ from __future__ import annotations
 from jobq.calls.call import Call, nothing
 from jobq.models import Privilege, QueueGrant, record
 
-__all__ = ["enforce_queue_grants", "grant_queue", "list_queue_grants", "revoke_queue"]
-
 
 def grant_queue(grantee: str, queue: str, privilege: Privilege) -> Call[None]:
     """Let a role use a queue once grants by queue are enforced; again changes nothing.
@@ -20,8 +18,7 @@ def grant_queue(grantee: str, queue: str, privilege: Privilege) -> Call[None]:
         NotPermitted: this user may not act as jobq_owner.
         InvalidArgument: there is no such role, queue or privilege.
     """
-    arguments = {"grantee": grantee, "queue": queue, "privilege": privilege}
-    return Call("grant_queue", arguments, nothing)
+    return Call("grant_queue", locals(), nothing)
 
 
 def revoke_queue(grantee: str, queue: str, privilege: Privilege) -> Call[None]:
@@ -30,8 +27,7 @@ def revoke_queue(grantee: str, queue: str, privilege: Privilege) -> Call[None]:
     Raises:
         NotPermitted, InvalidArgument: as for `grant_queue`.
     """
-    arguments = {"grantee": grantee, "queue": queue, "privilege": privilege}
-    return Call("revoke_queue", arguments, nothing)
+    return Call("revoke_queue", locals(), nothing)
 
 
 def enforce_queue_grants(*, enforced: bool = True) -> Call[None]:
@@ -41,7 +37,7 @@ def enforce_queue_grants(*, enforced: bool = True) -> Call[None]:
         NotPermitted: this user may not act as jobq_owner.
         JobqError: a transaction has held a table for 5 s (55P03); call again.
     """
-    return Call("enforce_queue_grants", {"enforced": enforced}, nothing)
+    return Call("enforce_queue_grants", locals(), nothing)
 
 
 def list_queue_grants() -> Call[list[QueueGrant]]:

@@ -1,11 +1,11 @@
-"""Jobs: the calls that enqueue, show, cancel and redrive them.
+"""Jobs: the calls that enqueue, show, run, cancel and redrive them.
 
 `Client` and `AsyncClient` have a method for each of these calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, Unpack
 from uuid import UUID
@@ -21,7 +21,7 @@ from jobq.calls.arguments import (
     refuse_lists,
     refuse_unknown,
 )
-from jobq.calls.call import Call, first, scalar
+from jobq.calls.call import Call, column, first, scalar
 from jobq.calls.options import EnqueueOptions
 from jobq.models import (
     Attempt,
@@ -34,24 +34,10 @@ from jobq.models import (
     LogLine,
     RedriveOutcome,
     State,
+    Worked,
     record,
 )
 from jobq.tracing import with_trace
-
-__all__ = [
-    "attempts",
-    "cancel",
-    "enqueue",
-    "enqueue_many",
-    "explain",
-    "find",
-    "get",
-    "list_jobs",
-    "logs",
-    "redrive",
-    "redrive_many",
-]
-
 
 # Statements name arguments in this order, so that there are few different ones.
 MEMBERS: Final = ("kind", "payload", *EnqueueOptions.__annotations__)
@@ -125,13 +111,12 @@ def get(job_id: UUID | str) -> Call[Job]:
     Raises:
         JobNotFound: there is none, or its retention has ended.
     """
-    return Call("get_job", {"job_id": as_uuid(job_id)}, first, record(Job))
+    return Call("get_job", locals(), first, record(Job))
 
 
 def find(kind: str, idempotency_key: str) -> Call[UUID | None]:
     """Return the id of the job that an idempotency key stands for, or None."""
-    arguments = {"kind": kind, "idempotency_key": idempotency_key}
-    return Call("find_job", arguments, scalar)
+    return Call("find_job", locals(), scalar)
 
 
 def list_jobs(
@@ -153,13 +138,7 @@ def list_jobs(
         before: the ``cursor`` of the page before, or any job's id.
         max_jobs: 1 to 1000.
     """
-    arguments = {
-        "state": state,
-        "kind": kind,
-        "queue": queue,
-        "before": None if before is None else as_uuid(before),
-        "max_jobs": max_jobs,
-    }
+    arguments = locals()
 
     def read(rows: list[Job]) -> JobPage:
         is_cut = bool(rows) and not rows[-1].state
@@ -175,7 +154,7 @@ def attempts(job_id: UUID | str) -> Call[list[Attempt]]:
     Raises:
         JobNotFound: there is no such job.
     """
-    return Call("list_attempts", {"job_id": as_uuid(job_id)}, list, record(Attempt))
+    return Call("list_attempts", locals(), list, record(Attempt))
 
 
 def logs(job_id: UUID | str) -> Call[list[LogLine]]:
@@ -184,7 +163,7 @@ def logs(job_id: UUID | str) -> Call[list[LogLine]]:
     Raises:
         JobNotFound: there is no such job.
     """
-    return Call("list_logs", {"job_id": as_uuid(job_id)}, list, record(LogLine))
+    return Call("list_logs", locals(), list, record(LogLine))
 
 
 def explain(job_id: UUID | str) -> Call[list[Explanation]]:
@@ -193,7 +172,7 @@ def explain(job_id: UUID | str) -> Call[list[Explanation]]:
     Raises:
         JobNotFound: there is no such job.
     """
-    return Call("explain", {"job_id": as_uuid(job_id)}, list, record(Explanation))
+    return Call("explain", locals(), list, record(Explanation))
 
 
 def cancel(job_id: UUID | str, reason: str | None = None) -> Call[CancelOutcome]:
@@ -206,7 +185,7 @@ def cancel(job_id: UUID | str, reason: str | None = None) -> Call[CancelOutcome]
     Raises:
         JobNotFound: there is no such job.
     """
-    return Call("cancel", {"job_id": as_uuid(job_id), "reason": reason}, scalar)
+    return Call("cancel", locals(), scalar)
 
 
 def redrive(job_id: UUID | str, *, latest: bool = False) -> Call[RedriveOutcome]:
@@ -225,7 +204,7 @@ def redrive(job_id: UUID | str, *, latest: bool = False) -> Call[RedriveOutcome]
         IllegalState: it is neither dead nor cancelled.
         Conflict: a live job holds its dedup key.
     """
-    return Call("redrive", {"job_id": as_uuid(job_id), "latest": latest}, scalar)
+    return Call("redrive", locals(), scalar)
 
 
 def redrive_many(
@@ -252,9 +231,20 @@ def redrive_many(
         latest: whether deliveries are made by their endpoint as it is now, and no longer as it
             was when the job was made.
     """
-    # The parameters, by their names.
-    arguments = {
-        **locals(),
-        "job_ids": job_ids if job_ids is None else as_uuids(job_ids),
-    }
-    return Call("redrive_many", arguments, lambda rows: [row[0] for row in rows])
+    return Call("redrive_many", locals(), column)
+
+
+def work(queues: Sequence[str] = ("default",), max_jobs: int = 100) -> Call[list[Worked]]:
+    """Run jobs whose kinds are functions of the database, in one transaction.
+
+    They run with the rights of the client's log-in, and each is committed with its completion
+    or not at all; one that fails undoes nothing of the others.
+
+    Args:
+        queues: whose jobs.
+        max_jobs: at most so many, 0 to 10000.
+
+    Raises:
+        InvalidArgument: the queues are one str.
+    """
+    return Call("work", locals(), list, record(Worked))

@@ -6,17 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from jobq.calls.arguments import as_jsonb, as_text, refuse_unknown
-from jobq.calls.call import Call, nothing
+from jobq.calls.call import Call, column, nothing
 from jobq.calls.options import KindOptions, in_time
 from jobq.models import DeclaredKind, Json, record
-
-__all__ = [
-    "delete_kind",
-    "list_kinds",
-    "list_payload_schemas",
-    "list_undeclared_kinds",
-    "put_kind",
-]
 
 
 def put_kind(kind: str, **options: Unpack[KindOptions]) -> Call[None]:
@@ -57,8 +49,7 @@ def list_undeclared_kinds(kinds: Sequence[str], version: int | None = None) -> C
         kinds: their names.
         version: of the program, as `put_kind` has it; None counts only what nobody has declared.
     """
-    arguments = {"kinds": list(kinds), "version": version}
-    return Call("list_undeclared_kinds", arguments, lambda rows: [row[0] for row in rows])
+    return Call("list_undeclared_kinds", locals(), column)
 
 
 def list_kinds() -> Call[list[DeclaredKind]]:
@@ -73,4 +64,4 @@ def delete_kind(kind: str) -> Call[None]:
         NotFound: nothing was.
         Conflict: live jobs or schedules of it exist, or it is an endpoint.
     """
-    return Call("delete_kind", {"kind": kind}, nothing)
+    return Call("delete_kind", locals(), nothing)

@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
 
 from jobq.calls.arguments import as_text
 from jobq.calls.call import Call, nothing, scalar
 from jobq.models import Budget, Limit, record
-
-__all__ = [
-    "delete_limit",
-    "hold_key",
-    "list_budgets",
-    "list_limits",
-    "put_budget",
-    "put_limit",
-    "release_key",
-]
 
 
 def put_limit(
@@ -44,9 +33,7 @@ def put_limit(
         InvalidArgument: a value is out of range, none is given, or the key has not 1 to 1024
             bytes.
     """
-    # The parameters, by their names.
-    arguments = dict(locals())
-    return Call("put_limit", arguments, nothing)
+    return Call("put_limit", locals(), nothing)
 
 
 def put_budget(
@@ -75,10 +62,8 @@ def put_budget(
         NotFound: the kind is not declared.
         InvalidSchedule: there is no such time zone.
     """
-    # The parameters, by their names.
-    arguments: dict[str, Any] = dict(locals())
-    arguments["amount"] = None if amount is None else as_text(amount)
-    return Call("put_budget", arguments, nothing)
+    given = {**locals(), "amount": None if amount is None else as_text(amount)}
+    return Call("put_budget", given, nothing)
 
 
 def list_budgets(
@@ -91,8 +76,7 @@ def list_budgets(
         scope: of this queue or kind alone.
         max_keys: of a budget of each key, at most so many keys, those that have spent most.
     """
-    arguments = {"scope_type": scope_type, "scope": scope, "max_keys": max_keys}
-    return Call("list_budgets", arguments, list, record(Budget))
+    return Call("list_budgets", locals(), list, record(Budget))
 
 
 def hold_key(
@@ -109,24 +93,19 @@ def hold_key(
     Raises:
         InvalidArgument: the key has not 1 to 1024 bytes.
     """
-    arguments = {
-        "queue": queue,
-        "concurrency_key": concurrency_key,
-        "until": until,
-        "reason": reason,
-    }
-    from_now = "until" if isinstance(until, timedelta) else None
-    return Call("hold_key", arguments, nothing, from_now=from_now)
+    return Call(
+        "hold_key", locals(), nothing, from_now="until" if isinstance(until, timedelta) else None
+    )
 
 
 def release_key(queue: str, concurrency_key: str) -> Call[bool]:
     """Let the jobs of a held key start again; return whether it was held."""
-    return Call("release_key", {"queue": queue, "concurrency_key": concurrency_key}, scalar)
+    return Call("release_key", locals(), scalar)
 
 
 def list_limits(queue: str | None = None) -> Call[list[Limit]]:
     """Return the limits of single keys, of one queue or of all."""
-    return Call("list_limits", {"queue": queue}, list, record(Limit))
+    return Call("list_limits", locals(), list, record(Limit))
 
 
 def delete_limit(queue: str, concurrency_key: str) -> Call[None]:
@@ -135,4 +114,4 @@ def delete_limit(queue: str, concurrency_key: str) -> Call[None]:
     Raises:
         NotFound: the key has no limit of its own.
     """
-    return Call("delete_limit", {"queue": queue, "concurrency_key": concurrency_key}, nothing)
+    return Call("delete_limit", locals(), nothing)

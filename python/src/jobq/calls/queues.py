@@ -10,16 +10,6 @@ from jobq.calls.call import Call, nothing, scalar
 from jobq.calls.options import QueueOptions, in_time
 from jobq.models import DeclaredQueue, LiveWorker, QueueStats, record
 
-__all__ = [
-    "list_queues",
-    "list_workers",
-    "pause",
-    "put_queue",
-    "queue_stats",
-    "replica_lag",
-    "resume",
-]
-
 
 def put_queue(queue: str, **options: Unpack[QueueOptions]) -> Call[None]:
     """Declare a queue in place of what was declared of it.
@@ -38,7 +28,7 @@ def put_queue(queue: str, **options: Unpack[QueueOptions]) -> Call[None]:
 
 def pause(queue: str, reason: str | None = None) -> Call[None]:
     """Stop claims from a queue; what runs goes on, and enqueueing too."""
-    return Call("pause_queue", {"queue": queue, "reason": reason}, nothing)
+    return Call("pause_queue", locals(), nothing)
 
 
 def resume(queue: str) -> Call[None]:
@@ -47,7 +37,7 @@ def resume(queue: str) -> Call[None]:
     Raises:
         NotFound: nobody has declared or paused this queue.
     """
-    return Call("resume_queue", {"queue": queue}, nothing)
+    return Call("resume_queue", locals(), nothing)
 
 
 def queue_stats() -> Call[list[QueueStats]]:

@@ -10,13 +10,11 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Literal, Unpack
 from uuid import UUID
 
-from jobq.calls.arguments import as_jsonb, as_timedelta, as_uuid, refuse_unknown
+from jobq.calls.arguments import as_jsonb, as_timedelta, refuse_unknown
 from jobq.calls.call import Call, first, nothing, scalar
 from jobq.calls.graph import as_document, payloads_of
 from jobq.calls.options import ScheduleOptions, Span, in_time
 from jobq.models import Json, record
-
-__all__ = ["Backfilled", "Schedule", "ScheduleStatus", "Slot"]
 
 ScheduleStatus = Literal["active", "paused", "retired"]
 
@@ -168,8 +166,7 @@ def update_schedule(schedule: UUID | str, **changes: Json) -> Call[UUID]:
         IllegalState: it is retired.
         JobqError: as ``create_schedule``.
     """
-    arguments = {"schedule": str(schedule), "changes": as_jsonb(changes)}
-    return Call("update_schedule", arguments, scalar)
+    return Call("update_schedule", {**locals(), "changes": as_jsonb(changes)}, scalar)
 
 
 def pause_schedule(schedule: UUID | str, reason: str | None = None) -> Call[None]:
@@ -179,7 +176,7 @@ def pause_schedule(schedule: UUID | str, reason: str | None = None) -> Call[None
         NotFound: there is no such schedule.
         IllegalState: it is retired.
     """
-    return Call("pause_schedule", {"schedule": str(schedule), "reason": reason}, nothing)
+    return Call("pause_schedule", locals(), nothing)
 
 
 def run_schedule(schedule: UUID | str) -> Call[UUID]:
@@ -189,7 +186,7 @@ def run_schedule(schedule: UUID | str) -> Call[UUID]:
         NotFound: there is no such schedule.
         IllegalState: it is retired.
     """
-    return Call("run_schedule", {"schedule": str(schedule)}, scalar)
+    return Call("run_schedule", locals(), scalar)
 
 
 def backfill_schedule(
@@ -217,12 +214,7 @@ def backfill_schedule(
         InvalidArgument: the span lies ahead or has too many slots, or the schedule counts
             from the end of its jobs.
     """
-    # The parameters, by their names.
-    arguments = {
-        **locals(),
-        "schedule": str(schedule),
-    }
-    return Call("backfill_schedule", arguments, list, record(Backfilled))
+    return Call("backfill_schedule", locals(), list, record(Backfilled))
 
 
 def resume_schedule(schedule: UUID | str) -> Call[None]:
@@ -232,7 +224,7 @@ def resume_schedule(schedule: UUID | str) -> Call[None]:
         NotFound: there is no such schedule.
         IllegalState: it is retired.
     """
-    return Call("resume_schedule", {"schedule": str(schedule)}, nothing)
+    return Call("resume_schedule", locals(), nothing)
 
 
 def retire_schedule(schedule: UUID | str) -> Call[None]:
@@ -241,7 +233,7 @@ def retire_schedule(schedule: UUID | str) -> Call[None]:
     Raises:
         NotFound: there is no such schedule.
     """
-    return Call("retire_schedule", {"schedule": str(schedule)}, nothing)
+    return Call("retire_schedule", locals(), nothing)
 
 
 def get_schedule(schedule: UUID | str) -> Call[Schedule]:
@@ -250,7 +242,7 @@ def get_schedule(schedule: UUID | str) -> Call[Schedule]:
     Raises:
         NotFound: there is no such schedule.
     """
-    return Call("get_schedule", {"schedule": str(schedule)}, first, SCHEDULE)
+    return Call("get_schedule", locals(), first, SCHEDULE)
 
 
 def list_schedules(
@@ -269,14 +261,7 @@ def list_schedules(
         before: the last id of the page before.
         max_schedules: 1 to 1000.
     """
-    arguments = {
-        "status": status,
-        "kind": kind,
-        "queue": queue,
-        "before": None if before is None else as_uuid(before),
-        "max_schedules": max_schedules,
-    }
-    return Call("list_schedules", arguments, list, SCHEDULE, may_lag=True)
+    return Call("list_schedules", locals(), list, SCHEDULE, may_lag=True)
 
 
 def schedule_versions(schedule: UUID | str) -> Call[list[Schedule]]:
@@ -285,7 +270,7 @@ def schedule_versions(schedule: UUID | str) -> Call[list[Schedule]]:
     Raises:
         NotFound: there is no such schedule.
     """
-    return Call("list_schedule_versions", {"schedule": str(schedule)}, list, SCHEDULE)
+    return Call("list_schedule_versions", locals(), list, SCHEDULE)
 
 
 def schedule_status(schedule: UUID | str) -> Call[dict[str, Any]]:
@@ -294,7 +279,7 @@ def schedule_status(schedule: UUID | str) -> Call[dict[str, Any]]:
     Raises:
         NotFound: there is no such schedule.
     """
-    return Call("schedule_status", {"schedule": str(schedule)}, scalar)
+    return Call("schedule_status", locals(), scalar)
 
 
 def preview_schedule(schedule: UUID | str, ticks: int = 5) -> Call[list[Slot]]:
@@ -307,8 +292,7 @@ def preview_schedule(schedule: UUID | str, ticks: int = 5) -> Call[list[Slot]]:
     Raises:
         NotFound: there is no such schedule.
     """
-    arguments = {"schedule": str(schedule), "ticks": ticks}
-    return Call("preview_schedule", arguments, list, record(Slot))
+    return Call("preview_schedule", locals(), list, record(Slot))
 
 
 def preview_cron(
@@ -333,6 +317,4 @@ def preview_cron(
     Raises:
         InvalidSchedule: the expression or the zone is refused; the detail names the field.
     """
-    # The parameters, by their names.
-    arguments = dict(locals())
-    return Call("preview_cron", arguments, list, record(Slot))
+    return Call("preview_cron", locals(), list, record(Slot))

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, TypedDict, Unpack
+from typing import TypedDict, Unpack
 from uuid import UUID
 
-from jobq.calls.arguments import as_jsonb, as_uuids, refuse_unknown
-from jobq.calls.call import Call
+from jobq.calls.arguments import as_jsonb, refuse_unknown
+from jobq.calls.call import Call, column
 from jobq.errors import InvalidArgument
 from jobq.models import Json, Steered, record
-
-__all__ = ["WhichOptions", "cancel_many", "change_many", "delete_many"]
 
 
 class WhichOptions(TypedDict, total=False):
@@ -86,7 +84,7 @@ def change_many(
         "expires_at": expires_at,
     }
     given = {name: value for name, value in changes.items() if value is not None}
-    return Call("change_many", {"changes": as_jsonb(given), **_which(job_ids, which)}, _ids)
+    return Call("change_many", {"changes": as_jsonb(given), **_which(job_ids, which)}, column)
 
 
 def cancel_many(
@@ -129,7 +127,7 @@ def delete_many(
         InvalidArgument: nothing chooses jobs.
         NotPermitted: a job's queue is not this user's to work.
     """
-    return Call("delete_many", {**_which(job_ids, which), "state": state}, _ids)
+    return Call("delete_many", {**_which(job_ids, which), "state": state}, column)
 
 
 def _which(job_ids: Iterable[UUID | str] | None, which: WhichOptions) -> dict[str, object]:
@@ -138,10 +136,6 @@ def _which(job_ids: Iterable[UUID | str] | None, which: WhichOptions) -> dict[st
     return {
         "max_jobs": 1000,
         **which,
-        "job_ids": None if job_ids is None else as_uuids(job_ids),
+        "job_ids": job_ids,
         "metadata": as_jsonb(which.get("metadata")),
     }
-
-
-def _ids(rows: list[Any]) -> list[UUID]:
-    return [row[0] for row in rows]

@@ -8,25 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import UUID
 
-from jobq.calls.arguments import as_jsonb, as_object, as_text, as_uuid, encode
-from jobq.calls.call import Call, first, nothing, scalar
+from jobq.calls.arguments import as_jsonb, as_object, as_text, encode
+from jobq.calls.call import Call, column, first, nothing, scalar
 from jobq.calls.graph import Graph, as_document, payloads_of
 from jobq.models import Batch, CancelledBatch, Input, Json, Steered, Step, record
-
-__all__ = [
-    "batch",
-    "cancel_batch",
-    "cancel_tree",
-    "emit",
-    "enqueue_graph",
-    "graph",
-    "list_inputs",
-    "list_steps",
-    "open_batch",
-    "redrive_tree",
-    "seal_batch",
-    "signal",
-]
 
 
 def emit(event: str, payload: Json = None) -> Call[bool]:
@@ -66,7 +51,7 @@ def signal(job_id: UUID | str, name: str, payload: Json = None) -> Call[bool]:
         InvalidArgument: the name is too long, or the payload is not JSON.
         PayloadTooLarge: the payload has too many bytes.
     """
-    given = {"job_id": as_uuid(job_id), "name": as_text(name), "payload": encode(payload)}
+    given = {"job_id": job_id, "name": as_text(name), "payload": encode(payload)}
     return Call("signal", given, scalar)
 
 
@@ -78,7 +63,7 @@ def list_steps(job_id: UUID | str) -> Call[list[Step]]:
     Raises:
         JobNotFound: there is no such job.
     """
-    return Call("list_steps", {"job_id": as_uuid(job_id)}, list, record(Step))
+    return Call("list_steps", locals(), list, record(Step))
 
 
 def list_inputs(job_id: UUID | str) -> Call[list[Input]]:
@@ -87,7 +72,7 @@ def list_inputs(job_id: UUID | str) -> Call[list[Input]]:
     Raises:
         JobNotFound: there is no such job.
     """
-    return Call("list_inputs", {"job_id": as_uuid(job_id)}, _inputs)
+    return Call("list_inputs", locals(), _inputs)
 
 
 def _inputs(rows: list[tuple[UUID, str | None, str | None, str, Json, str]]) -> list[Input]:
@@ -131,7 +116,7 @@ def seal_batch(batch_id: UUID | str) -> Call[None]:
     Raises:
         JobNotFound: there is no such batch.
     """
-    return Call("seal_batch", {"batch_id": as_uuid(batch_id)}, nothing)
+    return Call("seal_batch", locals(), nothing)
 
 
 def cancel_batch(
@@ -147,8 +132,7 @@ def cancel_batch(
     Raises:
         JobNotFound: there is no such batch.
     """
-    given = {"batch_id": as_uuid(batch_id), "reason": reason, "max_jobs": max_jobs}
-    return Call("cancel_batch", given, first, record(CancelledBatch))
+    return Call("cancel_batch", locals(), first, record(CancelledBatch))
 
 
 def batch(batch_id: UUID | str) -> Call[Batch]:
@@ -157,7 +141,7 @@ def batch(batch_id: UUID | str) -> Call[Batch]:
     Raises:
         JobNotFound: there is no such batch, or its retention has ended.
     """
-    return Call("batch_status", {"batch_id": as_uuid(batch_id)}, first, record(Batch))
+    return Call("batch_status", locals(), first, record(Batch))
 
 
 def enqueue_graph(
@@ -179,8 +163,7 @@ def enqueue_graph(
         JobqError: as ``enqueue``.
     """
     given = as_document(graph)
-    of = None if graph_of is None else as_uuid(graph_of)
-    arguments = {"graph": as_jsonb(given), "graph_of": of}
+    arguments = {"graph": as_jsonb(given), "graph_of": graph_of}
     return Call("enqueue_graph", arguments, dict, inputs=payloads_of(given))
 
 
@@ -194,7 +177,7 @@ def graph(job_id: UUID | str, max_nodes: int = 1000) -> Call[dict[str, Json]]:
     Raises:
         JobNotFound: there is no such job.
     """
-    return Call("show_graph", {"job_id": as_uuid(job_id), "max_nodes": max_nodes}, scalar)
+    return Call("show_graph", locals(), scalar)
 
 
 def cancel_tree(
@@ -210,8 +193,7 @@ def cancel_tree(
     Raises:
         JobNotFound: there is no such job.
     """
-    given = {"job_id": as_uuid(job_id), "reason": reason, "scope": scope}
-    return Call("cancel_tree", given, lambda rows: [Steered(*row) for row in rows])
+    return Call("cancel_tree", locals(), lambda rows: [Steered(*row) for row in rows])
 
 
 def redrive_tree(job_id: UUID | str, scope: str = "failed") -> Call[list[UUID]]:
@@ -226,5 +208,4 @@ def redrive_tree(job_id: UUID | str, scope: str = "failed") -> Call[list[UUID]]:
         JobNotFound: there is no such job.
         Conflict: another job holds the key of one of them.
     """
-    given = {"job_id": as_uuid(job_id), "scope": scope}
-    return Call("redrive_tree", given, lambda rows: [row[0] for row in rows])
+    return Call("redrive_tree", locals(), column)

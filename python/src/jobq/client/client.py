@@ -24,7 +24,7 @@ from psycopg import AsyncConnection, Connection
 from psycopg.pq import TransactionStatus
 
 from jobq.calls import jobs, kinds
-from jobq.calls.arguments import as_names
+from jobq.calls.arguments import as_given
 from jobq.calls.call import reading_json, statement
 from jobq.client.bell import Bell
 from jobq.client.declarations import Declarations
@@ -524,7 +524,7 @@ class AsyncClient(_Client[AsyncConnection[Any]], AwaitedCalls):
 
 def _chosen(queues: Iterable[str] | None, kinds: Iterable[str] | None) -> dict[str, Any]:
     """Return the arguments of every page of the events of these queues and kinds."""
-    return {"queues": as_names(queues), "kinds": as_names(kinds), "max_events": EVENTS}
+    return as_given({"queues": queues, "kinds": kinds, "max_events": EVENTS})
 
 
 def _is_open(home: object) -> bool:

@@ -15,7 +15,6 @@ from jobq.calls import (
     defaults,
     definitions,
     events,
-    function_jobs,
     grants,
     jobs,
     kinds,
@@ -111,7 +110,7 @@ class Calls:
     change_many = Method(steering.change_many)
     cancel_many = Method(steering.cancel_many)
     delete_many = Method(steering.delete_many)
-    work = Method(function_jobs.work)
+    work = Method(jobs.work)
     pause = Method(queues.pause)
     resume = Method(queues.resume)
     put_kind = Method(kinds.put_kind)
