@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
 from msgspec import Meta
 
 from jobq import models
-from jobq_http.declared import given_of, section
-from jobq_http.enqueued import JobOfKind, enqueued, inputs_of
-from jobq_http.operation import encoded, text
-from jobq_http.values import (
-    Moment,
-    Reason,
-    Request,
-    answer_of,
-    list_of,
-)
+from jobq_http.declared import section
+from jobq_http.enqueued import JobOfKind, inputs_of
+from jobq_http.operation import encoded
+from jobq_http.values import Moment, Request, answer_of, list_of, request
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -25,7 +19,7 @@ if TYPE_CHECKING:
     from jobq_http.operation import Call
 
 
-class Callback(JobOfKind, kw_only=True, omit_defaults=True):
+class Callback(JobOfKind, kw_only=True):
     """A job that is blocked until then; it has no idempotency key or dedup key."""
 
     run_at: Moment | None = None
@@ -39,14 +33,17 @@ class NewBatch(Request, kw_only=True):
     on_end: Callback | None = None
     on_first_death: Callback | None = None
 
-
-class BatchCancellation(Request, kw_only=True):
-    """Why a batch is cancelled, and how many waiting members by this request."""
-
-    reason: Reason | None = None
-    max_jobs: Annotated[float, Meta(ge=1, le=100_000, multiple_of=1)] | None = None
+    def inputs(self, _kind: str | None) -> list[tuple[str, Any]]:
+        """Return the kinds and payloads of its jobs."""
+        return inputs_of(job.declared() for job in self.given().values())
 
 
+BatchCancellation = request(
+    "BatchCancellation",
+    "Why a batch is cancelled, and how many waiting members by this request.",
+    "reason? max_jobs?",
+    max_jobs=Annotated[float, Meta(ge=1, le=100_000, multiple_of=1)],
+)
 BatchStatus = answer_of(models.Batch, "BatchStatus", batch_id=UUID)
 CancelledBatch = answer_of(models.CancelledBatch, "CancelledBatch")
 Input = answer_of(models.Input, "Input")
@@ -55,11 +52,9 @@ Inputs = list_of("Inputs", "What a job waited for.", Input)
 
 async def open_batch(call: Call) -> Response:
     """Make a batch."""
-    body = given_of(await call.body(NewBatch))
-    jobs = {name: enqueued(job) for name, job in body.items()}
-    await call.check(inputs_of(jobs.values()))
-    given = {name: text(job) for name, job in jobs.items()}
-    [(batch_id,)] = await call.fetch("open_batch", **given)
+    body = await call.body(NewBatch)
+    await call.check(body.inputs(None))
+    [(batch_id,)] = await call.fetch("open_batch", **body.arguments())
     return await _status(call, batch_id, 201)
 
 

@@ -4,105 +4,50 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from jobq import models
 from jobq_http.declared import section
 from jobq_http.page import Paging
-from jobq_http.values import (
-    ConcurrencyKey,
-    Milliseconds,
-    Moment,
-    Name,
-    Rate,
-    Reason,
-    Request,
-    answer_of,
-    page_of,
+from jobq_http.values import answer, answer_of, page_of, request
+
+ScopeType = Literal["queue", "kind"]
+LimitsOf = request("LimitsOf", "Which limits to list.", "queue?", Paging)
+OneKey = request("OneKey", "A concurrency key of a queue.", "queue concurrency_key")
+NewLimit = request(
+    "NewLimit",
+    "What holds for one key, in place of what its queue says; one of two is needed.",
+    "max_running? rate_limit? rate_period_ms? rate_burst?",
+    OneKey,
 )
-
-Places = Annotated[float, Meta(ge=1, le=32767, multiple_of=1)]
-
-
-class LimitsOf(Paging, forbid_unknown_fields=True, kw_only=True):
-    """Which limits to list."""
-
-    queue: Name | None = None
-
-
-class OneKey(Request):
-    """A concurrency key of a queue."""
-
-    queue: Name
-    concurrency_key: ConcurrencyKey
-
-
-class NewLimit(OneKey, kw_only=True):
-    """What holds for one key, in place of what its queue says; one of two is needed."""
-
-    max_running: Places | None = None
-    rate_limit: Rate | None = None
-    rate_period_ms: Milliseconds | None = None
-    rate_burst: Rate | None = None
-
-
-class NewBudget(Request, kw_only=True):
-    """How much jobs may cost in each period of the calendar."""
-
-    scope_type: Literal["queue", "kind"]
-    scope: Name
-    amount: Annotated[float, Meta(ge=0, le=1e15, description="null: no budget.")] | None
-    period: Literal["day", "week", "month"] = "month"
-    time_zone: Name = "UTC"
-    concurrency_key: (
-        Annotated[ConcurrencyKey, Meta(description="One key, in place of each.")] | None
-    ) = None
-    each_key: Annotated[bool, Meta(description="Whether it is the budget of each key.")] = False
-
-
-class BudgetsOf(Paging, forbid_unknown_fields=True, kw_only=True):
-    """Which budgets to list."""
-
-    scope_type: Literal["queue", "kind"] | None = None
-    scope: Name | None = None
-    max_keys: Annotated[int, Meta(ge=0, le=1000, description="Of a budget of each key.")] = 100
-
-
+NewBudget = request(
+    "NewBudget",
+    "How much jobs may cost in each period of the calendar.",
+    "scope_type scope amount period time_zone concurrency_key? each_key",
+    scope_type=ScopeType,
+    amount=Annotated[float, Meta(ge=0, le=1e15, description="null: no budget.")] | None,
+    period=Literal["day", "week", "month"],
+    concurrency_key="One key, in place of each.",
+    each_key=(bool, "Whether it is the budget of each key."),
+    defaults={"period": "month", "time_zone": "UTC", "each_key": False},
+)
+BudgetsOf = request(
+    "BudgetsOf",
+    "Which budgets to list.",
+    "scope_type? scope? max_keys",
+    Paging,
+    scope_type=ScopeType,
+    max_keys=Annotated[int, Meta(ge=0, le=1000, description="Of a budget of each key.")],
+    defaults={"max_keys": 100},
+)
+KeyHold = request("KeyHold", "Until when a key is held, and why.", "until reason?", OneKey)
 Budget = answer_of(models.Budget, "Budget")
 Budgets = page_of("Budgets", "A page of budgets, by scope and key.", Budget)
-
-
-class ChangedBudget(Struct):
-    """The scope whose budget has changed."""
-
-    scope_type: str
-    scope: str
-
-
-class KeyHold(OneKey, kw_only=True):
-    """Until when a key is held, and why."""
-
-    until: Moment
-    reason: Reason | None = None
-
-
+ChangedBudget = answer("ChangedBudget", "The scope whose budget has changed.", "scope_type scope")
 Limit = answer_of(models.Limit, "Limit")
 Limits = page_of("Limits", "A page of limits of single keys, by queue and key.", Limit)
-
-
-class Changed(Struct):
-    """The key whose limit or hold has changed."""
-
-    queue: str
-    concurrency_key: str
-
-
-class Released(Changed):
-    """Whether the key was held."""
-
-    was_held: bool
-
-
+Changed = answer("Changed", "The key whose limit or hold has changed.", "queue concurrency_key")
+Released = answer("Released", "Whether the key was held.", "was_held", Changed)
 CUSTOMER = {"queue": "reports", "concurrency_key": "customer-42"}
 of = section("queues")
 # fmt: off

@@ -14,28 +14,28 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
 
 import msgspec
-from msgspec import UNSET, Raw, Struct
+from msgspec import Raw
 from starlette.responses import Response
 
 from jobq_http.errors import status_of
-from jobq_http.operation import Answer, Operation, encoded, json, text
+from jobq_http.operation import Answer, Operation, encoded, etag, json
 from jobq_http.page import Paging, cut, page
+from jobq_http.values import MILLISECOND, SPAN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from jobq_http.operation import Call
+    from jobq_http.values import Said
 
-__all__ = ["arguments_of", "given_of", "section"]
+__all__ = ["section"]
 
-SPAN: Final = "_ms"
-MILLISECOND: Final = timedelta(milliseconds=1)
-# Parameters of type numeric, which take no float.
-NUMBERS: Final = frozenset({"amount", "cost"})
 # Parameters that take an id as text, since they take a name too.
 TEXTS: Final = frozenset({"schedule"})
 # The attributes of `Declared` that are not those of every operation.
-HOW: Final = frozenset({"fixed", "names", "columns", "says", "value", "place", "order"})
+HOW: Final = frozenset(
+    {"fixed", "names", "columns", "says", "value", "place", "order", "is_versioned"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +57,14 @@ class Declared:
             parameter for how many items it returns.
         order: of a list that the function returns as a whole, as rows or as one document, by
             what it is ordered.
+        is_versioned: whether the answer's version is its ETag.
     """
 
     function: str
     model: Any
     status: int
-    body: type[Struct] | None
-    query: type[Struct] | None
+    body: type[Said] | None
+    query: type[Said] | None
     fixed: Mapping[str, object] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -71,16 +72,20 @@ class Declared:
     value: str | None = None
     place: tuple[str, Any, str] | None = None
     order: Callable[[Mapping[str, Any]], Any] | None = None
+    is_versioned: bool = False
 
     async def __call__(self, call: Call) -> Response:
         """Answer a request."""
         given: dict[str, Any] = call.given()
         arguments = {**given, **self.fixed}
         wanted = call.query(self.query) if self.query else None
-        for part in (wanted, await call.body(self.body) if self.body else None):
+        body = await call.body(self.body) if self.body else None
+        if body is not None and (inputs := body.inputs(given.get("name"))):
+            await call.check(inputs)
+        for part in (wanted, body):
             if part is not None:
-                given |= given_of(part)
-                arguments |= arguments_of(part)
+                given |= part.given()
+                arguments |= part.arguments()
         for name in Paging.__struct_fields__ if isinstance(wanted, Paging) else ():
             arguments.pop(name, None)
         if isinstance(wanted, Paging) and self.place:
@@ -109,7 +114,7 @@ class Declared:
             return Response(status_code=self.status)
         only = only_value(rows)
         if self.value is None and isinstance(only, bytes):
-            return json(only, self.status)
+            return json(only, self.status, {"etag": etag(only)} if self.is_versioned else None)
         names = self.model.__struct_fields__
         kind = item_of(self.model, names[0]) if len(names) == 1 else None
         if kind is not None:
@@ -127,28 +132,7 @@ def only_value(rows: list[dict[str, Any]]) -> Any:  # noqa: ANN401 - any column'
     return next(iter(rows[0].values())) if len(rows) == 1 and len(rows[0]) == 1 else None
 
 
-def given_of(struct: Struct) -> dict[str, Any]:
-    """Return what a request says."""
-    given = msgspec.structs.asdict(struct)
-    return {k: v for k, v in given.items() if v is not None and v is not UNSET}
-
-
-def arguments_of(struct: Struct) -> dict[str, Any]:
-    """Return what a request says as arguments of a function."""
-    arguments: dict[str, Any] = {}
-    for name, value in given_of(struct).items():
-        if name.endswith(SPAN):
-            arguments[name.removesuffix(SPAN)] = value * MILLISECOND
-        elif name in NUMBERS:
-            arguments[name] = Decimal(repr(value))
-        elif isinstance(value, Raw | dict | Struct):
-            arguments[name] = text(value)
-        else:
-            arguments[name] = value
-    return arguments
-
-
-def item_of(model: type[Struct], name: str) -> Any:  # noqa: ANN401 - any type
+def item_of(model: Any, name: str) -> Any:  # noqa: ANN401 - any type
     """Return of what a member is a list; None where it is none."""
     kind = next(f.type for f in msgspec.structs.fields(model) if f.name == name)
     return get_args(kind)[0] if get_origin(kind) is list else None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import msgspec
 import psycopg
-from msgspec import Meta, Struct, defstruct
+from msgspec import Meta, defstruct
 from starlette.responses import Response
 
 from jobq.calls import definitions
@@ -18,9 +18,18 @@ from jobq_http import examples
 from jobq_http.database import Condition
 from jobq_http.declared import section
 from jobq_http.errors import ApiError
-from jobq_http.operation import Answer, Operation, json, text
+from jobq_http.operation import Answer, Operation, etag, json
 from jobq_http.page import Paging
-from jobq_http.values import JsonMembers, JsonObject, Moment, Request, answer_of, page_of
+from jobq_http.values import (
+    JsonMembers,
+    JsonObject,
+    Moment,
+    Request,
+    answer,
+    answer_of,
+    page_of,
+    text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -46,21 +55,9 @@ SHOWN: Final = Meta(
 )
 
 
-class Version(Struct):
-    """Just the version of a definition."""
-
-    version: int
-
-
-class Definition(Struct, kw_only=True):
-    """What every definition has."""
-
-    name: str
-    version: int
-    created_at: Moment
-    updated_at: Moment
-
-
+Definition = answer(
+    "Definition", "What every definition has.", "name version created_at updated_at"
+)
 PastVersion = answer_of(definitions.Version, "PastVersion")
 Versions = page_of(
     "Versions", "A page of the versions of a definition, the newest first.", PastVersion
@@ -97,11 +94,6 @@ def versioned(item: bytes, status: int = 200) -> Response:
     return json(item, status, {"etag": etag(item)})
 
 
-def etag(item: bytes) -> str:
-    """Return the entity tag of a definition."""
-    return f'"{msgspec.json.decode(item, type=Version).version}"'
-
-
 def check_version(wanted: str, rows: list[tuple[Any, ...]]) -> None:
     """Compare a definition with an If-Match header.
 
@@ -132,7 +124,7 @@ class Sort:
     table: str
     noun: str
     change: type[Named]
-    document: type[Struct]
+    document: type[msgspec.Struct]
     example: Mapping[str, Any]
     errors: str = ""
 
@@ -184,11 +176,6 @@ class Sort:
         except CHANGED as error:
             raise ApiError("PRECONDITION_FAILED", "it has just changed") from error
 
-    async def get_definition(self, call: Call) -> Response:
-        """Return one."""
-        [(item,)] = await call.fetch(SHOW, type=self.table, name=call.text("name"))
-        return versioned(item)
-
     async def delete_definition(self, call: Call) -> Response:
         """Delete one that nothing depends on."""
         await self._change(call, "delete_definition", type=self.table, name=call.text("name"))
@@ -214,9 +201,10 @@ class Sort:
                page_of(f"{name}Page", f"A page of {many}, by name.", self.document),
                query=Paging, place=("after", DefinitionName, "max_definitions"), may_lag=True,
                fixed={"type": self.table}),
-            of(f"GET {one}", self.get_definition, f"Look {self.noun} up", "read operate",
+            of(f"GET {one}", SHOW, f"Look {self.noun} up", "read operate",
                {200: shown, 304: Answer("It is the version of If-None-Match.")},
-               headers={"If-None-Match": IfNoneMatch}, errors=missing),
+               headers={"If-None-Match": IfNoneMatch}, errors=missing, is_versioned=True,
+               name="get_definition", fixed={"type": self.table}),
             of(f"PUT {one}", self.update_definition, f"Replace {self.noun}", "operate",
                {200: shown}, headers=IF_MATCH, body=self.change, examples=example,
                errors=f"{missing} PRECONDITION_FAILED {refused}"),
@@ -237,12 +225,6 @@ class ConfigChange(Named, kw_only=True):
     def arguments(self) -> dict[str, Any]:
         """Return what jobq.put_config() takes."""
         return {"entries": text(self.values)}
-
-
-class Config(Definition, kw_only=True):
-    """Values that the templates of endpoints refer to."""
-
-    values: JsonObject
 
 
 class PayloadSpecChange(Named, kw_only=True):
@@ -266,12 +248,6 @@ class PayloadSpecChange(Named, kw_only=True):
         return {"schema": schema}
 
 
-class PayloadSpec(Definition, kw_only=True):
-    """The JSON Schema of what endpoints take."""
-
-    schema: JsonObject
-
-
 class SecretChange(Named, kw_only=True):
     """A secret; its value is encrypted here, and never shown."""
 
@@ -291,10 +267,21 @@ class SecretChange(Named, kw_only=True):
         return {"ciphertext": ciphertext, "key_id": key_id}
 
 
-class Secret(Definition, kw_only=True):
-    """A secret, without its value."""
-
-
+Config = answer(
+    "Config",
+    "Values that the templates of endpoints refer to.",
+    "values",
+    Definition,
+    values=JsonObject,
+)
+PayloadSpec = answer(
+    "PayloadSpec",
+    "The JSON Schema of what endpoints take.",
+    "schema",
+    Definition,
+    schema=JsonObject,
+)
+Secret = answer("Secret", "A secret, without its value.", "", Definition)
 DELIVERY = "SECRET_KEY_MISSING DELIVERY_MISSING"
 # fmt: off
 OPERATIONS = (

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
-from uuid import UUID
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from jobq.calls.options import RetryStrategy
 from jobq.errors import JobqError, NotFound
@@ -17,18 +16,23 @@ from jobq_http import examples
 from jobq_http.declared import section
 from jobq_http.definitions import SHOWN, Definition, DefinitionName, Named, Sort, delivery
 from jobq_http.errors import ERRORS, ApiError
-from jobq_http.operation import encoded, text
+from jobq_http.operation import encoded
 from jobq_http.queues import Pause
 from jobq_http.values import (
     Attempts,
+    Delay,
     EndpointType,
     Json,
     JsonMembers,
-    JsonObject,
     Moment,
     Name,
     Request,
+    Said,
+    Share,
+    answer,
     answer_of,
+    request,
+    text,
 )
 
 if TYPE_CHECKING:
@@ -93,7 +97,6 @@ Spec = Annotated[
         },
     ),
 ]
-Delay = Annotated[float, Meta(ge=0, le=31_536_000_000, multiple_of=1)]
 
 
 class GivenRetryPolicy(Request):
@@ -144,42 +147,45 @@ def delay(milliseconds: float | None) -> timedelta | None:
     return None if milliseconds is None else timedelta(milliseconds=milliseconds)
 
 
-class RetryPolicy(Struct):
-    """How often, and how far apart, a delivery is tried."""
-
-    max_attempts: int | None
-    backoff: str | None
-    initial_delay_ms: int | None
-    max_delay_ms: int | None
-    jitter: float | None
-
-
-class Endpoint(Definition, kw_only=True):
-    """Where jobs of a kind are delivered, and in what shape."""
-
-    type: EndpointType
-    payload_spec: str | None
-    config: str | None
-    spec: JsonObject
-    retry_policy: RetryPolicy
-    queue: str | None
-    max_concurrency: int | None
-    max_per_second: float | None
-    paused_at: Moment | None
-    pause_reason: str | None
-
-
-class EndpointPausing(Struct):
-    """Whether an endpoint is paused."""
-
-    endpoint: str
-    is_paused: bool
-
-
-class Resumed(EndpointPausing):
-    """That an endpoint is not paused, and how many jobs had been put aside."""
-
-    jobs: int
+RetryPolicy = answer(
+    "RetryPolicy",
+    "How often, and how far apart, a delivery is tried.",
+    "max_attempts? backoff? initial_delay_ms? max_delay_ms? jitter?",
+)
+Endpoint = answer(
+    "Endpoint",
+    "Where jobs of a kind are delivered, and in what shape.",
+    "type payload_spec? config? spec retry_policy queue? max_concurrency? max_per_second?"
+    " paused_at? pause_reason?",
+    Definition,
+    type=EndpointType,
+    retry_policy=RetryPolicy,
+)
+EndpointPausing = answer("EndpointPausing", "Whether an endpoint is paused.", "endpoint is_paused")
+Resumed = answer(
+    "Resumed",
+    "That an endpoint is not paused, and how many jobs had been put aside.",
+    "jobs",
+    EndpointPausing,
+)
+Period = request(
+    "Period",
+    "How far to look back.",
+    "period_ms",
+    Said,
+    period_ms=Annotated[int, Meta(ge=1000, le=2_592_000_000)],
+    defaults={"period_ms": 3_600_000},
+)
+Stats = answer_of(EndpointStats, "Stats", success_rate=Share | None)
+EndpointPreview = answer(
+    "EndpointPreview",
+    "A message, secrets masked: a request, a record or a command, by its type.",
+    "type method~ url~ headers~ body~ bootstrap_servers~ topic~ key?~ value?~ redis_url~ command*~",
+    type=EndpointType,
+    headers=dict[str, str],
+    command=str,
+)
+Test = answer("Test", "The job that a test is.", "job_id")
 
 
 class Sample(Request):
@@ -187,54 +193,19 @@ class Sample(Request):
 
     input: Json | UnsetType = UNSET
 
+    def arguments(self) -> dict[str, Any]:
+        """Return what jobq.test_endpoint() takes."""
+        return {"payload": "{}" if self.input is UNSET else text(self.input)}
 
-class Period(Request):
-    """How far to look back."""
-
-    period_ms: Annotated[int, Meta(ge=1000, le=2_592_000_000)] = 3_600_000
-
-
-Share = Annotated[float, Meta(ge=0, le=1)]
-Stats = answer_of(EndpointStats, "Stats", success_rate=Share | None)
-
-
-class EndpointPreview(Struct):
-    """A message, secrets masked: a request, a record or a command, by its type."""
-
-    type: EndpointType
-    method: str | UnsetType = UNSET
-    url: str | UnsetType = UNSET
-    headers: dict[str, str] | UnsetType = UNSET
-    body: str | UnsetType = UNSET
-    bootstrap_servers: str | UnsetType = UNSET
-    topic: str | UnsetType = UNSET
-    key: str | UnsetType | None = UNSET
-    value: str | UnsetType | None = UNSET
-    redis_url: str | UnsetType = UNSET
-    command: list[str] | UnsetType = UNSET
-
-
-class Test(Struct):
-    """The job that a test is."""
-
-    job_id: UUID
-
-
-async def test_endpoint(call: Call) -> Response:
-    """Have one job delivered at once, also while the endpoint is paused."""
-    name = call.text("name")
-    given = (await call.body(Sample)).input
-    payload = "{}" if given is UNSET else text(given)
-    await call.check([(name, None if given is UNSET else given)])
-    [(job_id,)] = await call.fetch("test_endpoint", endpoint=name, payload=payload)
-    return encoded({"job_id": job_id}, 201)
+    def inputs(self, kind: str | None) -> list[tuple[str, Any]]:
+        """Return the kind and payload of the job."""
+        return [(str(kind), None if self.input is UNSET else self.input)]
 
 
 async def preview_endpoint(call: Call) -> Response:
     """Show what would be sent, with every secret masked."""
     name = call.text("name")
-    given = (await call.body(Sample)).input
-    payload = "{}" if given is UNSET else text(given)
+    payload = (await call.body(Sample)).arguments()["payload"]
     rows = await call.fetch_named("get_delivery", kind=name)
     with delivery():
         from jobq_delivery.endpoint import Endpoint as Delivery  # noqa: PLC0415 - an extra
@@ -281,9 +252,9 @@ OPERATIONS = (
        errors=f"{MISSING} INPUT_VALIDATION_FAILED TEMPLATE_RESOLUTION_FAILED REQUEST_INVALID"
               " DELIVERY_MISSING",
        examples={"one": {"input": {"user_id": "u1"}}}),
-    of("POST /endpoints/{name}/test", test_endpoint,
+    of("POST /endpoints/{name}/test", "test_endpoint",
        "Deliver one job at once, also while the endpoint is paused",
-       "operate", Test, status=201, body=Sample,
+       "operate", Test, status=201, body=Sample, names=NAME, value="job_id",
        errors=f"{MISSING} INPUT_VALIDATION_FAILED QUEUE_FULL",
        examples={"one": {"input": {"user_id": "u1"}}}),
 )

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, UnsetType
 
-from jobq_http.declared import given_of
 from jobq_http.values import (
     Attempts,
     ConcurrencyKey,
@@ -21,10 +20,8 @@ from jobq_http.values import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from msgspec import Struct
 
-
-class JobOptions(Request, kw_only=True, omit_defaults=True):
+class JobOptions(Request, kw_only=True):
     """What every job may say."""
 
     queue: Name | None = None
@@ -34,21 +31,12 @@ class JobOptions(Request, kw_only=True, omit_defaults=True):
     metadata: JsonMembers | None = None
 
 
-class JobOfKind(JobOptions, kw_only=True, omit_defaults=True):
+class JobOfKind(JobOptions, kw_only=True):
     """What every job of a kind may say."""
 
     kind: Name
     payload: Json | UnsetType = UNSET
     concurrency_key: ConcurrencyKey | None = None
-
-
-def enqueued(job: Struct) -> dict[str, Any]:
-    """Return what a request says of a job as the object that the database takes."""
-    given = given_of(job)
-    milliseconds = given.pop("timeout_ms", None)
-    if milliseconds is not None:
-        given["timeout"] = f"{milliseconds} ms"
-    return given
 
 
 def inputs_of(jobs: Iterable[dict[str, Any]]) -> list[tuple[str, Any]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 import psycopg
-from msgspec import Meta, Raw, Struct
+from msgspec import Meta, Raw
 from starlette.responses import StreamingResponse
 
 from jobq.calls import events
@@ -18,7 +18,7 @@ from jobq_http.declared import section
 from jobq_http.errors import ApiError
 from jobq_http.jobs import View
 from jobq_http.operation import Answer, encoded
-from jobq_http.values import TEXT, JsonObject, Moment, Name, answer_of
+from jobq_http.values import TEXT, JsonObject, Moment, Name, Said, answer_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -48,7 +48,7 @@ Event = answer_of(events.Event, "Event", metadata=JsonObject)
 Events = answer_of(events.EventPage, "Events", events=None, items=list[Event])  # type: ignore[valid-type]
 
 
-class Listening(Struct, forbid_unknown_fields=True, kw_only=True):
+class Listening(Said):
     """Which events to tell, and how long to wait for one."""
 
     after: Annotated[

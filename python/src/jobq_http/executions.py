@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal
-from uuid import UUID
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import Meta
 
 from jobq_http.declared import section
 from jobq_http.errors import ApiError
 from jobq_http.jobs import Cancel
 from jobq_http.operation import json
 from jobq_http.page import Paging, page
-from jobq_http.values import AnyJson, EndpointType, Level, Moment, Status, page_of
+from jobq_http.values import answer, page_of
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -21,79 +20,41 @@ if TYPE_CHECKING:
     from jobq_http.operation import Call
 
 
-class Execution(Struct):
-    """An execution of a job."""
-
-    execution_id: UUID
-    job_id: UUID
-    endpoint: str
-    endpoint_type: EndpointType | None
-    idempotency_key: str | None
-    status: Status
-    input: AnyJson
-    output: AnyJson
-    attempt_count: int
-    max_attempts: int
-    worker_id: str | None
-    run_at: Moment
-    started_at: Moment | None
-    completed_at: Moment | None
-    duration_ms: int | None
-    created_at: Moment
-    region: Annotated[str, Meta(description="Of the database that has the job.")]
-
-
+Execution = answer(
+    "Execution",
+    "An execution of a job.",
+    "execution_id job_id endpoint endpoint_type? idempotency_key? status input output attempt_count"
+    " max_attempts worker_id? run_at started_at? completed_at? duration_ms? created_at region",
+    region="Of the database that has the job.",
+)
 ExecutionPage = page_of("ExecutionPage", "A page of executions, the newest first.", Execution)
-
-
-class AttemptError(Struct):
-    """Why an attempt failed; the handler may have said more, by other members."""
-
-    type: str | None
-    message: str | None
-    status_code: int | UnsetType = UNSET
-
-
-class Attempt(Struct):
-    """One try of an execution."""
-
-    attempt_id: str
-    execution_id: UUID
-    attempt_number: int
-    status: Literal["SUCCESS", "FAILED", "RUNNING", "CANCELLED", "RELEASED"]
-    worker_id: str | None
-    created_at: Moment | None
-    started_at: Moment | None
-    completed_at: Moment | None
-    duration_ms: int | None
-    output: AnyJson
-    error: AttemptError | None
-
-
+AttemptError = answer(
+    "AttemptError",
+    "Why an attempt failed; the handler may have said more, by other members.",
+    "type? message? status_code~",
+)
+Attempt = answer(
+    "Attempt",
+    "One try of an execution.",
+    "attempt_id execution_id attempt_number status worker_id? created_at? started_at?"
+    " completed_at? duration_ms? output error?",
+    status=Literal["SUCCESS", "FAILED", "RUNNING", "CANCELLED", "RELEASED"],
+    error=AttemptError,
+)
 AttemptPage = page_of("AttemptPage", "A page of attempts, in their order.", Attempt)
-
-
-class LogLine(Struct):
-    """A line that a handler has logged."""
-
-    log_id: str
-    execution_id: UUID
-    attempt_number: int
-    level: Level
-    message: str
-    logged_at: Moment
-
-
+LogLine = answer(
+    "LogLine",
+    "A line that a handler has logged.",
+    "log_id execution_id attempt_number level message logged_at",
+)
 LogPage = page_of("LogPage", "A page of log lines, in their order.", LogLine)
-
-
 READERS = "read produce work operate"
 LAST_LINE = 2**63 - 1
 LINE = Annotated[int, Meta(ge=0, le=LAST_LINE)]
 NUMBER = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
 
-class LogPaging(Paging, forbid_unknown_fields=True, kw_only=True):
+class LogPaging(Paging):
     """Which lines of a log."""
 
     newest: Annotated[bool, Meta(description="Go back from the newest line.")] = False

@@ -6,62 +6,43 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
-from msgspec import Meta, Raw, Struct
+from msgspec import Meta, Raw
 
-from jobq.models import State
-from jobq_http.declared import given_of, section
+from jobq_http.declared import section
 from jobq_http.jobs import STATES, metadata_of
 from jobq_http.operation import encoded
 from jobq_http.page import Limit, Paging, next_of
-from jobq_http.values import Moment, Name, Next, Text, page_of
+from jobq_http.values import Count, Moment, Name, Said, Text, answer, page_of, request
 
 if TYPE_CHECKING:
     from starlette.responses import Response
 
     from jobq_http.operation import Call
 
-Count = Annotated[int, Meta(ge=0)]
-Length = Annotated[int | None, Meta(description="Milliseconds.")]
+Totals = answer(
+    "Totals",
+    "How many jobs there are in all queues.",
+    "queued scheduled retrying running blocked dead queues paused oldest_runnable_ms? goes_on*",
+    blocked=(int, "How many wait for other jobs."),
+    paused="How many queues are.",
+    oldest_runnable_ms=(int, "Milliseconds."),
+    goes_on=(str, "The counts of which there may be more."),
+)
+QueueGlance = answer(
+    "QueueGlance",
+    "A queue; if more wait in it than ends_at, there may be more than that.",
+    "queue queued scheduled retrying running dead blocked oldest_runnable_ms? is_paused paused_at?"
+    " pause_reason? is_served is_declared max_depth? key_max_running? ends_at goes_on*",
+    dead=(int, "Of the newest dead jobs of all queues."),
+    blocked=(int, "How many wait for other jobs."),
+    oldest_runnable_ms=(int, "Milliseconds."),
+    is_served="Whether a live worker claims from it.",
+    ends_at=(int, "Where its counts of what waits end."),
+    goes_on=(str, "The counts of which there may be more."),
+)
 
 
-class Totals(Struct):
-    """How many jobs there are in all queues."""
-
-    queued: Count
-    scheduled: Count
-    retrying: Count
-    running: Count
-    blocked: Annotated[int, Meta(description="How many wait for other jobs.")]
-    dead: Count
-    queues: Count
-    paused: Annotated[int, Meta(description="How many queues are.")]
-    oldest_runnable_ms: Length
-    goes_on: Annotated[list[str], Meta(description="The counts of which there may be more.")]
-
-
-class QueueGlance(Struct):
-    """A queue; if more wait in it than ends_at, there may be more than that."""
-
-    queue: str
-    queued: Count
-    scheduled: Count
-    retrying: Count
-    running: Count
-    dead: Annotated[int, Meta(description="Of the newest dead jobs of all queues.")]
-    blocked: Annotated[int, Meta(description="How many wait for other jobs.")]
-    oldest_runnable_ms: Length
-    is_paused: bool
-    paused_at: Moment | None
-    pause_reason: str | None
-    is_served: Annotated[bool, Meta(description="Whether a live worker claims from it.")]
-    is_declared: bool
-    max_depth: int | None
-    key_max_running: int | None
-    ends_at: Annotated[int, Meta(description="Where its counts of what waits end.")]
-    goes_on: Annotated[list[str], Meta(description="The counts of which there may be more.")]
-
-
-class QueuePage(Paging, forbid_unknown_fields=True, kw_only=True):
+class QueuePage(Paging):
     """Which queues."""
 
     limit: Limit = 200
@@ -70,7 +51,7 @@ class QueuePage(Paging, forbid_unknown_fields=True, kw_only=True):
 QueueGlances = page_of("QueueGlances", "A page of queues, by name.", QueueGlance)
 
 
-class Found(Paging, forbid_unknown_fields=True, kw_only=True):
+class Found(Paging):
     """Which jobs to find; of recurring jobs what they have fired."""
 
     state: Annotated[str, STATES] | None = None
@@ -85,110 +66,73 @@ class Found(Paging, forbid_unknown_fields=True, kw_only=True):
     ] = None
 
 
-class JobGlance(Struct):
-    """A job without what it is given and what came of it."""
-
-    job_id: UUID
-    kind: str
-    queue: str
-    state: State
-    priority: int
-    attempts: int
-    max_attempts: int
-    worker: str | None
-    created_at: Moment
-    run_at: Moment
-    started_at: Moment | None
-    finished_at: Moment | None
-    last_error_code: str | None
-    last_error: Annotated[str | None, Meta(description="Its first 200 characters.")]
-
-
-class JobGlances(Struct):
-    """A page of jobs, the newest first, and how many fit of the 10,000 that were looked at."""
-
-    items: list[JobGlance]
-    matched: Count
-    is_all: Annotated[bool, Meta(description="Whether nothing was left to look at.")]
-    cursor: Next
-
-
-class DeadGroup(Struct):
-    """Dead jobs of one kind, queue and error code."""
-
-    kind: str
-    queue: str
-    error_code: str | None
-    jobs: Count
-    first_at: Moment
-    last_at: Moment
-    error: Annotated[str | None, Meta(description="Of the newest.")]
-    errors: Annotated[int, Meta(description="How many different ones.")]
-    workers: list[str | None]
-    least_attempts: int
-    most_attempts: int
-    job_id: Annotated[UUID, Meta(description="Of the newest.")]
-    metadata: Annotated[dict[str, str | None], Meta(description="What all of them have.")]
-
-
-class DeadGroups(Struct):
-    """The newest 10,000 dead jobs, in groups that died of the same."""
-
-    looked_at: Count
-    is_all: Annotated[bool, Meta(description="Whether no more are dead.")]
-    groups: list[DeadGroup]
-
-
-class History(Struct, forbid_unknown_fields=True):
-    """Which history: an hour by minute, a day by ten minutes, a month by hour."""
-
-    span: Literal["hour", "day", "month"] = "hour"
-    by: Literal["queue", "kind"] = "queue"
-    queue: Name | None = None
-    kind: Name | None = None
-    max_buckets: Annotated[int, Meta(ge=1, le=720, description="More are told together.")] = 720
-
-
-class HistoryAnswer(Struct):
-    """How many jobs were made and ended, and how long they took."""
-
-    since: Moment
-    until: Moment
-    width_ms: Annotated[int, Meta(description="Of a bucket.")]
-    counts: Annotated[
-        list[list[int | str]],
-        Meta(
-            description="The number of a bucket, the queue or kind, how many were enqueued, "
-            "succeeded, failed and were tried again, died, were cancelled."
-        ),
-    ]
-    latency: Annotated[
-        list[list[int]],
-        Meta(description="The number of a bucket, the median and the 95th percentile in ms."),
-    ]
-
-
-class AuditFilter(Paging, forbid_unknown_fields=True, kw_only=True):
-    """Which deeds to list."""
-
-    subject: Annotated[
-        Text | None, Meta(description="What it was done to: a job's id, a queue …")
-    ] = None
-
-
-class Deed(Struct):
-    """What somebody has done."""
-
-    audit_id: int
-    acted_at: Moment
-    actor: str
-    acting_for: str | None
-    application: str | None
-    action: str
-    subject: str
-    reason: str | None
-
-
+JobGlance = answer(
+    "JobGlance",
+    "A job without what it is given and what came of it.",
+    "job_id kind queue state priority attempts max_attempts worker? created_at run_at started_at?"
+    " finished_at? last_error_code? last_error?",
+    last_error="Its first 200 characters.",
+)
+JobGlances = answer(
+    "JobGlances",
+    "A page of jobs, the newest first, and how many fit of the 10,000 that were looked at.",
+    "items* matched is_all cursor",
+    items=JobGlance,
+    is_all=(bool, "Whether nothing was left to look at."),
+)
+DeadGroup = answer(
+    "DeadGroup",
+    "Dead jobs of one kind, queue and error code.",
+    "kind queue error_code? jobs first_at last_at error? errors workers* least_attempts"
+    " most_attempts job_id metadata",
+    jobs=Count,
+    error="Of the newest.",
+    errors="How many different ones.",
+    workers=str | None,
+    job_id="Of the newest.",
+    metadata=(dict[str, str | None], "What all of them have."),
+)
+DeadGroups = answer(
+    "DeadGroups",
+    "The newest 10,000 dead jobs, in groups that died of the same.",
+    "looked_at is_all groups*",
+    is_all=(bool, "Whether no more are dead."),
+    groups=DeadGroup,
+)
+History = request(
+    "History",
+    "Which history: an hour by minute, a day by ten minutes, a month by hour.",
+    "span by queue? kind? max_buckets",
+    Said,
+    span=Literal["hour", "day", "month"],
+    by=Literal["queue", "kind"],
+    max_buckets=Annotated[int, Meta(ge=1, le=720, description="More are told together.")],
+    defaults={"span": "hour", "by": "queue", "max_buckets": 720},
+)
+HistoryAnswer = answer(
+    "HistoryAnswer",
+    "How many jobs were made and ended, and how long they took.",
+    "since until width_ms counts* latency*",
+    width_ms="Of a bucket.",
+    counts=(
+        list[int | str],
+        "The number of a bucket, the queue or kind, how many were enqueued, succeeded, failed and"
+        " were tried again, died, were cancelled.",
+    ),
+    latency=(list[int], "The number of a bucket, the median and the 95th percentile in ms."),
+)
+AuditFilter = request(
+    "AuditFilter",
+    "Which deeds to list.",
+    "subject?",
+    Paging,
+    subject="What it was done to: a job's id, a queue …",
+)
+Deed = answer(
+    "Deed",
+    "What somebody has done.",
+    "audit_id acted_at actor acting_for? application? action subject reason?",
+)
 Deeds = page_of("Deeds", "A page of deeds, the newest first.", Deed)
 
 
@@ -210,7 +154,7 @@ async def glance_at_queues(call: Call) -> Response:
 async def glance_at_jobs(call: Call) -> Response:
     """Return a page of jobs at a glance, and how many fit."""
     wanted = call.query(Found)
-    given = given_of(wanted)
+    given = wanted.given()
     del given["limit"]
     if "state" in given:
         given["states"] = given.pop("state").split(",")

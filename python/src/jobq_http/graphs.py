@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
-from jobq.models import AfterFailure, State
+from jobq.models import AfterFailure
 from jobq_http.declared import section
-from jobq_http.enqueued import JobOfKind, enqueued, inputs_of
-from jobq_http.operation import encoded, text
-from jobq_http.values import (
-    TEXT,
-    Moment,
-    Reason,
-    Request,
-    list_of,
-)
+from jobq_http.enqueued import JobOfKind, inputs_of
+from jobq_http.values import LongName, Moment, Request, answer, list_of, request, text
 
-if TYPE_CHECKING:
-    from starlette.responses import Response
-
-    from jobq_http.operation import Call
-
-NodeName = Annotated[str, Meta(min_length=1, max_length=256, pattern=TEXT)]
-NodeNames = Annotated[list[NodeName], Meta(max_length=10_000)]
+NodeNames = Annotated[list[LongName], Meta(max_length=10_000)]
 
 
-class SlotNode(JobOfKind, kw_only=True, omit_defaults=True):
+class SlotNode(JobOfKind, kw_only=True):
     """A job of the graph of a recurring job."""
 
-    name: NodeName
+    name: LongName
     after: Annotated[NodeNames, Meta(description="Names in the graph.")] | None = None
     after_failure: AfterFailure | None = None
 
@@ -43,19 +30,18 @@ class SlotGraph(Request, kw_only=True):
 
     def declared(self) -> dict[str, Any]:
         """Return the object that the database takes."""
-        return {"jobs": [enqueued(node) for node in self.jobs]}
+        return {"jobs": [node.declared() for node in self.jobs]}
 
 
-class NewNode(SlotNode, kw_only=True, omit_defaults=True):
+class NewNode(SlotNode, kw_only=True):
     """A job of a graph."""
 
-    after: Annotated[NodeNames, Meta(description="Names in the graph, or ids.")] | None = None
-    before: (
-        Annotated[NodeNames, Meta(description="Blocked jobs of the graph that this one joins.")]
-        | None
-    ) = None
+    after: Annotated[NodeNames | None, Meta(description="Names in the graph, or ids.")] = None
+    before: Annotated[
+        NodeNames | None, Meta(description="Blocked jobs of the graph that this one joins.")
+    ] = None
     run_at: Moment | None = None
-    expires_at: Annotated[Moment, Meta(description="No attempt begins after it.")] | None = None
+    expires_at: Annotated[Moment | None, Meta(description="No attempt begins after it.")] = None
     batch_id: UUID | None = None
 
 
@@ -65,99 +51,68 @@ class NewGraph(Request, kw_only=True):
     jobs: Annotated[list[NewNode], Meta(min_length=1, max_length=10_000)]
     graph_of: UUID | None = None
 
+    def arguments(self) -> dict[str, Any]:
+        """Return what jobq.enqueue_graph() takes."""
+        arguments = super().arguments()
+        jobs = [node.declared() for node in arguments.pop("jobs")]
+        return {"graph": text({"jobs": jobs}), **arguments}
 
-class NodeReference(Struct):
-    """A job of a graph."""
-
-    name: str
-    job_id: UUID
+    def inputs(self, _kind: str | None) -> list[tuple[str, Any]]:
+        """Return the kinds and payloads of its jobs."""
+        return inputs_of(node.declared() for node in self.jobs)
 
 
+NodeReference = answer("NodeReference", "A job of a graph.", "name job_id")
 NewGraphAnswer = list_of("NewGraphAnswer", "The jobs of a graph.", NodeReference)
-
-
-class Node(Struct):
-    """A job as it is drawn."""
-
-    job_id: UUID
-    name: Annotated[str | None, Meta(description="Its name in the graph.")]
-    kind: str
-    queue: str
-    state: State
-    attempts: int
-    max_attempts: int
-    created_at: Moment
-    run_at: Moment
-    started_at: Moment | None
-    finished_at: Moment | None
-    error_code: Annotated[
-        str | None, Meta(description="While it is dead, cancelled or retrying; so is `error`.")
-    ]
-    error: str | None
-    batch_id: UUID | None
-    waits_for: Annotated[int, Meta(description="How many jobs it still waits for.")]
-    held_up_by: Annotated[
-        UUID | None, Meta(description="A job above it that waits for none, and holds it up.")
-    ]
-
-
-class Edge(Struct):
-    """That one job waits for another; not any more where it is not open."""
-
-    parent_id: UUID
-    child_id: UUID
-    after_failure: AfterFailure
-    is_open: bool
-
-
-class Graph(Struct):
-    """A job with all that hangs together with it."""
-
-    job_id: UUID
-    graph_id: UUID | None
-    is_whole: bool
-    nodes: list[Node]
-    edges: list[Edge]
-
-
-class TreeCancellation(Request, kw_only=True):
-    """Why, and how far: all, or the job and what waits for it."""
-
-    reason: Reason | None = None
-    scope: Literal["all", "downstream"] = "all"
-
-
-class TreeRedrive(Request, kw_only=True):
-    """How far: what failed, the job and what waits for it, or all."""
-
-    scope: Literal["failed", "downstream", "all"] = "failed"
-
-
-class TreeJob(Struct):
-    """What was done with a job."""
-
-    job_id: UUID
-    outcome: Literal["cancelled", "cancel_requested", "redriven"]
-
-
+Node = answer(
+    "Node",
+    "A job as it is drawn.",
+    "job_id name? kind queue state attempts max_attempts created_at run_at started_at? finished_at?"
+    " error_code? error? batch_id? waits_for held_up_by?",
+    name="Its name in the graph.",
+    error_code="While it is dead, cancelled or retrying; so is `error`.",
+    waits_for="How many jobs it still waits for.",
+    held_up_by="A job above it that waits for none, and holds it up.",
+)
+Edge = answer(
+    "Edge",
+    "That one job waits for another; not any more where it is not open.",
+    "parent_id child_id after_failure is_open",
+)
+Graph = answer(
+    "Graph",
+    "A job with all that hangs together with it.",
+    "job_id graph_id? is_whole nodes* edges*",
+    nodes=Node,
+    edges=Edge,
+)
+TreeCancellation = request(
+    "TreeCancellation",
+    "Why, and how far: all, or the job and what waits for it.",
+    "reason? scope",
+    scope=Literal["all", "downstream"],
+    defaults={"scope": "all"},
+)
+TreeRedrive = request(
+    "TreeRedrive",
+    "How far: what failed, the job and what waits for it, or all.",
+    "scope",
+    scope=Literal["failed", "downstream", "all"],
+    defaults={"scope": "failed"},
+)
+TreeJob = answer(
+    "TreeJob",
+    "What was done with a job.",
+    "job_id outcome",
+    outcome=Literal["cancelled", "cancel_requested", "redriven"],
+)
 TreeAnswer = list_of("TreeAnswer", "The jobs with which something was done.", TreeJob)
-
-
-async def create_graph(call: Call) -> Response:
-    """Create the jobs of a graph, all or none."""
-    body = await call.body(NewGraph)
-    jobs = [enqueued(node) for node in body.jobs]
-    await call.check(inputs_of(jobs))
-    given = {} if body.graph_of is None else {"graph_of": body.graph_of}
-    rows = await call.fetch("enqueue_graph", graph=text({"jobs": jobs}), **given)
-    return encoded({"items": [{"name": name, "job_id": job_id} for name, job_id in rows]}, 201)
-
 
 of = section("workflows")
 # fmt: off
 OPERATIONS = (
-    of("POST /graphs", create_graph, "Create jobs that wait for each other, all or none",
-       "produce work", NewGraphAnswer, status=201, body=NewGraph,
+    of("POST /graphs", "enqueue_graph", "Create jobs that wait for each other, all or none",
+       "produce work", NewGraphAnswer, status=201, body=NewGraph, name="create_graph",
        errors="GRAPH_CYCLE BATCH_NOT_FOUND JOB_NOT_FOUND BATCH_ENDED ILLEGAL_STATE"
               " INPUT_VALIDATION_FAILED QUEUE_FULL",
        examples={"one after the other": {"jobs": [

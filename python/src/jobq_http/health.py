@@ -5,11 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
-from msgspec import Struct
-
 from jobq_http.declared import section
 from jobq_http.operation import Answer, encoded
-from jobq_http.values import Moment
+from jobq_http.values import answer
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -17,18 +15,12 @@ if TYPE_CHECKING:
     from jobq_http.operation import Call
 
 
-class Readiness(Struct):
-    """Whether jobs can be taken in and looked up: ok, or error(reason)."""
-
-    queue: str
-    repo: str
-    timestamp: Moment
-
-
-class Health(Struct):
-    """That the server runs."""
-
-    status: Literal["ok"]
+Readiness = answer(
+    "Readiness",
+    "Whether jobs can be taken in and looked up: ok, or error(reason).",
+    "queue repo timestamp",
+)
+Health = answer("Health", "That the server runs.", "status", status=Literal["ok"])
 
 
 async def healthz(_call: Call) -> Response:

@@ -6,28 +6,26 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 from uuid import UUID
 
 import msgspec
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec import Meta, Raw
 
 from jobq.models import State
-from jobq_http.declared import given_of, section
+from jobq_http.declared import section
 from jobq_http.errors import ApiError
 from jobq_http.operation import Answer, encoded
 from jobq_http.operators import same
 from jobq_http.page import Paging, page
 from jobq_http.schedules import RecurringJob, RecurringJobPage, RecurringStatus
 from jobq_http.values import (
-    AnyJson,
-    EndpointType,
-    JsonObject,
     KeyText,
     Moment,
     Name,
-    Next,
     Reason,
     Request,
-    Status,
+    Said,
     Trigger,
     Vocabulary,
+    answer,
+    page_of,
 )
 
 if TYPE_CHECKING:
@@ -36,81 +34,41 @@ if TYPE_CHECKING:
     from jobq_http.operation import Call
 
 
-class ExecutionOfJob(Struct):
-    """The execution of a job, in short."""
-
-    execution_id: UUID
-    status: Status
-    created_at: Moment
-
-
-class Job(Struct, kw_only=True):
+ExecutionOfJob = answer(
+    "ExecutionOfJob", "The execution of a job, in short.", "execution_id status created_at"
+)
+Job = answer(
+    "Job",
     """A job: what was asked for and how it goes.
 
     endpoint is kind, for the clients of both vocabularies; what the job was given is there
     once, as payload or as input.
-    """
-
-    job_id: UUID
-    endpoint: str
-    endpoint_type: EndpointType | None
-    trigger: Trigger
-    status: Annotated[Literal["ACTIVE", "RETIRED"], Meta(description="RETIRED once it has ended.")]
-    version: int
-    idempotency_key: str | None
-    input: AnyJson | UnsetType = UNSET
-    execution: ExecutionOfJob
-    created_at: Moment
-    kind: str
-    queue: str
-    state: State
-    payload: AnyJson | UnsetType = UNSET
-    metadata: JsonObject
-    dedup_key: str | None
-    concurrency_key: str | None
-    expires_at: Moment | None
-    cost: float
-    priority: int
-    attempt: Annotated[int, Meta(description="The fencing token: of the present or last attempt.")]
-    attempts: Annotated[int, Meta(description="The attempts that count against max_attempts.")]
-    max_attempts: int
-    timeout_ms: int
-    run_at: Moment
-    worker: str | None
-    started_at: Moment | None
-    heartbeat_at: Moment | None
-    lease_expires_at: Moment | None
-    finished_at: Moment | None
-    updated_at: Annotated[Moment, Meta(description="When its state last changed.")]
-    cancel_requested: bool
-    cancel_reason: str | None
-    progress: AnyJson
-    result: AnyJson
-    last_error_code: str | None
-    last_error: str | None
-    schedule_id: UUID | None
-    slot_at: Moment | None
-    region: str
-    batch_id: UUID | None
-
-
-class JobPage(Struct):
+    """,
+    "job_id endpoint endpoint_type? trigger status version idempotency_key? input~ execution"
+    " created_at kind queue state payload~ metadata dedup_key? concurrency_key? expires_at? cost"
+    " priority attempt attempts max_attempts timeout_ms run_at worker? started_at? heartbeat_at?"
+    " lease_expires_at? finished_at? updated_at cancel_requested cancel_reason? progress result"
+    " last_error_code? last_error? schedule_id? slot_at? region batch_id?",
+    status=(Literal["ACTIVE", "RETIRED"], "RETIRED once it has ended."),
+    execution=ExecutionOfJob,
+    attempt="The fencing token: of the present or last attempt.",
+    attempts="The attempts that count against max_attempts.",
+    updated_at="When its state last changed.",
+)
+JobPage = page_of(
+    "JobPage",
     """A page of jobs, the newest first.
 
     It may have few jobs or none, and still a cursor: a page looks through 100,000 jobs at most.
-    """
-
-    items: list[Job]
-    cursor: Next
-
-
-class Cancellation(Struct):
-    """What a request to cancel has done."""
-
-    job_id: UUID
-    outcome: Literal["cancelled", "cancel_requested", "retired"]
-
-
+    """,
+    Job,
+)
+Cancellation = answer(
+    "Cancellation",
+    "What a request to cancel has done.",
+    "job_id outcome",
+    outcome=Literal["cancelled", "cancel_requested", "retired"],
+)
 ANY_STATE = "|".join(get_args(State))
 STATES = Meta(
     description="One state or more, with commas between them.",
@@ -118,7 +76,7 @@ STATES = Meta(
 )
 
 
-class JobFilter(Paging, forbid_unknown_fields=True, kw_only=True):
+class JobFilter(Paging):
     """Which jobs to list."""
 
     trigger: Annotated[
@@ -144,7 +102,7 @@ class JobFilter(Paging, forbid_unknown_fields=True, kw_only=True):
     vocabulary: Vocabulary = None
 
 
-class View(Struct, forbid_unknown_fields=True):
+class View(Said):
     """How a job is shown."""
 
     vocabulary: Vocabulary = None
@@ -163,7 +121,7 @@ async def list_jobs(call: Call) -> Response:
         return await list_recurring(call, wanted)
     if wanted.status == "PAUSED":
         raise ApiError("INVALID_REQUEST", "status: PAUSED with trigger=CRON alone")
-    given = given_of(wanted)
+    given = wanted.given()
     for name in ("limit", "cursor", "endpoint", "state", "status"):
         given.pop(name, None)
     if wanted.metadata:

@@ -2,129 +2,75 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, get_type_hints
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
-from jobq.calls.options import Dedup, OnDead, RetryStrategy
+from jobq.calls import options
+from jobq.models import words_of
 from jobq_http.declared import section
 from jobq_http.operation import Answer
 from jobq_http.page import Paging
-from jobq_http.values import (
-    Attempts,
-    JsonMembers,
-    Milliseconds,
-    Moment,
-    Name,
-    Priority,
-    Rate,
-    Request,
-    Text,
-    page_of,
-)
+from jobq_http.values import GIVEN, SPAN, Said, Text, answer, page_of, request
 
-Pause = Annotated[float, Meta(ge=0, le=31_536_000_000, multiple_of=1)]
-Lease = Annotated[float, Meta(ge=1000, le=86_400_000, multiple_of=1)]
 Keep = Annotated[float, Meta(ge=3_600_000, le=31_536_000_000_000, multiple_of=1)]
-Places = Annotated[float, Meta(ge=1, le=32767, multiple_of=1)]
+Path = Annotated[list[Text], Meta(min_length=1, max_length=16)]
+Version = Annotated[float, Meta(ge=1, le=9_007_199_254_740_991, multiple_of=1)]
+# What `GIVEN` has no type for, or where a kind has another.
+TYPES: Final[dict[str, Any]] = {
+    "concurrency_key": (Path, "Where each job's concurrency key is in its payload."),
+    "cost": (Path, "Where each job's cost, a number, is in its payload; without it a job costs 1."),
+    "keep_cancelled_ms": Keep,
+    "keep_dead_ms": Keep,
+    "keep_succeeded_ms": Annotated[float, Meta(ge=0, le=31_536_000_000_000, multiple_of=1)],
+    "lease_ms": Annotated[float, Meta(ge=1000, le=86_400_000, multiple_of=1)],
+    "retry_on": Annotated[list[Text], Meta(max_length=100)],
+}
 
 
-class KindOptions(Request, kw_only=True):
-    """What is declared of a kind; the rest is left to its queue, or to the default."""
-
-    kind: Name
-    queue: Name | None = None
-    priority: Priority | None = None
-    max_attempts: Attempts | None = None
-    timeout_ms: Milliseconds | None = None
-    lease_ms: Lease | None = None
-    retry_preset: Text | None = None
-    retry_strategy: RetryStrategy | None = None
-    retry_initial_delay_ms: Pause | None = None
-    retry_max_delay_ms: Pause | None = None
-    retry_jitter: Annotated[float, Meta(ge=0, le=1)] | None = None
-    dedup: Dedup | None = None
-    dedup_period_ms: Milliseconds | None = None
-    dedup_max_wait_ms: Milliseconds | None = None
-    reuse_key_after_failure: bool | None = None
-    payload_schema: JsonMembers | None = None
-    run: (
-        Annotated[Text, Meta(description="A function of the database, with its schema.")] | None
-    ) = None
-    retry_on: Annotated[list[Text], Meta(max_length=100)] | None = None
-    concurrency_key: Annotated[list[Text], Meta(min_length=1, max_length=16)] | None = None
-    cost: Annotated[list[Text], Meta(min_length=1, max_length=16)] | None = None
-    max_running: Places | None = None
-    rate_limit: Rate | None = None
-    rate_period_ms: Milliseconds | None = None
-    rate_burst: Rate | None = None
-    key_max_running: Places | None = None
-    key_rate_limit: Rate | None = None
-    key_rate_period_ms: Milliseconds | None = None
-    key_rate_burst: Rate | None = None
-    ordered: (
-        Annotated[bool, Meta(description="Its jobs of each key run one at a time, in their order.")]
-        | None
-    ) = None
-    on_dead: OnDead | None = None
-    keep_succeeded_ms: (
-        Annotated[
-            float,
-            Meta(ge=0, le=31_536_000_000_000, multiple_of=1, description="0: they leave no trace."),
-        ]
-        | None
-    ) = None
-    keep_dead_ms: Keep | None = None
-    keep_cancelled_ms: Keep | None = None
+def kind_options() -> dict[str, Any]:
+    """Return types and words of the options of kinds, which the client lists."""
+    words = words_of(options.LimitOptions, options.CommonOptions, options.KindOptions)
+    names = [n + SPAN * (n in options.SPANS) for n in get_type_hints(options.KindOptions)]
+    types = {**GIVEN, **TYPES}
+    found = {n: types[n] for n in names if n != "version"}
+    return {
+        n: t if isinstance(t, tuple) else (t, words[n.removesuffix(SPAN)]) for n, t in found.items()
+    }
 
 
-class NewKind(KindOptions, kw_only=True):
-    """What is declared of a kind; what is left out is left to its queue, or to the default."""
-
-    version: (
-        Annotated[
-            float,
-            Meta(
-                ge=1,
-                le=9_007_199_254_740_991,
-                multiple_of=1,
-                description="Nothing is changed where this version or a newer one declared it.",
-            ),
-        ]
-        | None
-    ) = None
-
-
-class Kind(KindOptions, kw_only=True):
-    """What is declared of a kind; null where its queue or the default speaks."""
-
-    is_endpoint: bool
-    version: Annotated[int | None, Meta(description="Of the program that declared it.")]
-    updated_at: Moment
-
-
+KindOptions = request(
+    "KindOptions",
+    "What is declared of a kind; the rest is left to its queue, or to the default.",
+    f"kind {' '.join(f'{name}?' for name in kind_options())}",
+    **kind_options(),
+)
+NewKind = request(
+    "NewKind",
+    "What is declared of a kind; what is left out is left to its queue, or to the default.",
+    "version?",
+    KindOptions,
+    version=(Version, "Nothing is changed where this version or a newer one declared it."),
+)
+Kind = answer(
+    "Kind",
+    "What is declared of a kind; null where its queue or the default speaks.",
+    "is_endpoint version? updated_at",
+    KindOptions,
+    version="Of the program that declared it.",
+)
 Kinds = page_of("Kinds", "A page of the kinds that are declared, by name.", Kind)
-
-
-class OfWhat(Struct, forbid_unknown_fields=True):
-    """Whose settings: those of a kind, in a queue; without them the defaults."""
-
-    kind: Name | None = None
-    queue: Name | None = None
-
-
+OfWhat = request(
+    "OfWhat",
+    "Whose settings: those of a kind, in a queue; without them the defaults.",
+    "kind? queue?",
+    Said,
+)
 Settings = Annotated[
     dict[str, Any],
     Meta(description="By name, as `settings` of the database says; times are intervals."),
 ]
-
-
-class Declared(Struct):
-    """The kind that was declared."""
-
-    kind: str
-
-
+Declared = answer("Declared", "The kind that was declared.", "kind")
 of = section("queues")
 # fmt: off
 OPERATIONS = (

@@ -12,10 +12,10 @@ from jobq.calls.options import Dedup
 from jobq.models import AfterFailure
 from jobq_http import examples, metrics
 from jobq_http.declared import section
-from jobq_http.enqueued import JobOptions, enqueued, inputs_of
+from jobq_http.enqueued import JobOptions, inputs_of
 from jobq_http.errors import ApiError
 from jobq_http.jobs import Job
-from jobq_http.operation import Answer, encoded, json, text
+from jobq_http.operation import Answer, encoded, json
 from jobq_http.schedules import NewRecurringJob, Recurrence, RecurrenceOfKind, graph_inputs
 from jobq_http.values import (
     ConcurrencyKey,
@@ -24,7 +24,9 @@ from jobq_http.values import (
     Moment,
     Name,
     Request,
+    answer,
     list_of,
+    text,
 )
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ EITHER: Final = {
 }
 
 
-class Options(JobOptions, kw_only=True, omit_defaults=True):
+class Options(JobOptions, kw_only=True):
     """What every way to create a job can say."""
 
     idempotency_key: KeyText | None = None
@@ -57,12 +59,8 @@ class Options(JobOptions, kw_only=True, omit_defaults=True):
     after_failure: AfterFailure | None = None
     batch_id: UUID | None = None
 
-    def enqueued(self) -> dict[str, Any]:
-        """Return the object that the database takes."""
-        return enqueued(self)
 
-
-class NewJob(Options, kw_only=True, omit_defaults=True):
+class NewJob(Options, kw_only=True):
     """A job of a kind."""
 
     kind: Name
@@ -76,14 +74,14 @@ class NewJob(Options, kw_only=True, omit_defaults=True):
     ) = None
 
 
-class Invocation(Options, kw_only=True, omit_defaults=True):
+class Invocation(Options, kw_only=True):
     """A job of an endpoint, fired now or later."""
 
     endpoint: Name
     trigger: Literal["IMMEDIATE", "DELAYED"]
     input: Json | UnsetType = UNSET
 
-    def enqueued(self) -> dict[str, Any]:
+    def declared(self) -> dict[str, Any]:
         """Return the object that the database takes.
 
         Raises:
@@ -96,7 +94,7 @@ class Invocation(Options, kw_only=True, omit_defaults=True):
         said = bytes((self.metadata or {}).get("trigger", b""))
         if self.trigger == "IMMEDIATE" and said == b'"DELAYED"':
             raise ApiError("INVALID_REQUEST", "metadata: trigger says DELAYED, the job IMMEDIATE")
-        given = super().enqueued()
+        given = super().declared()
         given["kind"] = given.pop("endpoint")
         if "input" in given:
             given["payload"] = given.pop("input")
@@ -128,19 +126,10 @@ class Vocabulary(Struct):
         return Recurrence if is_cron else Invocation
 
 
-class NewJobAnswer(Job):
-    """A job, and whether this request has created it."""
-
-    created: bool
-
-
-class Reference(Struct):
-    """A job of a batch."""
-
-    job_id: UUID
-    created: bool
-
-
+NewJobAnswer = answer(
+    "NewJobAnswer", "A job, and whether this request has created it.", "created", Job
+)
+Reference = answer("Reference", "A job of a batch.", "job_id created")
 BatchAnswer = list_of("BatchAnswer", "The jobs of a batch, in its order.", Reference)
 
 
@@ -165,7 +154,7 @@ async def create_job(call: Call) -> Response:
         )
     else:
         job.idempotency_key = one_key(call.request.headers, job.idempotency_key)
-        arguments = job.enqueued()
+        arguments = job.declared()
         await call.check(inputs_of([arguments]))
         for name in arguments.keys() & {"payload", "metadata"}:
             arguments[name] = text(arguments[name])
@@ -214,7 +203,7 @@ async def create_jobs(call: Call) -> Response:
     """Create many jobs, all or none."""
     batch = await call.body(Batch)
     given = [one_of_many(n, job) for n, job in enumerate(batch.jobs)]
-    jobs = [job.enqueued() for job in given]
+    jobs = [job.declared() for job in given]
     await call.check(inputs_of(jobs))
     endpoints = sorted({job.endpoint for job in given if isinstance(job, Invocation)})
     rows = await call.fetch("jobq_http.submit_jobs", jobs=text(jobs), endpoints=endpoints)

@@ -19,6 +19,7 @@ from starlette.routing import Route
 from jobq.errors import PayloadInvalid
 from jobq_http.errors import ApiError
 from jobq_http.limits import check_address, read_json
+from jobq_http.values import Said
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -115,8 +116,15 @@ class Operation:
         return 201 in self.answers and "Idempotency-Key" not in self.headers
 
 
-class Nothing(Struct, forbid_unknown_fields=True):
-    """The query string of an operation that has no parameters, and the body of one without."""
+class Version(Struct):
+    """Just the version of a document."""
+
+    version: int
+
+
+def etag(item: bytes) -> str:
+    """Return the entity tag of a document."""
+    return f'"{msgspec.json.decode(item, type=Version).version}"'
 
 
 class Call:
@@ -278,11 +286,6 @@ def json(body: bytes, status: int = 200, headers: Mapping[str, str] | None = Non
     return Response(body, status, headers, media_type="application/json")
 
 
-def text(value: object) -> str:
-    """Return a value as JSON."""
-    return msgspec.json.encode(value).decode()
-
-
 def encoded(value: object, status: int = 200) -> Response:
     """Answer with a value as JSON."""
     return json(msgspec.json.encode(value), status)
@@ -337,9 +340,9 @@ class Endpoint:
             call.audit()
         async with asyncio.timeout(None if operation.is_long else state.patience):
             if operation.query is None and operation.scopes:
-                call.query(Nothing)
+                call.query(Said)
             if operation.reads_body and operation.body is None:
-                await call.body(Nothing)
+                await call.body(Said)
             response = await operation.handler(call)
         if "etag" in response.headers and is_known(call.request, response.headers["etag"]):
             response = Response(status_code=304, headers={"etag": response.headers["etag"]})

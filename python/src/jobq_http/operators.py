@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from uuid import UUID
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from jobq import models
-from jobq_http.declared import arguments_of, section
-from jobq_http.enqueued import enqueued
+from jobq_http.declared import section
 from jobq_http.errors import ApiError
-from jobq_http.operation import encoded, text
+from jobq_http.operation import encoded
 from jobq_http.values import (
+    JobIds,
     Json,
     JsonMembers,
     Milliseconds,
@@ -20,8 +20,10 @@ from jobq_http.values import (
     Name,
     Priority,
     Request,
+    answer,
     answer_of,
     list_of,
+    request,
 )
 from jobq_http.values import Reason as Why
 
@@ -29,9 +31,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from jobq_http.operation import Call
-
-
-JobIds = Annotated[list[UUID], Meta(max_length=10_000)]
 
 
 class Which(Request, kw_only=True):
@@ -63,33 +62,39 @@ class Changes(Request, kw_only=True):
         if self.run_now and self.run_at is not None:
             raise ValueError("give run_now or run_at, not both")
 
-
-class Change(Which, kw_only=True):
-    """Which waiting jobs to change, and what of them."""
-
-    changes: Changes
-
-
-class CancelMany(Which, kw_only=True):
-    """Which jobs to cancel."""
-
-    state: Literal["blocked", "queued", "retrying", "running"] | None = None
+    def declared(self) -> dict[str, Any]:
+        """Return the object that the database takes."""
+        declared = super().declared()
+        return declared | ({"run_at": "now"} if declared.pop("run_now") else {})
 
 
-class Delete(Which, kw_only=True):
-    """Which jobs to delete."""
-
-    state: Literal["blocked", "queued", "retrying", "succeeded", "dead", "cancelled"] | None = None
-
-
+Change = request(
+    "Change",
+    "Which waiting jobs to change, and what of them; the payload of a job that has run stays.",
+    "changes",
+    Which,
+    changes=Changes,
+)
+CancelMany = request(
+    "CancelMany",
+    "Which jobs to cancel.",
+    "state?",
+    Which,
+    state=Literal["blocked", "queued", "retrying", "running"],
+)
+Delete = request(
+    "Delete",
+    "Which jobs to delete.",
+    "state?",
+    Which,
+    state=Literal["blocked", "queued", "retrying", "succeeded", "dead", "cancelled"],
+)
 Chosen = list_of("Chosen", "The jobs that were chosen.", UUID, "job_ids")
-
-
-class Cancelled(Struct):
-    """A job, and what came of cancelling it; at a dry run its state."""
-
-    job_id: UUID
-    outcome: Literal[
+Cancelled = answer(
+    "Cancelled",
+    "A job, and what came of cancelling it; at a dry run its state.",
+    "job_id outcome",
+    outcome=Literal[
         "cancelled",
         "cancel_requested",
         "already_finished",
@@ -97,19 +102,15 @@ class Cancelled(Struct):
         "queued",
         "retrying",
         "running",
-    ]
-
-
+    ],
+)
 CancelledMany = list_of("CancelledMany", "What came of cancelling jobs.", Cancelled, "jobs")
-
-
 Latest = Annotated[bool, Meta(description="Deliver by the endpoint as it is now, not as it was.")]
 
 
-class RedriveOne(Request, kw_only=True):
-    """How to run a job again."""
-
-    latest: Latest = False
+RedriveOne = request(
+    "RedriveOne", "How to run a job again.", "latest", latest=Latest, defaults={"latest": False}
+)
 
 
 class Redrive(Request, kw_only=True):
@@ -131,13 +132,12 @@ Reason = answer_of(models.Explanation, "Reason")
 Explanation = list_of("Explanation", "Why a job is not running.", Reason, "reasons")
 
 
-class Redriven(Struct):
-    """A job that will run again, and its new state."""
-
-    job_id: UUID
-    state: Literal["queued", "blocked"]
-
-
+Redriven = answer(
+    "Redriven",
+    "A job that will run again, and its new state.",
+    "job_id state",
+    state=Literal["queued", "blocked"],
+)
 RedrivenMany = list_of("RedrivenMany", "The jobs that will run again.", UUID, "job_ids")
 
 
@@ -159,7 +159,7 @@ async def redrive_jobs(call: Call) -> Response:
     them. Of `job_ids` those go back that are dead.
     """
     wanted = await call.body(Redrive)
-    given = arguments_of(wanted)
+    given = wanted.arguments()
     is_for_all = given.pop("all")
     given["kind"] = same(wanted.kind, given.pop("endpoint", None))
     filters = {"job_ids", "queue", "since", "error_code"} & given.keys()
@@ -169,20 +169,6 @@ async def redrive_jobs(call: Call) -> Response:
             "give job_ids, queue, kind, endpoint, since or error_code, or all: true",
         )
     rows = await call.fetch("redrive_many", **given)
-    return encoded({"job_ids": [job_id for (job_id,) in rows]})
-
-
-async def change_jobs(call: Call) -> Response:
-    """Change when waiting jobs run, their priority, queue, timeout, payload, all or none.
-
-    Ask for `job_ids`, a `queue`, a `kind` or `metadata`. The payload of a job that has run stays.
-    """
-    wanted = await call.body(Change)
-    changes = enqueued(wanted.changes)
-    if changes.pop("run_now"):
-        changes["run_at"] = "now"
-    given = {**arguments_of(wanted), "changes": text(changes)}
-    rows = await call.fetch("change_many", **given)
     return encoded({"job_ids": [job_id for (job_id,) in rows]})
 
 
@@ -198,9 +184,9 @@ OPERATIONS = (
        examples={"by the endpoint as it is now": {"latest": True}}),
     of("POST /jobs:redrive", redrive_jobs, "Run many dead jobs again",
        "operate", RedrivenMany, body=Redrive, examples={"a queue, since noon": REDRIVE}),
-    of("POST /jobs:change", change_jobs,
+    of("POST /jobs:change", "change_many",
        "Change waiting jobs: run now or later, priority, queue, payload",
-       "operate", Chosen, body=Change,
+       "operate", Chosen, body=Change, name="change_jobs",
        errors="QUEUE_DENIED JOB_NOT_FOUND ILLEGAL_STATE IMMUTABLE INPUT_VALIDATION_FAILED"
               " QUEUE_FULL",
        examples={"run now what waits in a queue": {"queue": "mail", "changes": {"run_now": True}}}),

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from jobq_http.errors import ApiError
 from jobq_http.operation import encoded, json
+from jobq_http.values import Said
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,7 +41,7 @@ Cursor = Annotated[
 Limit = Annotated[int, Meta(description="Items in a page.", ge=1, le=200)]
 
 
-class Paging(Struct, forbid_unknown_fields=True, kw_only=True):
+class Paging(Said):
     """The parameters of every list."""
 
     limit: Limit = 50

@@ -2,130 +2,61 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-from uuid import UUID
-
-from msgspec import Meta, Struct
-
-from jobq.calls.options import OnDead
 from jobq.models import QueueStats
 from jobq_http.declared import section
 from jobq_http.page import Paging
-from jobq_http.values import ConcurrencyKey, Moment, Reason, Request, answer_of, page_of
+from jobq_http.values import Said, answer, answer_of, page_of, request
 
-
-class Pause(Request):
-    """Why something is paused."""
-
-    reason: Reason | None = None
-
-
+Pause = request("Pause", "Why something is paused.", "reason?")
 Queue = answer_of(QueueStats, "Queue")
 QueuePage = page_of("QueuePage", "A page of queues, by name.", Queue)
-
-
-class KeyOf(Struct, forbid_unknown_fields=True):
-    """Which key to look at."""
-
-    concurrency_key: ConcurrencyKey | None = None
-
-
-class Runner(Struct):
-    """A job that takes a place of a key."""
-
-    concurrency_key: str
-    job_id: UUID
-    kind: str
-    worker: str | None
-    started_at: Moment | None
-
-
-class Hold(Struct):
-    """A key, or a kind in a queue, that starts no job; until it is released where it has no end."""
-
-    concurrency_key: str | None
-    kind: str | None
-    until: Moment | None
-    reason: str | None
-
-
-class Allowance(Struct):
-    """What a key may; null where nothing is said."""
-
-    concurrency_key: str
-    max_running: int | None
-    rate_limit: int | None
-    rate_period_ms: int | None
-    rate_burst: int | None
-
-
-class KeyState(Allowance):
-    """What holds for a key now."""
-
-    is_held: bool
-    held_until: Moment | None
-    hold_reason: str | None
-    waiting: Annotated[int, Meta(description="10001 means more.")]
-    runners: list[Runner]
-
-
-class ClosedKey(Struct):
-    """A key that has work and waits for a time."""
-
-    concurrency_key: str
-    open_at: Moment
-
-
-class QueueBudget(Struct):
-    """How much jobs may cost in each period of the calendar, and what is spent of it."""
-
-    scope_type: str
-    scope: str
-    concurrency_key: str | None
-    each_key: bool
-    amount: float
-    period: str
-    time_zone: str
-    spent: float | None
-    reserved: float | None
-    next_period_at: Moment
-
-
-class QueueInDetail(Struct):
-    """What a queue allows, which of its keys are held, and which jobs hold keys."""
-
-    queue: str
-    is_declared: bool
-    paused_at: Moment | None
-    pause_reason: str | None
-    max_depth: int | None
-    max_running: int | None
-    rate_limit: int | None
-    rate_period_ms: int | None
-    rate_burst: int | None
-    key_max_running: int | None
-    key_rate_limit: int | None
-    key_rate_period_ms: int | None
-    key_rate_burst: int | None
-    ordered: bool
-    on_dead: OnDead | None
-    holds: Annotated[list[Hold], Meta(description="100 at most, as of all lists here.")]
-    limits: list[Allowance]
-    budgets: Annotated[
-        list[QueueBudget],
-        Meta(description="Of the queue, its keys, and the kinds that belong to it."),
-    ]
-    runners: list[Runner]
-    closed: list[ClosedKey]
-    key: Annotated[KeyState | None, Meta(description="Of the key that was asked for.")]
-
-
-class Pausing(Struct):
-    """Whether a queue is paused."""
-
-    queue: str
-    is_paused: bool
-
+KeyOf = request("KeyOf", "Which key to look at.", "concurrency_key?", Said)
+Runner = answer(
+    "Runner",
+    "A job that takes a place of a key.",
+    "concurrency_key job_id kind worker? started_at?",
+)
+Hold = answer(
+    "Hold",
+    "A key, or a kind in a queue, that starts no job; until it is released where it has no end.",
+    "concurrency_key? kind? until? reason?",
+)
+Allowance = answer(
+    "Allowance",
+    "What a key may; null where nothing is said.",
+    "concurrency_key max_running? rate_limit? rate_period_ms? rate_burst?",
+)
+KeyState = answer(
+    "KeyState",
+    "What holds for a key now.",
+    "is_held held_until? hold_reason? waiting runners*",
+    Allowance,
+    waiting="10001 means more.",
+    runners=Runner,
+)
+ClosedKey = answer(
+    "ClosedKey", "A key that has work and waits for a time.", "concurrency_key open_at"
+)
+QueueBudget = answer(
+    "QueueBudget",
+    "How much jobs may cost in each period of the calendar, and what is spent of it.",
+    "scope_type scope concurrency_key? each_key amount period time_zone spent? reserved?"
+    " next_period_at",
+)
+QueueInDetail = answer(
+    "QueueInDetail",
+    "What a queue allows, which of its keys are held, and which jobs hold keys.",
+    "queue is_declared paused_at? pause_reason? max_depth? max_running? rate_limit?"
+    " rate_period_ms? rate_burst? key_max_running? key_rate_limit? key_rate_period_ms?"
+    " key_rate_burst? ordered on_dead? holds* limits* budgets* runners* closed* key?",
+    holds=(Hold, "100 at most, as of all lists here."),
+    limits=Allowance,
+    budgets=(QueueBudget, "Of the queue, its keys, and the kinds that belong to it."),
+    runners=Runner,
+    closed=ClosedKey,
+    key=(KeyState, "Of the key that was asked for."),
+)
+Pausing = answer("Pausing", "Whether a queue is paused.", "queue is_paused")
 
 of = section("queues")
 # fmt: off

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
-from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -14,28 +13,26 @@ from jobq_http.declared import section
 from jobq_http.enqueued import inputs_of
 from jobq_http.errors import ApiError
 from jobq_http.graphs import SlotGraph
-from jobq_http.operation import Answer, json, text
+from jobq_http.operation import Answer, json
 from jobq_http.page import Paging
 from jobq_http.queues import Pause
 from jobq_http.values import (
-    AnyJson,
     Attempts,
     ConcurrencyKey,
-    EndpointType,
     Json,
     JsonMembers,
-    JsonObject,
     KeyText,
     Milliseconds,
     Moment,
     Name,
     Priority,
-    Reason,
     Request,
-    Status,
+    answer,
     answer_of,
     list_of,
     page_of,
+    request,
+    text,
 )
 
 if TYPE_CHECKING:
@@ -140,152 +137,76 @@ class RecurrenceOfKind(Recurring, kw_only=True):
     kind: Name
 
 
-class RecurringJob(Struct, kw_only=True):
-    """A job that fires by cron, or every so often: one version of it."""
-
-    job_id: UUID
-    endpoint: str
-    endpoint_type: EndpointType | None
-    trigger: Literal["CRON"]
-    status: RecurringStatus
-    version: int
-    previous_version_id: UUID | None
-    replaced_by_id: UUID | None
-    name: str
-    cron: str | None
-    every_ms: int | None
-    from_completion: bool | None
-    timezone: str | None
-    gap: str
-    fold: str
-    missed: Missed
-    catch_up_ms: int | None
-    dedup: str
-    dedup_key: str | None
-    concurrency_key: str | None
-    jitter_ms: int | None
-    starts_at: Moment | None
-    ends_at: Moment | None
-    next_run_at: Moment | None
-    last_tick_at: Moment | None
-    input: AnyJson | UnsetType = UNSET
-    kind: str
-    queue: str | None
-    payload: AnyJson | UnsetType = UNSET
-    metadata: JsonObject
-    graph: Annotated[
-        JsonObject | None,
-        Meta(description="The jobs that run after each of its own; null for none."),
-    ]
-    priority: int | None
-    max_attempts: int | None
-    timeout_ms: int | None
-    paused_at: Moment | None
-    pause_reason: str | None
-    region: str
-    created_at: Moment
-    retired_at: Moment | None
-
-
-class NewRecurringJob(RecurringJob):
-    """A recurring job, and whether this request has created it."""
-
-    created: bool
-
-
+RecurringJob = answer(
+    "RecurringJob",
+    "A job that fires by cron, or every so often: one version of it.",
+    "job_id endpoint endpoint_type? trigger status version previous_version_id? replaced_by_id?"
+    " name cron? every_ms? from_completion? timezone? gap fold missed catch_up_ms? dedup dedup_key?"
+    " concurrency_key? jitter_ms? starts_at? ends_at? next_run_at? last_tick_at? input~ kind queue?"
+    " payload~ metadata graph? priority? max_attempts? timeout_ms? paused_at? pause_reason? region"
+    " created_at retired_at?",
+    trigger=Literal["CRON"],
+    status=RecurringStatus,
+    missed=Missed,
+    graph="The jobs that run after each of its own; null for none.",
+)
+NewRecurringJob = answer(
+    "NewRecurringJob",
+    "A recurring job, and whether this request has created it.",
+    "created",
+    RecurringJob,
+)
 RecurringJobPage = page_of(
     "RecurringJobPage",
     "A page of recurring jobs or of their versions, the newest first.",
     RecurringJob,
 )
-
-
-class LastExecution(Struct):
-    """The execution that started last."""
-
-    execution_id: UUID
-    status: Status
-    started_at: Moment | None
-    completed_at: Moment | None
-    attempt_number: int
-
-
-class ActiveExecutions(Struct):
-    """What is under way."""
-
-    pending: int
-    running: int
-    total: int
-
-
-class Ticks(Struct):
-    """When a recurring job fires."""
-
-    expression: str | None
-    every_ms: int | None
-    next_run_at: Moment | None
-    last_tick_at: Moment | None
-
-
-class Statistics(Struct):
-    """How executions ended."""
-
-    total: int
-    succeeded: int
-    failed: int
-    avg_duration_ms: float | None
-    p99_duration_ms: float | None
-
-
-class StatisticsOfDay(Struct):
-    """How executions ended, by time."""
-
-    last_24h: Statistics
-
-
-class JobStatus(Struct):
-    """How a recurring job does."""
-
-    job_id: UUID
-    name: str
-    endpoint: str
-    endpoint_type: EndpointType | None
-    trigger: Literal["CRON"]
-    status: RecurringStatus
-    health: Literal["HEALTHY", "DEGRADED", "FAILING", "IDLE"]
-    version: int
-    last_execution: LastExecution | None
-    active_executions: ActiveExecutions
-    cron: Ticks
-    stats: StatisticsOfDay
-
-
+LastExecution = answer(
+    "LastExecution",
+    "The execution that started last.",
+    "execution_id status started_at? completed_at? attempt_number",
+)
+ActiveExecutions = answer(
+    "ActiveExecutions",
+    "What is under way.",
+    "pending running total",
+)
+Ticks = answer(
+    "Ticks",
+    "When a recurring job fires.",
+    "expression? every_ms? next_run_at? last_tick_at?",
+)
+Statistics = answer(
+    "Statistics",
+    "How executions ended.",
+    "total succeeded failed avg_duration_ms? p99_duration_ms?",
+)
+StatisticsOfDay = answer(
+    "StatisticsOfDay", "How executions ended, by time.", "last_24h", last_24h=Statistics
+)
+JobStatus = answer(
+    "JobStatus",
+    "How a recurring job does.",
+    "job_id name endpoint endpoint_type? trigger status health version last_execution?"
+    " active_executions cron stats",
+    trigger=Literal["CRON"],
+    status=RecurringStatus,
+    health=Literal["HEALTHY", "DEGRADED", "FAILING", "IDLE"],
+    last_execution=LastExecution,
+    active_executions=ActiveExecutions,
+    cron=Ticks,
+    stats=StatisticsOfDay,
+)
 Preview = list_of("Preview", "When a recurring job fires next.", Moment, "slots")
-
-
-class JobPausing(Struct):
-    """Whether a recurring job is paused."""
-
-    job_id: UUID
-    is_paused: bool
-
-
-class JobRun(Struct):
-    """A job that runs what a recurring job runs."""
-
-    job_id: UUID
-
-
-class Backfill(Request, kw_only=True):
-    """A span of the past whose slots are to have their jobs."""
-
-    since: Moment
-    until: Moment
-    max_slots: Annotated[float, Meta(ge=1, le=10_000, multiple_of=1)] = 1000
-    dry_run: bool = False
-    reason: Reason | None = None
-
-
+JobPausing = answer("JobPausing", "Whether a recurring job is paused.", "job_id is_paused")
+JobRun = answer("JobRun", "A job that runs what a recurring job runs.", "job_id")
+Backfill = request(
+    "Backfill",
+    "A span of the past whose slots are to have their jobs.",
+    "since until max_slots dry_run reason?",
+    max_slots=Annotated[float, Meta(ge=1, le=10_000, multiple_of=1)],
+    defaults={"max_slots": 1000, "dry_run": False},
+)
 BackfilledSlot = answer_of(Backfilled, "BackfilledSlot")
 BackfilledSlots = list_of(
     "BackfilledSlots", "The slots of the span that had not fired, in their order.", BackfilledSlot

@@ -1,4 +1,8 @@
-"""The values that requests and answers are made of, with their limits."""
+"""What requests and answers are made of: values with their limits, and members with their types.
+
+A member has one type wherever its name stands: `GIVEN` of requests, `SHOWN` of answers. A request
+or an answer is its members' names: ``name?`` may be null, ``name~`` left out, ``name*`` is a list.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,32 @@ import inspect
 from datetime import datetime, timedelta
 from decimal import Decimal
 from types import UnionType
-from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 from uuid import UUID
 
-from msgspec import Meta, Raw, Struct, defstruct
+import msgspec
+from msgspec import NODEFAULT, UNSET, Meta, Raw, Struct, UnsetType, defstruct
 
-from jobq.models import words_of
+from jobq.calls.options import Dedup, OnDead, RetryStrategy
+from jobq.models import AfterFailure, State, words_of
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SPAN: Final = "_ms"
+MILLISECOND: Final = timedelta(milliseconds=1)
+# Parameters of type numeric, which take no float.
+NUMBERS: Final = frozenset({"amount", "cost"})
 # PostgreSQL cannot store a NUL.
 TEXT: Final = r"^[^\u0000]*$"
 
@@ -39,9 +62,123 @@ Next = Annotated[str | None, Meta(description="For the next page; null on the la
 Moment = Annotated[datetime, Meta(tz=True)]
 AnyJson = Annotated[Any, Meta(description="Any JSON.")]
 JsonObject = Annotated[dict[str, Any], Meta(description="A JSON object.")]
+Count = Annotated[int, Meta(ge=0)]
+Delay = Annotated[float, Meta(ge=0, le=31_536_000_000, multiple_of=1)]
+Places = Annotated[float, Meta(ge=1, le=32767, multiple_of=1)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+JobIds = Annotated[list[UUID], Meta(max_length=10_000)]
+LongName = Annotated[str, Meta(min_length=1, max_length=256, pattern=TEXT)]
+Cost = Annotated[float, Meta(ge=0, le=1e12)]
 
 
-class Request(Struct, forbid_unknown_fields=True):
+def members(*kinds: tuple[Any, str]) -> dict[str, Any]:
+    """Return the types of members, by their names."""
+    return {name: kind for kind, names in kinds for name in names.split()}
+
+
+GIVEN: Final = members(
+    (Name, "endpoint kind queue scope time_zone"),
+    (LongName, "event name"),
+    (Text, "retry_preset run subject worker"),
+    (str, "error message"),
+    (Reason, "reason"),
+    (ConcurrencyKey, "concurrency_key"),
+    (KeyText, "dedup_key idempotency_key"),
+    (Priority, "priority"),
+    (Attempts, "max_attempts"),
+    (Places, "key_max_running max_running"),
+    (Rate, "key_rate_burst key_rate_limit rate_burst rate_limit"),
+    (
+        Milliseconds,
+        "dedup_max_wait_ms dedup_period_ms key_rate_period_ms rate_period_ms timeout_ms",
+    ),
+    (Delay, "retry_in_ms retry_initial_delay_ms retry_max_delay_ms"),
+    (Share, "retry_jitter"),
+    (Cost, "cost"),
+    (Moment, "created_after created_before expires_at run_at since until"),
+    (UUID, "batch_id graph_of job_id"),
+    (JobIds, "job_ids"),
+    (Json, "input payload progress result value"),
+    (JsonMembers, "metadata payload_schema"),
+    (bool, "dry_run is_endpoint ordered retryable reuse_key_after_failure"),
+    (AfterFailure, "after_failure"),
+    (Dedup, "dedup"),
+    (OnDead, "on_dead"),
+    (RetryStrategy, "retry_strategy"),
+    (Level, "level"),
+)
+SHOWN: Final = members(
+    (
+        str,
+        "acting_for action actor application attempt_id backoff body bootstrap_servers"
+        " cancel_reason concurrency_key config cron dedup dedup_key endpoint error error_code"
+        " expression fold gap hold_reason idempotency_key key kind last_error last_error_code"
+        " log_id message method name pause_reason payload_spec period queue reason redis_url"
+        " region repo scope scope_type subject time_zone timezone topic type url value worker"
+        " worker_id",
+    ),
+    (
+        int,
+        "attempt attempt_count attempt_number attempts audit_id catch_up_ms duration_ms errors"
+        " every_ms initial_delay_ms jitter_ms jobs key_max_running key_rate_burst key_rate_limit"
+        " key_rate_period_ms least_attempts max_attempts max_concurrency max_delay_ms max_depth"
+        " max_running most_attempts paused pending priority rate_burst rate_limit rate_period_ms"
+        " status_code timeout_ms total version waiting waits_for width_ms",
+    ),
+    (Count, "dead failed looked_at matched queued queues retrying running scheduled succeeded"),
+    (float, "amount avg_duration_ms cost jitter max_per_second p99_duration_ms reserved spent"),
+    (
+        bool,
+        "cancel_requested created each_key from_completion is_declared is_endpoint is_held is_open"
+        " is_paused is_served is_whole ordered was_held",
+    ),
+    (UUID, "batch_id child_id execution_id graph_id held_up_by job_id parent_id"),
+    (UUID, "previous_version_id replaced_by_id schedule_id"),
+    (
+        Moment,
+        "acted_at completed_at created_at ends_at expires_at finished_at first_at heartbeat_at"
+        " held_until last_at last_tick_at lease_expires_at logged_at next_period_at next_run_at"
+        " open_at paused_at retired_at run_at since slot_at started_at starts_at timestamp until"
+        " updated_at",
+    ),
+    (AnyJson, "input output payload progress result"),
+    (JsonObject, "graph metadata spec"),
+    (State, "state"),
+    (Status, "status"),
+    (Trigger, "trigger"),
+    (EndpointType, "endpoint_type"),
+    (Level, "level"),
+    (AfterFailure, "after_failure"),
+    (OnDead, "on_dead"),
+    (Next, "cursor"),
+)
+
+
+class Said(Struct, forbid_unknown_fields=True):
+    """What a request says: its address, its body, or a part of one."""
+
+    def given(self) -> dict[str, Any]:
+        """Return what it says by name, without what it leaves out."""
+        given = msgspec.structs.asdict(self)
+        return {k: v for k, v in given.items() if v is not None and v is not UNSET}
+
+    def arguments(self) -> dict[str, Any]:
+        """Return it as arguments of a function of the database."""
+        return dict(argument(*item) for item in self.given().items())
+
+    def declared(self) -> dict[str, Any]:
+        """Return it as an object that the database takes."""
+        return {
+            n.removesuffix(SPAN): f"{v} ms" if n.endswith(SPAN) else v
+            for n, v in self.given().items()
+        }
+
+    def inputs(self, _kind: str | None) -> list[tuple[str, Any]]:
+        """Return the kinds and payloads of the jobs that it is about, of a kind in the path."""
+        return []
+
+
+class Request(Said):
     """The body of a request, or a part of one."""
 
     def __post_init__(self) -> None:
@@ -50,6 +187,87 @@ class Request(Struct, forbid_unknown_fields=True):
             value = getattr(self, name)
             if isinstance(value, float) and value.is_integer():
                 setattr(self, name, int(value))
+
+
+def argument(name: str, value: Any) -> tuple[str, Any]:  # noqa: ANN401 - any type
+    """Return a member as an argument: a length of time without ``_ms``, JSON as text."""
+    if name.endswith(SPAN):
+        return name.removesuffix(SPAN), value * MILLISECOND
+    if name in NUMBERS:
+        return name, Decimal(repr(value))
+    if isinstance(value, Said):
+        return name, text(value.declared())
+    return name, text(value) if isinstance(value, Raw | dict) else value
+
+
+def text(value: object) -> str:
+    """Return a value as JSON."""
+    return msgspec.json.encode(value).decode()
+
+
+def request(
+    title: str,
+    meaning: str,
+    names: str,
+    /,
+    *bases: type[Struct],
+    defaults: Mapping[str, Any] | None = None,
+    **others: Any,  # noqa: ANN401 - any types
+) -> type[Struct]:
+    """Return the type of what a request says; what may be null may be left out too.
+
+    Args:
+        title: of the type.
+        meaning: what it says, in a sentence.
+        names: of its members, in their order.
+        bases: types whose members it has too.
+        defaults: of members that may be left out.
+        others: of members for which `GIVEN` has no type or another: the type, words about it,
+            or both.
+    """
+    return _struct((title, meaning, names), GIVEN, bases or (Request,), others, defaults or {})
+
+
+def answer(
+    title: str,
+    meaning: str,
+    names: str,
+    /,
+    *bases: type[Struct],
+    **others: Any,  # noqa: ANN401 - any types
+) -> type[Struct]:
+    """Return the type of an answer, as request() does; what may be null is always there."""
+    return _struct((title, meaning, names), SHOWN, bases, others, None)
+
+
+def _struct(
+    told: tuple[str, str, str],
+    known: Mapping[str, Any],
+    bases: tuple[type[Struct], ...],
+    others: Mapping[str, Any],
+    defaults: Mapping[str, Any] | None,
+) -> type[Struct]:
+    title, meaning, names = told
+    fields = []
+    for word in names.split():
+        name = word.rstrip("?~*")
+        kind: Any = others.get(name, known.get(name))
+        words: str | None = None
+        if isinstance(kind, str):
+            kind, words = known[name], kind
+        elif isinstance(kind, tuple):
+            kind, words = kind
+        kind = list[kind] if "*" in word else kind
+        default: Any = NODEFAULT
+        if "?" in word:
+            kind = kind | None
+            default = NODEFAULT if defaults is None else None
+        if words:
+            kind = Annotated[kind, Meta(description=words)]
+        if "~" in word:
+            kind, default = kind | UnsetType, UNSET
+        fields.append((name, kind, (defaults or {}).get(name, default)))
+    return defstruct(title, fields, bases=bases, kw_only=True, namespace={"__doc__": meaning})
 
 
 def answer_of(record: type, name: str, **others: Any) -> type[Struct]:  # noqa: ANN401 - any types

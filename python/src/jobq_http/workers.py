@@ -5,29 +5,26 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from uuid import UUID
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import Meta
 
 from jobq import models
-from jobq.models import State
-from jobq_http.declared import arguments_of, picked, section
+from jobq_http.declared import picked, section
 from jobq_http.examples import ID
 from jobq_http.operation import encoded
 from jobq_http.page import Paging
 from jobq_http.values import (
-    Json,
     JsonMembers,
-    Level,
-    Moment,
     Name,
-    Reason,
     Request,
+    answer,
     answer_of,
     list_of,
     page_of,
+    request,
 )
 
 if TYPE_CHECKING:
@@ -53,13 +50,7 @@ class Claim(Request, kw_only=True):
     max_jobs: Annotated[float, Meta(ge=1, le=1000, multiple_of=1)] = 1
     except_kinds: UnknownKinds | None = None
     wait_ms: Annotated[
-        float,
-        Meta(
-            ge=0,
-            le=25_000,
-            description="How long to wait for a job.",
-            multiple_of=1,
-        ),
+        float, Meta(ge=0, le=25_000, multiple_of=1, description="How long to wait for a job.")
     ] = 0
 
 
@@ -85,60 +76,33 @@ class Heartbeat(Request, kw_only=True):
         | None
     ) = None
 
-
-class Completion(Request):
-    """What came of a job."""
-
-    result: Json | UnsetType = UNSET
-
-
-class Failure(Request, kw_only=True):
-    """Why an attempt failed; the text is cut at 512 characters.
-
-    The members of ``details`` are shown with the attempt's error.
-    """
-
-    error: str
-    error_code: Annotated[str, Meta(min_length=1, max_length=128)] = "ERROR"
-    retryable: bool = True
-    retry_in_ms: Annotated[float, Meta(ge=0, le=31_536_000_000, multiple_of=1)] | None = None
-    details: (
-        Annotated[JsonMembers, Meta(description="What else programs may want to know.")] | None
-    ) = None
+    def arguments(self) -> dict[str, Any]:
+        """Return what jobq.heartbeat() takes."""
+        held = {"job_ids": [job.job_id for job in self.jobs]}
+        attempts = [job.attempt for job in self.jobs]
+        others = {name: value for name, value in super().arguments().items() if name != "jobs"}
+        return {**others, **held, "attempts": attempts}
 
 
-class Release(Request):
-    """When a job that is given back may run again; at once without it."""
-
-    run_at: Moment | None = None
-
-
-class LaneHold(Request, kw_only=True):
-    """For how long the jobs of a key wait, and why."""
-
-    retry_in_ms: Annotated[float, Meta(ge=0, le=31_536_000_000, multiple_of=1)]
-    reason: Reason | None = None
-
-
-class Progress(Request):
-    """How far a handler is."""
-
-    progress: Json
-
-
-class Spending(Request):
-    """What an attempt has really cost."""
-
-    cost: Annotated[float, Meta(ge=0, le=1e12)]
-
-
-class Line(Request):
-    """A line for a job's log."""
-
-    message: str
-    level: Level = "INFO"
-
-
+Completion = request("Completion", "What came of a job.", "result~")
+Failure = request(
+    "Failure",
+    "Why an attempt failed; the text is cut at 512 characters.\n\n"
+    "The members of ``details`` are shown with the attempt's error.",
+    "error error_code retryable retry_in_ms? details?",
+    error_code=Annotated[str, Meta(min_length=1, max_length=128)],
+    details=(JsonMembers, "What else programs may want to know."),
+    defaults={"error_code": "ERROR", "retryable": True},
+)
+Release = request(
+    "Release", "When a job that is given back may run again; at once without it.", "run_at?"
+)
+LaneHold = request(
+    "LaneHold", "For how long the jobs of a key wait, and why.", "retry_in_ms reason?"
+)
+Progress = request("Progress", "How far a handler is.", "progress")
+Spending = request("Spending", "What an attempt has really cost.", "cost")
+Line = request("Line", "A line for a job's log.", "message level", defaults={"level": "INFO"})
 ClaimedJob = answer_of(
     models.ClaimedJob,
     "ClaimedJob",
@@ -149,46 +113,20 @@ ClaimedJob = answer_of(
 Claimed = list_of("Claimed", "The jobs that a worker may now do.", ClaimedJob, "jobs")
 
 
-class Beat(Struct):
-    """What has become of a job that a worker holds."""
-
-    job_id: UUID
-    attempt: int
-    outcome: Annotated[
+Beat = answer(
+    "Beat",
+    "What has become of a job that a worker holds.",
+    "job_id attempt outcome",
+    outcome=(
         Literal["extended", "cancel_requested", "held", "lost"],
-        Meta(
-            description="held: another transaction holds the row, and the lease was not extended;"
-            " send the next heartbeat soon."
-        ),
-    ]
-
-
+        "held: another transaction holds the row, and the lease was not extended; send the next"
+        " heartbeat soon.",
+    ),
+)
 Beats = list_of("Beats", "What has become of the jobs that a worker holds.", Beat, "jobs")
-
-
-class Settled(Struct):
-    """A job after its attempt."""
-
-    job_id: UUID
-    attempt: int
-    state: State
-
-
-class Logged(Struct):
-    """The attempt that a line was logged for."""
-
-    job_id: UUID
-    attempt: int
-
-
-class OldestJob(Struct):
-    """A job that is running."""
-
-    job_id: UUID
-    kind: str
-    started_at: Moment
-
-
+Settled = answer("Settled", "A job after its attempt.", "job_id attempt state")
+Logged = answer("Logged", "The attempt that a line was logged for.", "job_id attempt")
+OldestJob = answer("OldestJob", "A job that is running.", "job_id kind started_at")
 Worker = answer_of(
     models.LiveWorker,
     "Worker",
@@ -205,7 +143,7 @@ Workers = page_of(
 async def claim_jobs(call: Call) -> Response:
     """Lease jobs to a worker, and wait for one if need be."""
     wanted = await call.body(Claim)
-    given = arguments_of(wanted) | call.given()
+    given = wanted.arguments() | call.given()
     del given["wait"]
     server = call.request.app.state
     until = time.monotonic() + min(wanted.wait_ms / 1000, server.longest_wait)
@@ -223,20 +161,6 @@ async def claim_jobs(call: Call) -> Response:
     return encoded({"jobs": [picked(ClaimedJob, row) for row in rows]})
 
 
-async def heartbeat(call: Call) -> Response:
-    """Extend leases; tell which are lost and which jobs are to be cancelled."""
-    beat = await call.body(Heartbeat)
-    given = arguments_of(beat) | call.given()
-    del given["jobs"]
-    jobs = await call.fetch_named(
-        "heartbeat",
-        **given,
-        job_ids=[job.job_id for job in beat.jobs],
-        attempts=[job.attempt for job in beat.jobs],
-    )
-    return encoded({"jobs": jobs})
-
-
 ATTEMPT = "POST /jobs/{job_id}/attempts/{attempt}"
 LOST = "JOB_NOT_FOUND LEASE_LOST"
 of = section("workers")
@@ -248,7 +172,7 @@ OPERATIONS = (
     of("POST /workers/{worker}/claim", claim_jobs, "Claim jobs, and wait for one if need be",
        "work", Claimed, body=Claim, is_long=True,
        examples={"ten, within 20 s": {"queues": ["mail"], "max_jobs": 10, "wait_ms": 20000}}),
-    of("POST /workers/{worker}/heartbeat", heartbeat,
+    of("POST /workers/{worker}/heartbeat", "heartbeat",
        "Extend leases; tell which are lost and which jobs are to be cancelled",
        "work", Beats, body=Heartbeat,
        examples={"one job": {"queues": ["mail"], "jobs": [{"job_id": ID, "attempt": 1}]}}),

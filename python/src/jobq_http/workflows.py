@@ -3,93 +3,55 @@
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
-from uuid import UUID
 
 import msgspec
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec import Meta, Raw
 
 from jobq import models
 from jobq_http.declared import section
 from jobq_http.operation import Answer
 from jobq_http.page import Paging
-from jobq_http.values import TEXT, AnyJson, Json, Request, answer_of, page_of
+from jobq_http.values import answer, answer_of, page_of, request
 from jobq_http.workers import ATTEMPT, LOST
 
-LongName = Annotated[str, Meta(min_length=1, max_length=256, pattern=TEXT)]
-NULL = Raw(b"null")
-
-
-class NewStep(Request, kw_only=True):
-    """What a step has come to, null without a value; its name is unique within the job."""
-
-    name: LongName
-    value: Json = msgspec.field(default_factory=lambda: Raw(b"null"))
-
-
-class Wait(Request, kw_only=True):
-    """What a handler waits for."""
-
-    event: LongName
-    timeout_ms: (
-        Annotated[
-            float,
-            Meta(
-                ge=0,
-                le=3_153_600_000_000,
-                description="From the first call; 36500 days without it.",
-                multiple_of=1,
-            ),
-        ]
-        | None
-    ) = None
-
-
-class NewEvent(Request, kw_only=True):
-    """What has happened."""
-
-    event: LongName
-    payload: Json | UnsetType = UNSET
-
-
-class NewSignal(Request, kw_only=True):
-    """What one job is told."""
-
-    name: LongName
-    payload: Json | UnsetType = UNSET
-
-
-class SavedStep(Struct):
-    """A step, as it is recorded."""
-
-    job_id: UUID
-    name: str
-    value: Annotated[
-        Any, Meta(description="What is recorded: an earlier value where there was one.")
-    ]
-
-
+NewStep = request(
+    "NewStep",
+    "What a step has come to, null without a value; its name is unique within the job.",
+    "name value",
+    defaults={"value": msgspec.field(default_factory=lambda: Raw(b"null"))},
+)
+Wait = request(
+    "Wait",
+    "What a handler waits for.",
+    "event timeout_ms?",
+    timeout_ms=(
+        Annotated[float, Meta(ge=0, le=3_153_600_000_000, multiple_of=1)],
+        "From the first call; 36500 days without it.",
+    ),
+)
+NewEvent = request("NewEvent", "What has happened.", "event payload~")
+NewSignal = request("NewSignal", "What one job is told.", "name payload~")
+SavedStep = answer(
+    "SavedStep",
+    "A step, as it is recorded.",
+    "job_id name value",
+    value=(Any, "What is recorded: an earlier value where there was one."),
+)
 Step = answer_of(models.Step, "Step")
 Steps = page_of(
     "Steps",
     "The steps of a job, in their order, and as ``event:`` and its name what it waited for.",
     Step,
 )
-
-
-class Waited(Struct):
-    """How a wait stands. With ``waiting`` the job has been given back: the handler must end."""
-
-    job_id: UUID
-    outcome: Literal["arrived", "timed_out", "waiting"]
-    payload: AnyJson
-
-
-class Emitted(Struct):
-    """Whether this was the first of its name, whose payload stays."""
-
-    created: bool
-
-
+Waited = answer(
+    "Waited",
+    "How a wait stands. With ``waiting`` the job has been given back: the handler must end.",
+    "job_id outcome payload",
+    outcome=Literal["arrived", "timed_out", "waiting"],
+)
+Emitted = answer(
+    "Emitted", "Whether this was the first of its name, whose payload stays.", "created"
+)
 EMITTED = {
     201: Answer("It is the first, and those that wait for it go on.", Emitted),
     200: Answer("There was one already; that one stays.", Emitted),
