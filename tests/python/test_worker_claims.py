@@ -505,3 +505,46 @@ async def test_a_worker_reads_times_whatever_style_the_database_writes_them_in(
     [context] = seen
     assert (context.created_at, context.run_at) == (job.created_at, job.run_at)
     assert 60 < context.time_left <= 120
+
+
+async def test_a_process_has_limits_by_queue_and_by_kind(
+    database: str, client: AsyncClient
+) -> None:
+    """No more run at a time, and none is claimed that cannot start."""
+    running: Counter[str] = Counter()
+    most: Counter[str] = Counter()
+    gate = asyncio.Event()
+    registry = Registry()
+
+    async def handler(context: JobContext) -> None:
+        names = [context.queue, context.kind]
+        running.update(names)
+        for name in names:
+            most[name] = max(most[name], running[name])
+        await gate.wait()
+        await asyncio.sleep(0.001)
+        running.subtract(names)
+
+    registry.handler("plain")(handler)
+    registry.handler("thumbnail", max_in_process=3)(handler)
+    jobs = [
+        {"kind": kind, "queue": queue}
+        for queue in ("default", "mail")
+        for kind in ("thumbnail", "plain")
+        for _ in range(40)
+    ]
+    await client.enqueue_many(jobs)
+    worker = Worker(
+        database, registry, ["mail", "default"], concurrency=20, max_in_process={"mail": 2}
+    )
+    async with worker:
+        await until_async(lambda: is_true(running["default"] == 18), "for all slots to be used")
+        claimed = await client.list_jobs(state="running", max_jobs=1000)
+        assert (len(claimed), running["mail"], running["thumbnail"]) == (20, 2, 3), running
+        gate.set()
+        await until_async(lambda: ended_are(client, len(jobs)))
+    assert (most["mail"], most["thumbnail"]) == (2, 3), most
+
+
+async def is_true(value: bool) -> bool:
+    return value

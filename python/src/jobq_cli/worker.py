@@ -43,7 +43,13 @@ LONGEST_NAME = 128
     "queues",
     multiple=True,
     default=("default",),
-    help="Queue to serve, or queue=weight. Repeatable.",
+    help="Queue to serve, or queue=N for at most N of its jobs at a time. Repeatable.",
+)
+@click.option(
+    "--weight",
+    "shares",
+    multiple=True,
+    help="Claim from queues in random order by weight: queue=weight. Repeatable.  [default: 1]",
 )
 @click.option(
     "--concurrency", default=50, type=click.IntRange(1), help="Maximum jobs at the same time."
@@ -112,6 +118,7 @@ def worker(
     target: str | None,
     is_deliverer: bool,
     queues: tuple[str, ...],
+    shares: tuple[str, ...],
     is_silent: bool,
     is_watching: bool,
     database_urls: tuple[str, ...],
@@ -132,7 +139,8 @@ def worker(
     from jobq_sharding.worker import ShardedWorker  # noqa: PLC0415 - only here
 
     warn_of_passwords(database_urls)
-    weights = weights_of(queues)
+    names, options["max_in_process"] = queues_of(queues)
+    weights = weights_of(names, shares)
     registry = load_registry(target) if target else Registry()
     is_pooled = options["is_pooled"] or options["listen_database"] is not None
     if len(set(database_urls)) < len(database_urls):
@@ -222,19 +230,35 @@ def load_registry(target: str) -> Registry:
     return found
 
 
-def weights_of(queues: Sequence[str]) -> list[str] | dict[str, float]:
-    """Parse queues: names in order, or names with weights."""
+def queues_of(queues: Sequence[str]) -> tuple[list[str], dict[str, int]]:
+    """Parse queues: their names, and the maximum of those that have one."""
     pairs = [queue.partition("=") for queue in queues]
-    if not all(1 <= len(name) <= LONGEST_NAME for name, _, _ in pairs):
+    names = [name for name, _, _ in pairs]
+    if not all(1 <= len(name) <= LONGEST_NAME for name in names):
         raise click.BadParameter("a name must have 1 to 128 characters", param_hint="--queue")
-    if any(name == "*" for name, _, _ in pairs):
+    if "*" in names:
         raise click.BadParameter("* is not a queue: list the queues", param_hint="--queue")
-    if not any(sign for _, sign, _ in pairs):
-        return list(queues)
     try:
-        weights = {name: float(weight or 1) for name, _, weight in pairs}
+        most = {name: int(number) for name, sign, number in pairs if sign}
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--queue") from error
+    if not all(number >= 1 for number in most.values()):
+        raise click.BadParameter("a queue must have at least 1 job at a time", param_hint="--queue")
+    return names, most
+
+
+def weights_of(queues: Sequence[str], shares: Sequence[str]) -> list[str] | dict[str, float]:
+    """Parse weights: the queues in order if there are none, else each with its weight."""
+    if not shares:
+        return list(queues)
+    pairs = [share.partition("=") for share in shares]
+    if unknown := {name for name, _, _ in pairs} - set(queues):
+        text = f"not among the queues: {', '.join(sorted(unknown))}"
+        raise click.BadParameter(text, param_hint="--weight")
+    try:
+        weights = {name: float(weight) for name, _, weight in pairs}
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--weight") from error
     if not all(0 < weight < math.inf for weight in weights.values()):
-        raise click.BadParameter("a weight must be above 0", param_hint="--queue")
-    return weights
+        raise click.BadParameter("a weight must be above 0", param_hint="--weight")
+    return {queue: weights.get(queue, 1.0) for queue in queues}

@@ -44,6 +44,7 @@ class Handler:
         interrupt_on_cancel: whether it is interrupted when somebody asks to cancel the job.
         batch: how many jobs it takes at a time at most; 0 where it takes one, and no list.
         batch_wait: how many seconds a batch waits for more jobs.
+        max_in_process: how many of its jobs run at a time in one worker process; None is any.
     """
 
     kind: str
@@ -58,6 +59,7 @@ class Handler:
     interrupt_on_cancel: bool = False
     batch: int = 0
     batch_wait: float = 0.0
+    max_in_process: int | None = None
 
     @property
     def is_awaited(self) -> bool:
@@ -91,6 +93,7 @@ def describe(
     interrupt_on_cancel: bool = False,
     batch: int = 0,
     batch_wait: float = 0.0,
+    max_in_process: int | None = None,
 ) -> Handler:
     """Look at a handler's signature and return what is to be known of it.
 
@@ -104,6 +107,7 @@ def describe(
         interrupt_on_cancel: whether it is interrupted when somebody asks to cancel the job.
         batch: how many jobs it takes at a time at most; 0 where it takes one.
         batch_wait: how many seconds a batch waits for more jobs.
+        max_in_process: how many of its jobs run at a time in one worker process; None is any.
 
     Raises:
         TypeError: it cannot be called as a handler is.
@@ -149,6 +153,7 @@ def describe(
         interrupt_on_cancel=interrupt_on_cancel,
         batch=batch,
         batch_wait=batch_wait,
+        max_in_process=max_in_process,
     )
 
 

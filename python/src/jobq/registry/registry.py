@@ -121,6 +121,7 @@ class Registry:
                 interrupt_on_cancel=options.get("interrupt_on_cancel", False),
                 batch=batch,
                 batch_wait=wait / timedelta(seconds=1) if isinstance(wait, timedelta) else wait,
+                max_in_process=options.get("max_in_process"),
             )
             enqueueing(function, kind)
             return function

@@ -70,6 +70,7 @@ class HandlerOptions(CommonOptions, total=False):
             asks to cancel the job, which is cancelled then.
         batch_wait: how long a batch waits for more jobs, a timedelta or seconds; half of a
             job's timeout at most.
+        max_in_process: how many jobs of the kind run at a time in one worker process.
     """
 
     retry: str | None
@@ -79,6 +80,7 @@ class HandlerOptions(CommonOptions, total=False):
     on_dead: Callable[[JobContext, str, str], Any] | None
     interrupt_on_cancel: bool
     batch_wait: timedelta | float
+    max_in_process: int | None
 
 
 class Enqueues(Protocol[T_co]):

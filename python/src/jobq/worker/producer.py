@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from jobq.registry.settlement import Settlement
     from jobq.worker.controller import Slots
     from jobq.worker.executor import Executor
+    from jobq.worker.in_process import InProcess
     from jobq.worker.listener import Listener, Wakeups
     from jobq.worker.metrics import Report
     from jobq.worker.queries import Completer, Job, Queries
@@ -57,6 +58,7 @@ class Producer:
     stop: Stop
     _: KW_ONLY
     slots: Slots
+    in_process: InProcess
     poll: float
     until_empty: bool = False
 
@@ -90,6 +92,7 @@ class Producer:
         self._active_at = time.monotonic()
         self.started_at = 0.0
         self.is_claiming = True
+        self.in_process.held = lambda: (*self._waiting, *self._running, *self._overdue)
         self.slots.join(self)
 
     # ---- claim
@@ -129,7 +132,7 @@ class Producer:
 
     def _may_exchange(self) -> bool:
         """Whether to begin an exchange: one at a time, or two while claims come back full."""
-        if len(self._exchanges) > self._is_pressed:
+        if len(self._exchanges) > (self._is_pressed and not self.in_process):
             return False
         if self._unsent or self._is_away:  # one that asks for no job shows who is back
             return True
@@ -164,6 +167,7 @@ class Producer:
         self._backoff.reset()
         is_full = 0 < asked == len(jobs)
         self._is_hungry = self._is_hungry or is_full or self._is_away
+        self._is_hungry = self._is_hungry or bool(jobs and self.in_process)
         self._is_pressed = is_full and asked == tuning.MAX_BATCH
         self._is_away = False
         if jobs:
@@ -203,7 +207,15 @@ class Producer:
         """Start waiting jobs while there are free slots."""
         now = time.monotonic()
         while self._waiting and self.slots.limit(self) > self.taken:
-            job = self._waiting.popleft()
+            if not self.in_process:
+                job = self._waiting.popleft()
+            elif startable := self.in_process.startable(
+                self._waiting, (*self._running, *self._overdue)
+            ):
+                job = startable
+                self._waiting.remove(job)
+            else:
+                return
             job.slot_at = self.started_at = now
             self._running[job] = None
             job.task = self._loop.create_task(self._run(job))
@@ -229,6 +241,7 @@ class Producer:
         self._active_at = time.monotonic()
         job.task = None  # which holds the job too
         self._running.pop(job, None)
+        self._is_hungry = self._is_hungry or bool(self.in_process)
         if job in self._overdue:
             del self._overdue[job]
             self._is_hungry = True
@@ -330,7 +343,7 @@ class Producer:
             return
         if await self._wait(self._controller.idle_delay):
             return
-        due = await self.queries.due_in()
+        due = await self.queries.due_in(*self.in_process.full())
         is_due = due is not None and due <= 0
         if self.until_empty and self.is_idle and not (is_due or self.wakeups.functions.is_set()):
             self.stop.request_if_empty()

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from jobq.registry.settlement import Hold, Settlement
     from jobq.worker.connections import Connections
     from jobq.worker.controller import SkippedKinds
+    from jobq.worker.in_process import InProcess
     from jobq.worker.pools import Process
 
 __all__ = [
@@ -224,9 +225,16 @@ class Queries:
         return not set(self._skipped.kinds() or ()) <= set(self._told)
 
     async def exchange(
-        self, settled: Sequence[Job], queues: Sequence[str], max_jobs: int, max_limited: int
+        self,
+        settled: Sequence[Job],
+        queues: Sequence[str],
+        max_jobs: int,
+        max_limited: int,
+        full: Sequence[str] = (),
     ) -> tuple[list[Job], dict[Job, str]]:
         """Settle what succeeded or failed, and claim, of what has limits no more than is run.
+
+        Jobs of the kinds ``full`` are not claimed.
 
         Returns:
             The jobs that were claimed, and the state of each that was settled, ``lost``, or
@@ -241,7 +249,7 @@ class Queries:
         rows = await self._connections.call(
             EXCHANGE,
             (list(queues), self._worker, max_jobs, *_keys(done), results, failures, max_limited,
-             skipped),
+             [*(skipped or ()), *full] or None),
         )  # fmt: skip
         outcomes = dict.fromkeys(done, "succeeded")
         jobs = [Job(*row[1:]) for row in rows if row[0] == "claimed"]
@@ -278,9 +286,20 @@ class Queries:
         self._told = skipped
         return {(job_id, attempt): outcome for job_id, attempt, outcome in rows}
 
-    async def due_in(self) -> float | None:
-        """Return in how many seconds the next job is due, None when none waits."""
-        [[wait]] = await self._connections.call(DUE_IN, [self._queues, self._skipped.kinds()])
+    async def due_in(
+        self, full_queues: Sequence[str] = (), full_kinds: Sequence[str] = ()
+    ) -> float | None:
+        """Return in how many seconds the next job is due, None when none waits.
+
+        Args:
+            full_queues: queues that do not count.
+            full_kinds: kinds that do not count.
+        """
+        queues = [queue for queue in self._queues if queue not in full_queues]
+        if not queues:
+            return None
+        but = [*(self._skipped.kinds() or ()), *full_kinds] or None
+        [[wait]] = await self._connections.call(DUE_IN, [queues, but])
         return wait  # type: ignore[no-any-return]
 
     async def maintain(self) -> tuple[dict[str, int | None], bool]:
@@ -307,9 +326,10 @@ class Queries:
 class Completer:
     """Settles a batch and claims the next, whatever one job does to the batch."""
 
-    def __init__(self, queries: Queries, queues: Queues) -> None:
+    def __init__(self, queries: Queries, queues: Queues, in_process: InProcess) -> None:
         self._queries = queries
         self._queues = queues
+        self._in_process = in_process
 
     async def settle_and_claim(
         self, settled: Sequence[Job], max_jobs: int, max_limited: int
@@ -325,14 +345,13 @@ class Completer:
         Raises:
             DatabaseUnavailable: there was no answer; settle the same batch again.
         """
-        queues = self._queues.order()
         rest = [job for job in settled if not isinstance(job.settlement, Succeeded)]
         outcomes = await self._give_back(rest)
         plain = settled
         if rest:
             plain = [job for job in settled if isinstance(job.settlement, Succeeded | Failed)]
         try:
-            jobs, ended = await self._exchange(plain, queues, max_jobs, max_limited)
+            jobs, ended = await self._claim(plain, max_jobs, max_limited)
         except DatabaseUnavailable:
             raise
         except JobqError as error:
@@ -341,19 +360,49 @@ class Completer:
             logger.warning("a batch was refused, settling its jobs one by one: %s", error)
             for job in plain:
                 outcomes |= await self._settle_one(job)
-            jobs, ended = await self._queries.exchange([], queues, max_jobs, max_limited)
+            jobs, ended = await self._claim([], max_jobs, max_limited)
         return jobs, outcomes | ended
 
+    async def _claim(
+        self, settled: Sequence[Job], max_jobs: int, max_limited: int
+    ) -> tuple[list[Job], dict[Job, str]]:
+        """Settle and claim by one exchange, or by several where the process has limits."""
+        order = self._queues.order()
+        if not self._in_process or not max_jobs:
+            return await self._exchange(settled, order, max_jobs, max_limited)
+        jobs: list[Job] = []
+        ended: dict[Job, str] = {}
+        for queues, full, free in self._in_process.claims(order, jobs):
+            most = max(0, min(max_jobs - len(jobs), int(min(free, max_jobs))))
+            limited = max(0, min(most, max_limited - len(jobs)))
+            if not (most or settled):
+                continue
+            try:
+                claimed, told = await self._exchange(settled, queues, most, limited, full)
+            except JobqError:
+                if not jobs:
+                    raise
+                break  # the next exchange meets the error again
+            settled = []
+            jobs += claimed
+            ended |= told
+        return jobs, ended
+
     async def _exchange(
-        self, settled: Sequence[Job], queues: Sequence[str], max_jobs: int, max_limited: int
+        self,
+        settled: Sequence[Job],
+        queues: Sequence[str],
+        max_jobs: int,
+        max_limited: int,
+        full: Sequence[str] = (),
     ) -> tuple[list[Job], dict[Job, str]]:
         """Exchange, and again if a day's partition was made just then."""
         try:
-            return await self._queries.exchange(settled, queues, max_jobs, max_limited)
+            return await self._queries.exchange(settled, queues, max_jobs, max_limited, full)
         except JobqError as error:
             if error.sqlstate != NO_PARTITION:
                 raise
-        return await self._queries.exchange(settled, queues, max_jobs, max_limited)
+        return await self._queries.exchange(settled, queues, max_jobs, max_limited, full)
 
     async def _settle_one(self, job: Job) -> dict[Job, str]:
         """Settle one job of a batch that was refused; if it was the culprit, it fails."""

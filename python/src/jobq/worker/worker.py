@@ -22,6 +22,7 @@ from jobq.worker.controller import SkippedKinds, Slots
 from jobq.worker.executor import Executor
 from jobq.worker.functions import Functions
 from jobq.worker.heartbeat import Heartbeat
+from jobq.worker.in_process import InProcess
 from jobq.worker.listener import Listener, Wakeups
 from jobq.worker.maintenance import Maintenance, learn, learn_again, watch_process
 from jobq.worker.metrics import HAS_PROMETHEUS, Metrics, Probe, Report
@@ -96,6 +97,7 @@ class Worker:
         queues: in the order in which to look at them; or with weights, in which case a
             queue of weight 3 is looked at first three times as often as one of weight 1.
         concurrency: how many jobs run at a time.
+        max_in_process: how many of them at most are of a queue, by queue.
         name: under which jobs are claimed; unique among workers.
         release: of the program that the handlers are part of; shown with jobq's own to whoever
             looks at workers.
@@ -128,6 +130,7 @@ class Worker:
     queues: Sequence[str] | Mapping[str, float] = ("default",)
     _: KW_ONLY
     concurrency: int = 50
+    max_in_process: Mapping[str, int] | None = None
     name: str | None = None
     release: str | None = None
     listen: bool = True
@@ -159,6 +162,12 @@ class Worker:
         self.release += f"jobq {__version__}"
         self.is_pooled = self.is_pooled or self.listen_database is not None
         self._order = Queues(self.queues)
+        self._in_process = InProcess(
+            self.max_in_process or {},
+            {h.kind: h.max_in_process for h in self.registry if h.max_in_process is not None},
+        )
+        if unknown := self._in_process.queues.keys() - set(self._order.names):
+            raise ValueError(f"max_in_process of {', '.join(sorted(unknown))}: no such queue here")
         port, self.metrics_port = self.metrics_port, None  # until it is served
         self._address = None if port is None else (self.metrics_host, port)
         self._is_alone = shared is None
@@ -460,7 +469,7 @@ class Parts:
     def __init__(self, worker: Worker, connections: Connections, pools: Pools) -> None:
         registry, shared, order = worker.registry, worker._shared, worker._order  # noqa: SLF001
         name, names, stop = str(worker.name), order.names, shared.stop
-        wakeups = Wakeups()
+        wakeups, in_process = Wakeups(), worker._in_process  # noqa: SLF001
         self.skipped = skipped = SkippedKinds(
             wakeups.functions, is_lasting=not registry.has_fallback
         )
@@ -477,8 +486,9 @@ class Parts:
             name, registry, pools, self.recorder, Journal(connections), skipped, worker.concurrency
         )
         self.producer = producer = Producer(
-            queries, Completer(queries, order), self.executor, report, self.listener, wakeups,
-            stop, slots=shared.slots, poll=worker.poll, until_empty=worker.until_empty,
+            queries, Completer(queries, order, in_process), self.executor, report, self.listener,
+            wakeups, stop, slots=shared.slots, in_process=in_process, poll=worker.poll,
+            until_empty=worker.until_empty,
         )  # fmt: skip
         is_sleepy = worker.sleepy
         self.heartbeat = Heartbeat(queries, connections, producer, wakeups, is_sleepy=is_sleepy)
