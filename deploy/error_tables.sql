@@ -1,5 +1,5 @@
 -- Deploy jobq:error_tables to pg
--- Every error that jobq raises, once: SQLSTATE, symbolic code, HTTP status and prose.
+-- The errors that jobq raises: SQLSTATE, symbolic code, HTTP status and texts.
 begin;
 set local role jobq_owner;
 
@@ -51,11 +51,11 @@ values
 ('KIND_NOT_FOUND', 'JQ007', 404, 'kind not found',
  'create it: select jobq.put_kind(...)'),
 ('API_KEY_NOT_FOUND', 'JQ007', 404, 'API key not found',
- 'list the keys: select * from jobq_http.list_api_keys()'),
+ 'list the keys: jobq keys list'),
 ('API_KEY_EXISTS', 'JQ004', 409, 'an API key with this name already exists',
  'choose another name; names of revoked keys cannot be reused'),
 ('SCHEDULE_NOT_FOUND', 'JQ007', 404, 'schedule not found',
- 'list the schedules: select * from jobq_internal.list_schedules()'),
+ 'list the schedules: select name, status from jobq.schedule'),
 ('SCHEDULE_RETIRED', 'JQ002', 409, 'this version of the schedule is retired',
  'use the name of the schedule, or create it again: select jobq.create_schedule(...)'),
 ('SCHEDULE_IMMUTABLE', 'JQ002', 409, 'a schedule version cannot be changed',
@@ -103,11 +103,11 @@ values
 ('LIMIT_REACHED', 'JQ011', 409, 'a limit, rate or hold does not allow the job to start now',
  'let claim() start it when it may; explain() shows the limit'),
 ('LIMIT_NOT_FOUND', 'JQ007', 404, 'the key has no limit of its own',
- 'list the limits: select * from jobq_internal.list_limits()'),
+ 'list the limits: jobq limits list'),
 ('SHARD_AWAY', 'JQ012', 503, 'a required shard does not respond',
  'retry the call, with an idempotency key if it enqueues; the other shards continue'),
 ('ONE_DATABASE', '22023', 400, 'this call works on one database, not on a cluster',
- 'connect to the shard; list the addresses: select * from jobq_internal.list_shards()'),
+ 'connect to the shard; list the addresses: jobq cluster list'),
 ('NULL_ARGUMENT', '22004', 400, 'a required argument is null',
  'pass the argument named in the detail'),
 ('INVALID_ARGUMENT', '22023', 400, 'invalid argument value',

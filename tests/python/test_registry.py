@@ -69,7 +69,7 @@ def test_a_handler_is_known_by_its_kind() -> None:
 def test_a_kind_has_one_handler() -> None:
     registry = Registry()
     registry.handler("a")(lambda: None)
-    with pytest.raises(ValueError, match="has a handler already"):
+    with pytest.raises(ValueError, match="already has a handler"):
         registry.handler("a")(lambda: None)
 
 
@@ -164,16 +164,16 @@ def test_a_partial_function_takes_what_is_left_open() -> None:
     ("function", "options", "message"),
     [
         (takes_other, {}, "not other"),
-        (takes_context_alone, {}, "by the name 'context'"),
-        (takes_by_name, {}, "'payload' is given by place"),
-        (takes_any_names, {}, "'kwargs' is given by place"),
+        (takes_context_alone, {}, "must be named 'context'"),
+        (takes_by_name, {}, "'payload' must not be keyword-only"),
+        (takes_any_names, {}, "'kwargs' must not be keyword-only"),
         (takes_anything, {"transactional": True}, "transactional"),
-        (dict, {}, "{} cannot be called"),
+        (dict, {}, "{} is not callable"),
         (max, {}, "no signature found"),
-        (takes_more, {}, "'level' is given by place"),
+        (takes_more, {}, "'level' must not be keyword-only"),
         (takes_connection, {}, "transactional"),
         (takes_payload, {"transactional": True}, "transactional"),
-        (takes_connection, {"process": True}, "'context' at most"),
+        (takes_connection, {"process": True}, "at most 'context'"),
     ],
 )
 def test_a_handler_that_cannot_be_called_is_refused(

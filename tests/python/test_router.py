@@ -385,7 +385,7 @@ def test_keys_are_looked_for_where_they_were_while_they_live(routed: Routed) -> 
 def test_what_serves_pages_refuses_a_router(routed: Routed, command: str) -> None:
     done = CliRunner().invoke(main, [command, "--port", "0", "--database", routed.url])
     assert done.exit_code == 1
-    assert "ONE_DATABASE" in done.output and "jobq_internal.list_shards()" in done.output
+    assert "ONE_DATABASE" in done.output and "jobq cluster list" in done.output
 
 
 def test_check_says_where_shards_differ(routed: Routed) -> None:

@@ -340,7 +340,7 @@ def test_what_cannot_be_is_refused() -> None:
         @registry.handler("c", batch=2, process=True)
         def process(payloads: list[int]) -> None: ...
 
-    with pytest.raises(TypeError, match="come 'contexts', not context"):
+    with pytest.raises(TypeError, match="payload: 'contexts', not context"):
 
         @registry.handler("d", batch=2)
         async def context(payloads: list[int], context: JobContext) -> None: ...

@@ -173,7 +173,7 @@ async def test_what_the_worker_lacks_costs_no_attempt(
         assert job.run_at - job.created_at > timedelta(seconds=50)
         assert worker.health()["lacks"] == {"NO_DRIVER": "a: no driver of X"}
         assert b'worker_jobs_unable_total{code="NO_DRIVER"} 1.0' in (worker.metrics_text() or b"")
-    assert "this worker cannot do a: no driver of X (NO_DRIVER)" in caplog.text
+    assert "this worker cannot run a: no driver of X (NO_DRIVER)" in caplog.text
 
 
 # ---- hanging

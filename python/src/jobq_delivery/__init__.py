@@ -1,8 +1,7 @@
 """Deliveries: jobs of endpoints reach HTTP targets, Redis streams and Kafka topics.
 
-An endpoint is a kind whose jobs no handler does: a `Deliverer` renders its templates and
-sends the result. ``jobq worker`` delivers by itself where the extra ``delivery`` is
-installed.
+An endpoint is a kind without a handler: a `Deliverer` renders its templates and sends the
+result. ``jobq worker`` delivers if the extra ``delivery`` is installed.
 """
 
 from jobq.keyring import Keyring, SecretKeyError

@@ -1,9 +1,9 @@
-"""Addresses: deliveries connect only to public ones, and to those that were checked.
+"""Addresses: deliveries connect only to checked, public addresses.
 
 A host is resolved once, each of its addresses is checked, and the connection goes to a
-checked address: a name that resolves to another address a moment later has no chance.
+checked address. So a name cannot resolve to another address after the check.
 Operators allow internal targets by name, address, network or socket in JOBQ_DELIVERY_ALLOW,
-or everything by ``*``. It is the same for HTTP, Redis and Kafka.
+or everything by ``*``. The rules apply to HTTP, Redis and Kafka.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ ALLOW: Final = "JOBQ_DELIVERY_ALLOW"
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
-# IANA's registries of special-purpose addresses, as of 2025, whatever they say of who may be
-# reached there, and multicast. The library's `is_global` knows fewer, by Python's version.
+# IANA's registries of special-purpose addresses, as of 2025, including globally reachable ones,
+# # and multicast. The library's `is_global` has fewer, depending on Python's version.
 SPECIAL_IPV4: Final = tuple(
     IPv4Network(text)
     for text in """0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12
@@ -64,11 +64,11 @@ LAST_PORT: Final = 65_535
 
 
 class AddressRefused(Exception):  # noqa: N818 - it says what happened
-    """The target's address is not public, and nobody has allowed it."""
+    """The target's address is not public and not allowed."""
 
 
 async def system_resolve(host: str, port: int) -> list[str]:
-    """Return the addresses of a host, as the system resolves it.
+    """Resolve a host with the system's resolver.
 
     Raises:
         OSError: it cannot.
@@ -83,11 +83,11 @@ async def system_resolve(host: str, port: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """What deliveries may connect to.
+    """The addresses that deliveries may connect to.
 
     Attributes:
-        networks: allowed although they are not public.
-        hosts: names that are allowed wherever they lead, with or without ``:port``.
+        networks: allowed networks that are not public.
+        hosts: names that are allowed regardless of their addresses, with or without ``:port``.
         resolve: returns the addresses of a host.
         sockets: paths of UNIX sockets that are allowed; an empty one allows all.
     """
@@ -99,10 +99,10 @@ class Guard:
 
     @classmethod
     def allowing(cls, text: str) -> Guard:
-        """Make a guard of a list such as ``10.0.0.0/8, hooks.internal, localhost:8080``.
+        """Create a guard from a list such as ``10.0.0.0/8, hooks.internal, localhost:8080``.
 
         Raises:
-            InvalidArgument: something in it is neither a network, a host nor a socket.
+            InvalidArgument: an entry is not a network, host or socket.
         """
         networks: list[Network] = []
         hosts: set[str] = set()
@@ -123,22 +123,22 @@ class Guard:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Guard:
-        """Make a guard of what JOBQ_DELIVERY_ALLOW allows.
+        """Create a guard from JOBQ_DELIVERY_ALLOW.
 
         Raises:
-            InvalidArgument: something in it is neither a network, a host nor a socket.
+            InvalidArgument: an entry is not a network, host or socket.
         """
         return cls.allowing(environment.get(ALLOW, ""))
 
     async def addresses(self, host: str, port: int) -> list[str]:
-        """Return the addresses to connect to, each of them checked.
+        """Return the checked addresses to connect to.
 
         Args:
             host: a name or an address, in any notation that the system reads.
             port: the port.
 
         Raises:
-            AddressRefused: one of them is not public, and not allowed.
+            AddressRefused: one of them is not public and not allowed.
             OSError: the host cannot be resolved.
         """
         found = await self.resolve(host, port)
@@ -152,7 +152,7 @@ class Guard:
         return found
 
     def check_socket(self, path: str) -> None:
-        """Refuse a UNIX socket of this machine.
+        """Check that a UNIX socket is allowed.
 
         Raises:
             AddressRefused: it is not allowed.
@@ -162,10 +162,10 @@ class Guard:
 
 
 def host_of(entry: str) -> str:
-    """Return a host, with or without a port, as an operator allows it.
+    """Parse an allowed host, with or without a port.
 
     Raises:
-        InvalidArgument: it is none.
+        InvalidArgument: it is not a host.
     """
     found = HOST.fullmatch(entry)
     if found is None or int(found["port"] or 0) > LAST_PORT:
@@ -177,10 +177,10 @@ def host_of(entry: str) -> str:
 
 
 def socket_of(entry: str) -> str:
-    """Return the path of a UNIX socket that an operator allows; an empty one for all.
+    """Parse the path of an allowed UNIX socket; an empty path allows all.
 
     Raises:
-        InvalidArgument: it is no path of a socket.
+        InvalidArgument: it is not a path of a socket.
     """
     path = entry.removeprefix(SOCKET)
     if path and (not path.startswith("/") or path != os.path.normpath(path)):
@@ -192,7 +192,7 @@ def socket_of(entry: str) -> str:
 
 
 def is_public(address: Address) -> bool:
-    """Tell whether an address, and one that it carries, can be anybody's in the internet."""
+    """Return whether an address is public, including an IPv4 address embedded in it."""
     if isinstance(address, IPv4Address):
         return not any(address in network for network in SPECIAL_IPV4)
     carried = carried_by(address)
@@ -202,7 +202,7 @@ def is_public(address: Address) -> bool:
 
 
 def carried_by(address: IPv6Address) -> IPv4Address | None:
-    """Return the IPv4 address that an IPv6 address stands for."""
+    """Return the IPv4 address embedded in an IPv6 address."""
     if address.ipv4_mapped is not None:
         return address.ipv4_mapped
     if address in NAT64 or (address in COMPATIBLE and int(address) > 1):

@@ -1,8 +1,8 @@
-"""Connections to HTTP targets: kept while they are good, made to checked addresses only.
+"""Connections to HTTP targets, kept open, to checked addresses only.
 
-httpcore, the transport of httpx, speaks HTTP; its pool looks at every connection for every
-request, which at fifty requests at a time costs more than the requests, so connections are
-kept here.
+httpcore, the transport of httpx, implements HTTP. Its pool scans all connections for every
+request, which with fifty concurrent requests costs more than the requests, so this module has
+its own pool.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ KEEP_ALIVE: Final = 30.0
 
 
 class Connections:
-    """Connections by their origins; one carries one request at a time.
+    """Connections by origin; each carries one request at a time.
 
     Args:
-        guard: what may be connected to.
-        trust: whose certificates are good.
+        guard: the allowed addresses.
+        trust: the trusted certificate authorities.
     """
 
     def __init__(self, guard: Guard, trust: ssl.SSLContext) -> None:
@@ -50,7 +50,7 @@ class Connections:
 
     @asynccontextmanager
     async def request(self, request: httpcore.Request) -> AsyncIterator[httpcore.Response]:
-        """Send a request and give the response, whose body is still to be read.
+        """Send a request and return the response, whose body is not read yet.
 
         Raises:
             AddressRefused: the guard does not allow the target.
@@ -71,7 +71,7 @@ class Connections:
                 await connection.aclose()
 
     async def _take(self, origin: httpcore.Origin) -> httpcore.AsyncHTTPConnection:
-        """Return the connection that was used last, or a new one; drop those that are stale."""
+        """Return the connection that was used last, or a new one; close stale ones."""
         for place in reversed(range(len(self._idle))):
             known, connection = self._idle[place]
             if known != origin:
@@ -89,10 +89,10 @@ class Connections:
 
 
 def may_be_kept(connection: httpcore.AsyncHTTPConnection) -> bool:
-    """Tell whether a connection may carry another request.
+    """Return whether a connection can carry another request.
 
-    Not if the target has said more than it was asked: that would pass for the next answer.
-    httpcore does not tell, so this looks at its parser.
+    Not if the target has sent unrequested data, which would be taken for the next answer.
+    httpcore does not report this, so this reads the state of its parser.
     """
     inner: Any = connection._connection  # noqa: SLF001 - see above
     if inner is None or not connection.is_idle() or connection.has_expired():
@@ -115,7 +115,7 @@ class _Backend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Connect to a host, at the first of its addresses that takes it."""
+        """Connect to the first address of a host that accepts the connection."""
         try:
             addresses = await self._guard.addresses(host, port)
         except OSError as error:
@@ -150,7 +150,7 @@ class _Stream(httpcore.AsyncNetworkStream):
         max_bytes: int,
         timeout: float | None = None,  # noqa: ASYNC109 - httpcore's interface
     ) -> bytes:
-        """Send what is not sent yet, and read."""
+        """Send the buffered data, and read."""
         if self._unsent:
             data, self._unsent = self._unsent, b""
             with suppress(httpcore.WriteError):  # the target may have answered before it hung up
@@ -162,7 +162,7 @@ class _Stream(httpcore.AsyncNetworkStream):
         buffer: bytes,
         timeout: float | None = None,  # noqa: ARG002, ASYNC109 - httpcore's interface
     ) -> None:
-        """Keep what is to be sent."""
+        """Buffer the data."""
         self._unsent += buffer
 
     async def aclose(self) -> None:
@@ -186,10 +186,10 @@ class _Stream(httpcore.AsyncNetworkStream):
 
 
 def is_holding(stream: httpcore.AsyncNetworkStream) -> bool:
-    """Tell whether a stream has read from its socket what nobody has read from it.
+    """Return whether a stream has buffered data that was not read yet.
 
-    anyio does not tell, so this looks at its queue and at its buffer of TLS; a stream that
-    does not have them is never kept.
+    anyio does not report this, so this reads its queue and its TLS buffer; a stream without
+    them is never reused.
     """
     inner: Any = getattr(stream, "_stream", None)
     try:

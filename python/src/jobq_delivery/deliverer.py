@@ -1,4 +1,4 @@
-"""The handler of every endpoint: from a claimed job to what its target answered."""
+"""The handler of every endpoint: from a claimed job to the target's answer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SECRET_CACHE: Final = "JOBQ_SECRET_CACHE_SECONDS"  # noqa: S105 - a setting's na
 MESSAGE_BYTES: Final = "JOBQ_DELIVERY_MAX_BODY_BYTES"
 MAX_LOGGED: Final = 2048
 DELIVERED: Final = "delivered"
-# The package that a type is delivered by.
+# The package that each type requires.
 DRIVERS: Final = {"HTTP": "httpx", "KAFKA": "confluent_kafka", "REDIS_STREAM": "redis"}
 
 
@@ -43,7 +43,7 @@ class Sender(Protocol):
     """What sends messages of one type."""
 
     async def send(self, message: Message) -> dict[str, Json]:
-        """Send a message and return what came of it."""
+        """Send a message and return the result."""
 
     async def close(self) -> None:
         """Close every connection."""
@@ -53,16 +53,16 @@ class Deliverer:
     """Delivers jobs of endpoints; its method `deliver` is a handler of any kind.
 
     Args:
-        database_url: where the endpoints are.
+        database_url: the database with the endpoints.
         keyring: the keys of secrets; by default those of the environment.
-        guard: what deliveries may connect to; by default public addresses, and what
-            JOBQ_DELIVERY_ALLOW allows.
-        is_pooled: whether a pooler in transaction mode is before the database.
+        guard: the allowed addresses; by default public addresses, and those of
+            JOBQ_DELIVERY_ALLOW.
+        is_pooled: whether the database is behind a pooler in transaction mode.
 
     Raises:
-        SecretKeyError: the keys of the environment are none.
-        InvalidArgument: JOBQ_DELIVERY_CA_FILE names no file of certificates, or a lifetime
-            or limit of the environment is no number.
+        SecretKeyError: the keys in the environment are invalid.
+        InvalidArgument: JOBQ_DELIVERY_CA_FILE is not a file of certificates, or a lifetime
+            or limit in the environment is not a number.
     """
 
     def __init__(
@@ -98,12 +98,12 @@ class Deliverer:
         ``offset``, for Redis ``message_id`` and ``stream``.
 
         Raises:
-            Retry: this attempt failed; its code says how.
-            Permanent: every attempt would: INPUT_VALIDATION_FAILED,
+            Retry: this attempt failed; the code names the cause.
+            Permanent: every attempt would fail: INPUT_VALIDATION_FAILED,
                 TEMPLATE_RESOLUTION_FAILED, MESSAGE_TOO_LARGE, REQUEST_INVALID,
                 ADDRESS_REFUSED.
-            Snooze: it is not this endpoint's turn.
-            Unable: this worker lacks a key or a driver, or does not know the kind
+            Snooze: the limit of the endpoint is reached.
+            Unable: this worker lacks a key or a driver, or cannot find the endpoint
                 (UNKNOWN_KIND); nothing was sent.
         """
         endpoint = await self._endpoints.get(context)
@@ -151,10 +151,10 @@ class Deliverer:
         }
 
     async def _check(self, endpoint: Endpoint, payload: object) -> None:
-        """Refuse input that does not fit, beside the event loop.
+        """Validate input, outside the event loop.
 
         Raises:
-            Permanent: it does not fit.
+            Permanent: it does not match the schema.
         """
         schema = endpoint.input_schema
         if schema is None:
@@ -178,7 +178,7 @@ class Deliverer:
             raise Retry(str(error), code=error.code) from None
 
     def _limit(self, kind: str, endpoint: Endpoint) -> Limit:
-        """Return the limit of an endpoint, as the newest version that came by says."""
+        """Return the limit of an endpoint, according to the newest version that was delivered."""
         version, limit = self._limits.get(kind, (0, None))
         if limit is None or version < endpoint.version:
             most = endpoint.max_concurrency
@@ -188,7 +188,7 @@ class Deliverer:
         return limit
 
     def _sender(self, kind: str) -> Sender:
-        """Return what sends messages of a type.
+        """Return the sender for messages of a type.
 
         Raises:
             Unable: this worker has no driver for it.
@@ -202,11 +202,11 @@ class Deliverer:
         return self._senders[kind]
 
     def _make_sender(self, kind: str) -> Sender:
-        """Make what sends messages of a type; drivers are imported when they are needed.
+        """Create the sender for messages of a type; drivers are imported when they are needed.
 
         Raises:
             ImportError: it is not installed.
-            Unable: this version knows no such type.
+            Unable: this version does not support the type.
         """
         if kind == "HTTP":
             from jobq_delivery.http import HttpSender  # noqa: PLC0415 - a driver
@@ -225,7 +225,7 @@ class Deliverer:
 
 
 def has_driver(kind: str) -> bool:
-    """Tell whether what delivers a type is installed; whether it can be imported, that tells."""
+    """Return whether the driver of a type is installed, without importing it."""
     try:
         return importlib.util.find_spec(DRIVERS[kind]) is not None
     except (ImportError, ValueError):
@@ -233,14 +233,14 @@ def has_driver(kind: str) -> bool:
 
 
 def in_time(outcome: str, started: float) -> str:
-    """Return an outcome, and what it took since a moment of the monotonic clock."""
+    """Return a result and the time that it took since a monotonic time."""
     return f"{outcome} in {round((time.monotonic() - started) * 1000)} ms"
 
 
 def note(
     context: JobContext, endpoint: Endpoint, message: Message, outcome: str, answer: str
 ) -> None:
-    """Log what was sent where, what came of it in what time, and what came back."""
+    """Log the target, the outcome, the duration and the response."""
     config = endpoint.config_version
     context.log(
         "INFO" if outcome.startswith(DELIVERED) else "WARN",
@@ -252,10 +252,10 @@ def note(
 
 
 def number(name: str, default: float) -> float:
-    """Return a number that the environment may set.
+    """Return a number from the environment, or its default.
 
     Raises:
-        InvalidArgument: it is set to what is none.
+        InvalidArgument: the value is not a number.
     """
     text = os.environ.get(name) or str(default)
     if not text.replace(".", "", 1).isdecimal():

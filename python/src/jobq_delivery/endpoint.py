@@ -1,7 +1,7 @@
-"""Endpoints, as a worker delivers to them, and a cache of them.
+"""Endpoints in the form that a worker needs, and a cache of them.
 
-An attempt keeps the endpoint, the config and the secrets that it got when it began; its
-execution keeps the config through every attempt.
+An attempt uses the endpoint, config and secrets as of its start; all attempts of an execution
+use the same config.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class Endpoint:
 
     Attributes:
         type: HTTP, KAFKA or REDIS_STREAM.
-        spec: where to deliver to, and in what shape; its texts are templates.
-        version: of the endpoint, as it was when the job was made.
+        spec: the target and the format; its texts are templates.
+        version: version of the endpoint when the job was created.
         schema: a JSON Schema of the input, or None.
         config_entries: the config's values, or None.
         config_version: the config's version, or None.
-        config_valid_from: since when the config is at that version, or None.
-        secrets: of each the ciphertext, and the id of its key.
-        max_concurrency: deliveries of one worker at a time; None is the default.
-        max_per_second: deliveries of one worker in a second; None for any.
+        config_valid_from: when that version of the config was stored, or None.
+        secrets: ciphertext and key id of each secret.
+        max_concurrency: concurrent deliveries of one worker; None means the default.
+        max_per_second: deliveries of one worker per second; None means no limit.
     """
 
     type: str
@@ -61,17 +61,17 @@ class Endpoint:
     max_per_second: float | None
 
     def serves(self, context: JobContext) -> bool:
-        """Tell whether an attempt runs with this config.
+        """Return whether an attempt uses this config.
 
-        A later attempt runs with the config of the first; it is this one for sure when it
-        was there before the job.
+        A later attempt uses the config of the first; this is certainly the same if it was
+        stored before the job.
         """
         config_from = self.config_valid_from
         return context.attempt == 1 or config_from is None or config_from <= context.created_at
 
     @classmethod
     def read(cls, **columns: Any) -> Endpoint:  # noqa: ANN401 - of get_delivery()
-        """Make one of the database's answer; spec and config keep every digit."""
+        """Create one from the database's answer; spec and config keep all digits."""
         entries = columns["config_entries"]
         columns["spec"] = exact(columns["spec"])
         columns["config_entries"] = None if entries is None else exact(entries)
@@ -79,7 +79,7 @@ class Endpoint:
 
     @cached_property
     def input_schema(self) -> InputSchema | None:
-        """What checks input, or None."""
+        """The validator of input, or None."""
         if self.schema is None:
             return None
         from jobq.json_schema.input import InputSchema  # noqa: PLC0415 - memory
@@ -88,7 +88,7 @@ class Endpoint:
 
     @property
     def versions(self) -> dict[str, int | None]:
-        """The versions that an attempt ran with, for its record."""
+        """The versions that an attempt used, for its record."""
         return {"endpoint_version": self.version, "config_version": self.config_version}
 
 
@@ -96,8 +96,8 @@ class Endpoints:
     """Endpoints by kind and version; a version never changes, its config and secrets do.
 
     Args:
-        client: asks the database.
-        lifetime: seconds until a config is asked for again, and so are the secrets.
+        client: the client for the database.
+        lifetime: seconds for which configs and secrets are cached.
     """
 
     def __init__(self, client: AsyncClient, lifetime: float) -> None:
@@ -107,7 +107,7 @@ class Endpoints:
         self._asking = asyncio.Lock()
 
     async def get(self, context: JobContext) -> Endpoint | None:
-        """Return the endpoint that an attempt runs with; None if its kind is none.
+        """Return the endpoint for an attempt; None if its kind is not an endpoint.
 
         Raises:
             JobqError: the database refuses, or does not answer.
@@ -127,7 +127,7 @@ class Endpoints:
         return endpoint
 
     async def _ask(self, context: JobContext) -> Endpoint | None:
-        """Ask the database; what holds for one execution only is not kept."""
+        """Query the database; does not cache a config that belongs to one execution."""
         is_later = context.attempt > 1
         version = context.delivery_version
         call = get_delivery(context.kind, version, context.job_id if is_later else None)
@@ -141,12 +141,12 @@ class Endpoints:
 
 
 def get_delivery(kind: str, version: int | None, job_id: UUID | None) -> Call[Endpoint | None]:
-    """Ask for all that a delivery of a job needs; None when its kind is no endpoint.
+    """Query everything that a delivery of a job needs; None if its kind is not an endpoint.
 
     Args:
         kind: the job's.
-        version: what the job is delivered by; None for a job that was made before its
-            kind was an endpoint: it gets what holds now.
+        version: the version of the job; None for a job that was created before its kind
+            became an endpoint, which uses the present version.
         job_id: of a job in a later attempt, for the config of its first.
     """
     arguments = {"kind": kind, "delivery_version": version, "job_id": job_id}
@@ -161,13 +161,13 @@ def get_delivery(kind: str, version: int | None, job_id: UUID | None) -> Call[En
 def list_undeliverable(
     drivers: Sequence[str], key_ids: Sequence[str]
 ) -> Call[list[tuple[str, str, str | None, str | None]]]:
-    """Ask which endpoints a worker cannot deliver, for want of a driver or a key.
+    """Query the endpoints that a worker cannot deliver because it lacks a driver or a key.
 
     Args:
         drivers: the types that it can deliver.
         key_ids: the ids of the keys that it has.
 
     Returns:
-        of each its name and type, and where a key is missing, the secret and the key's id.
+        name and type of each, and if a key is missing, the secret and the key's id.
     """
     return Call("list_undeliverable", {"drivers": drivers, "key_ids": key_ids}, list)

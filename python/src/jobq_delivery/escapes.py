@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LONGEST", "Reading", "as_bytes", "as_characters", "readings"]
 
-# So many escapes may stand within each other.
+# The maximum depth of nested escapes.
 LEVELS: Final = 2
 # The most characters for one byte, as in &amp;#x00041; or a long name.
 LONGEST: Final = 20

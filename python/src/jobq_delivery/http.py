@@ -1,4 +1,4 @@
-"""Delivery over HTTP: from a message to a request, from an answer to what is kept of it."""
+"""Delivery over HTTP: from a message to a request, and from a response to its stored part."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["HttpSender"]
 
 EXPECTED: Final = (200, 201, 202, 204)
-# With Retry-After these say that other requests would fare no better.
+# With Retry-After, these statuses apply to other requests too.
 HOLDING: Final = (429, 503)
 SENDABLE: Final = re.compile(r"[\t\x20-\x7e]*")
 TIMEOUT_MS: Final = 10_000
@@ -42,7 +42,7 @@ class HttpSender:
 
     Args:
         guard: what it may connect to.
-        trust: whose certificates are good.
+        trust: the trusted certificate authorities.
     """
 
     def __init__(self, guard: Guard, trust: ssl.SSLContext) -> None:
@@ -53,7 +53,7 @@ class HttpSender:
         await self._connections.close()
 
     async def send(self, message: Message) -> dict[str, Json]:
-        """Send a message and return the answer, as far as it is kept.
+        """Send a message and return the stored part of the response.
 
         Raises:
             Retry: TIMEOUT, CONNECTION_ERROR, CERTIFICATE_REFUSED, or HTTP_ERROR for a status
@@ -91,11 +91,11 @@ class HttpSender:
 
 
 class HttpError(Retry):
-    """The target answered, with a status that is not expected.
+    """The target answered with an unexpected status.
 
     Args:
-        answer: what it said.
-        outcome: as of Retry.
+        answer: the response.
+        outcome: options of Retry.
     """
 
     def __init__(self, message: str, *, answer: str, **outcome: Any) -> None:  # noqa: ANN401
@@ -107,7 +107,7 @@ def request_of(message: Message) -> httpcore.Request:
     """Make a message's request.
 
     Raises:
-        Permanent: the URL or a header is not one.
+        Permanent: the URL or a header is invalid.
     """
     url, host = target_of(as_text(message.spec["url"]))
     headers, content = head_of(message)
@@ -117,7 +117,7 @@ def request_of(message: Message) -> httpcore.Request:
 
 
 def head_of(message: Message) -> tuple[dict[str, str], bytes]:
-    """Return the headers of a message's request but for the host, and its body.
+    """Return the headers (without Host) and the body of a message's request.
 
     Raises:
         Permanent: a header cannot be sent.
@@ -144,10 +144,10 @@ def head_of(message: Message) -> tuple[dict[str, str], bytes]:
 
 @lru_cache(maxsize=256)
 def target_of(text: str) -> tuple[httpcore.URL, str]:
-    """Return a URL, and its host and port as the request tells them.
+    """Return a URL, and its Host header.
 
     Raises:
-        Permanent: it is not a URL of HTTP.
+        Permanent: it is not an HTTP URL.
     """
     try:
         url = httpx.URL(text)
@@ -164,9 +164,9 @@ def target_of(text: str) -> tuple[httpcore.URL, str]:
 
 
 async def kept(response: httpcore.Response, mask: Mask) -> dict[str, Any]:
-    """Return the beginning of an answer's body, masked, and whether there was more."""
+    """Return the masked beginning of a response's body, and whether there was more."""
     body = b""
-    # A secret across the end is looked for as a whole.
+    # Reads further, to find a secret that crosses the end.
     most = MAX_BODY + mask.longest
     async for chunk in response.aiter_stream():
         body += chunk
@@ -187,9 +187,9 @@ def header(response: httpcore.Response, name: bytes) -> str | None:
 
 
 def retry_after(value: str | None) -> timedelta | None:
-    """Return how long a target asks to wait: Retry-After, in seconds or as a date.
+    """Return the wait in a Retry-After header, in seconds or as a date.
 
-    At most a day; None when it does not ask, asks for no time at all, or nobody can read how.
+    At most a day; None if it is missing, zero or invalid.
     """
     if value is None:
         return None
@@ -206,7 +206,7 @@ def retry_after(value: str | None) -> timedelta | None:
 
 
 def _failure(error: Exception) -> Retry:
-    """Return what happened to a connection, without its address."""
+    """Return the text of a connection error without its address."""
     if isinstance(error.__cause__, ssl.SSLCertVerificationError):
         reason = error.__cause__.verify_message
         return Retry(f"the target's certificate is refused: {reason}", code="CERTIFICATE_REFUSED")

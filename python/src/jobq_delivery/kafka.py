@@ -29,7 +29,7 @@ MOST_PRODUCERS: Final = 32
 FLUSH_SECONDS: Final = 5.0
 LONGEST_PORT: Final = 5
 
-# What an endpoint's options may set; all else is jobq's.
+# The options that an endpoint may set.
 OPTIONS: Final = frozenset(
     """security.protocol sasl.mechanism sasl.mechanisms sasl.username sasl.password
     ssl.ca.pem ssl.certificate.pem ssl.key.pem ssl.key.password client.id
@@ -53,11 +53,11 @@ PERMANENT: Final = frozenset(
 
 
 class KafkaSender:
-    """Sends messages to Kafka, by one producer for each cluster and way to write there.
+    """Sends messages to Kafka, with one producer per cluster and settings.
 
-    The addresses of the servers that an endpoint names are checked, and, before anything is
-    sent, those of the brokers that the cluster then names. librdkafka resolves names by
-    itself, and would follow a cluster that names others later.
+    Checks the addresses of an endpoint's servers and, before anything is sent, those of the
+    brokers that the cluster names. librdkafka resolves names itself, and follows brokers that
+    the cluster names later.
 
     Args:
         guard: what it may connect to.
@@ -77,8 +77,8 @@ class KafkaSender:
         """Produce a message, wait until it is stored, return ``partition`` and ``offset``.
 
         Raises:
-            Retry: TIMEOUT, or a BROKER_ERROR that may pass.
-            Permanent: REQUEST_INVALID, ADDRESS_REFUSED, or a BROKER_ERROR that stays.
+            Retry: TIMEOUT, or a temporary BROKER_ERROR.
+            Permanent: REQUEST_INVALID, ADDRESS_REFUSED, or a permanent BROKER_ERROR.
         """
         spec, seconds = message.spec, message.seconds(TIMEOUT_MS)
         settings = settings_of(spec, seconds)
@@ -103,7 +103,7 @@ class KafkaSender:
         return {"partition": stored.partition(), "offset": stored.offset()}
 
     def _outlet(self, settings: dict[str, Any]) -> _Outlet:
-        """Return the producer with these settings; the oldest makes room."""
+        """Return the producer with these settings; the oldest is evicted."""
         key = msgspec.json.encode(settings, order="sorted").decode()
         if key in self._producers:
             self._producers.move_to_end(key)
@@ -114,7 +114,7 @@ class KafkaSender:
         return outlet
 
     def _drop(self, outlet: _Outlet) -> None:
-        """Close a producer, once what it holds is sent, without waiting for that."""
+        """Close a producer after it has sent its messages, without waiting for that."""
         for key, known in list(self._producers.items()):
             if known is outlet:
                 del self._producers[key]
@@ -122,10 +122,10 @@ class KafkaSender:
 
 
 class _Outlet:
-    """A producer, and the thread that tells what has become of its messages.
+    """A producer, and the thread that receives its delivery reports.
 
     Args:
-        settings: of the producer, which connects once it is checked.
+        settings: its settings; it connects after the checks.
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:
@@ -136,13 +136,13 @@ class _Outlet:
         self._is_open = True
 
     async def open(self, guard: Guard) -> Producer:
-        """Return the producer; connect, if every server and broker may be connected to.
+        """Return the producer; connect if every server and broker is allowed.
 
         Raises:
-            AddressRefused: one may not.
+            AddressRefused: one is not allowed.
             OSError: one cannot be resolved.
-            KafkaException: the cluster does not say what its brokers are.
-            Permanent: REQUEST_INVALID, for a setting that is none.
+            KafkaException: the cluster does not return its brokers.
+            Permanent: REQUEST_INVALID, for an invalid setting.
         """
         async with self._opening:
             if self._producer is not None:
@@ -169,7 +169,7 @@ class _Outlet:
 
         Raises:
             KafkaException: it is not stored.
-            BufferError: too many are under way.
+            BufferError: too many messages are being sent.
             AddressRefused, OSError, Permanent: see `open`.
         """
         producer = await self.open(guard)
@@ -192,7 +192,7 @@ class _Outlet:
         return await stored
 
     def close(self) -> None:
-        """Send what is left, for some seconds, and stop."""
+        """Send the remaining messages, for at most some seconds, and stop."""
         if self._producer is not None:
             self._producer.flush(FLUSH_SECONDS)
         self._is_open = False
@@ -238,8 +238,8 @@ def settings_of(spec: dict[str, Any], seconds: float) -> dict[str, Any]:
 def record_of(message: Message) -> dict[str, Any]:
     """Return the arguments of produce(): topic, key, value, headers.
 
-    The headers ``idempotency-key``, the job's id, and ``jobq-attempt`` are there unless the
-    endpoint sets them.
+    Adds the headers ``idempotency-key``, the job's id, and ``jobq-attempt``, unless the endpoint
+    sets them.
     """
     spec = message.spec
     headers = {"idempotency-key": str(message.job_id), "jobq-attempt": str(message.attempt)}
@@ -256,7 +256,7 @@ def record_of(message: Message) -> dict[str, Any]:
 
 
 def of_kafka(error: KafkaError, seconds: float) -> Exception:
-    """Return what an error of Kafka's means, without addresses."""
+    """Return the text of a Kafka error, without addresses."""
     if error.code() in TIMEOUTS:
         return Retry(f"not stored within {seconds:g} s", code="TIMEOUT")
     if error.code() in PERMANENT:

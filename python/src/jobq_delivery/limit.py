@@ -1,8 +1,8 @@
-"""How many deliveries of an endpoint a worker has under way, where the endpoint has no limit.
+"""The concurrency of a worker's deliveries to an endpoint without a limit of its own.
 
-What does not get its turn within a moment goes back to the queue, uncounted, so that a slow
-target keeps neither the worker's slots nor other endpoints waiting. The limits that endpoints
-declare are held by the database.
+A delivery that gets no slot in time returns to the queue without counting the attempt, so that
+a slow target blocks neither the worker's slots nor other endpoints. The database enforces the
+limits that endpoints declare.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Limit:
     """The limit of an endpoint in this worker.
 
     Args:
-        max_concurrency: deliveries at a time; None is the default.
+        max_concurrency: concurrent deliveries; None means the default.
     """
 
     def __init__(self, max_concurrency: int | None) -> None:
@@ -45,7 +45,7 @@ class Limit:
         """Hold a slot for one delivery.
 
         Raises:
-            Snooze: it was not this delivery's turn in time.
+            Snooze: there was no free slot in time.
         """
         if self._slots.locked():
             await self._wait()
@@ -60,12 +60,12 @@ class Limit:
             self._mean += (self._moved_at - started - self._mean) / 8
 
     async def _wait(self) -> None:
-        """Wait for a slot, for a moment."""
+        """Wait for a slot, for a short time."""
         try:
             async with asyncio.timeout(PATIENCE):
                 await self._slots.acquire()
         except TimeoutError:
-            # Of a target that hangs, no delivery ends: the longer, the rarer it is tried.
+            # No delivery to a hanging target ends: retry less often, the longer it takes.
             raise self._snooze(max(self._mean, time.monotonic() - self._moved_at)) from None
 
     def _snooze(self, seconds: float) -> Snooze:

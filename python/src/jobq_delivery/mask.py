@@ -1,7 +1,7 @@
-"""Masks: what may be stored and shown of a text that may hold secrets.
+"""Masks secrets in texts that are stored or shown.
 
-A target may echo a secret as URLs, JSON, programs or HTML write it, and that as another of them
-writes it. So a text is searched as it is, and with its escapes of one sort, or of two, resolved.
+A target may echo a secret with the escapes of URLs, JSON, programs or HTML, at up to two levels.
+So a text is searched as it is, and with one or two levels of escapes resolved.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ __all__ = ["Mask"]
 MASK: Final = "***"
 SIGNING: Final = "whsec_"
 MOST_PARTS: Final = 100
-# From how many characters on a part is hidden: of a log-in, of others, of a path's.
+# The minimum length of masked parts: of a login, of others, of a path.
 SHORT, LONG, TOKEN = 4, 8, 16
 
 
 class Mask:
-    """Hides secrets, as they are and however URLs, JSON, HTML and programs write them.
+    """Masks secrets, plain and with the escapes of URLs, JSON, HTML and programs.
 
     Args:
-        secrets: what nobody may see.
+        secrets: the secrets.
 
     Attributes:
-        longest: how many characters a secret may take, escaped, to be found across an end.
+        longest: maximum length of an escaped secret, to find one that crosses the end of a cut.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
@@ -42,11 +42,11 @@ class Mask:
         self.longest = LONGEST * max(map(len, self._forms), default=0)
 
     def text(self, text: str, most: int | None = None) -> str:
-        """Return a text without secrets, or the masked beginning of one.
+        """Return the text, or its beginning, with masked secrets.
 
         Args:
-            text: the text; of a beginning, `longest` more characters than that.
-            most: so many characters of the text; a secret across their end is one mask.
+            text: the text; for a beginning, with `longest` more characters.
+            most: maximum number of characters; a secret across the end becomes one mask.
         """
         if not self.longest:
             return text[:most]
@@ -85,7 +85,7 @@ class Mask:
                 return value
 
     def failure(self, error: Exception) -> Retry | Permanent:
-        """Return what may be told of a failure, an expected one or any other."""
+        """Return the masked text of an expected or unexpected failure."""
         match error:
             case Retry():
                 message, details = self.text(error.message), self.json(error.details)
@@ -104,7 +104,7 @@ class Mask:
 
 
 class _Named:
-    """An unexpected error's name and words, masked before anybody cuts them."""
+    """The name and text of an unexpected error, masked before they are cut."""
 
     def __init__(self, error: Exception, mask: Mask) -> None:
         self._error = error
@@ -115,10 +115,10 @@ class _Named:
 
 
 def parts_of(secret: str) -> Iterator[str]:
-    """Yield the parts of a secret that a target may tell without the rest.
+    """Yield the parts of a secret that a target may show without the rest.
 
-    Of several with blanks between them each one, without the mark of signing secrets too; of
-    what may be an address the log-in, and what the target is asked for.
+    Each word, also without the prefix of signing secrets; and if it may be an address, its login
+    and the parts of its path and query.
     """
     words = secret.split()
     if len(words) > MOST_PARTS:
@@ -138,7 +138,7 @@ def parts_of(secret: str) -> Iterator[str]:
 
 
 def of_length(least: int, texts: Iterable[str]) -> Iterator[str]:
-    """Yield the texts of so many characters."""
+    """Yield the texts with at least this many characters."""
     return (text for text in texts if len(text) >= least)
 
 
@@ -149,7 +149,7 @@ def forms_of(secret: str) -> set[str]:
 
 
 def merged(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield places in order, those that meet as one."""
+    """Yield ranges in order, merging those that overlap."""
     last = None
     for place in sorted(places):
         if last is None or place[0] > last[1]:

@@ -1,4 +1,4 @@
-"""What is to be sent for one attempt: the endpoint's spec, its references resolved."""
+"""The message of one attempt: the endpoint's spec with resolved references."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_BYTES", "Message"]
 
 MAX_BYTES: Final = 4 * 1024 * 1024
-# What takes the whole input where the spec does not say what is sent.
+# The field that contains the whole input if the spec does not set it.
 BODIES: Final = {
     "HTTP": "body_template",
     "KAFKA": "value_template",
@@ -26,7 +26,7 @@ BODIES: Final = {
 
 
 class Attempt(Protocol):
-    """What a message tells of a job: of a `JobContext`, or of one that is made up."""
+    """The properties of a job in a message: of a `JobContext`, or of a sample job."""
 
     @property
     def job_id(self) -> UUID: ...
@@ -51,11 +51,11 @@ class Message:
     """An attempt's message.
 
     Attributes:
-        job_id: the same for every attempt: receivers drop repeats by it.
-        attempt: which attempt of the job this is.
-        spec: as the endpoint's, with values in place of references.
-        secrets: the secrets that it holds, by their names.
-        mask: hides them.
+        job_id: the same in every attempt, so that receivers can detect repeats.
+        attempt: number of the attempt.
+        spec: the endpoint's spec with values instead of references.
+        secrets: the secrets in it, by name.
+        mask: masks them.
     """
 
     job_id: UUID
@@ -75,14 +75,14 @@ class Message:
         """Render an endpoint's spec for a job.
 
         Args:
-            endpoint: its version that the job is delivered by.
-            secrets: what it refers to, decrypted.
+            endpoint: the version for the job.
+            secrets: the decrypted secrets that it refers to.
             context: the attempt.
-            limit: how many bytes input, config and secrets may bring.
+            limit: maximum bytes from input, config and secrets.
 
         Raises:
-            TemplateError: something that a reference names is not there.
-            TooLargeError: they bring more.
+            TemplateError: a reference has no value.
+            TooLargeError: they exceed the limit.
         """
         scope = {
             "input": exact(context.payload_text),
@@ -102,7 +102,7 @@ class Message:
 
     @property
     def place(self) -> str:
-        """Where it goes, secrets masked."""
+        """Its target, with masked secrets."""
         spec = self.spec
         if "url" in spec:
             text = f"{spec.get('method', 'POST')} {as_text(spec['url'])}"

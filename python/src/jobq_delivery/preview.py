@@ -1,4 +1,4 @@
-"""What a delivery would send, with every secret masked, without sending it."""
+"""The preview of a delivery, with masked secrets, without sending it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOBODY: Final = UUID(int=0)
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A job that there is not: the first attempt of one, made now."""
+    """A sample job, in its first attempt, created now."""
 
     kind: str
     queue: str
@@ -43,11 +43,11 @@ class Sample:
 
 
 def preview(name: str, endpoint: Endpoint | None, payload: str) -> dict[str, Any]:
-    """Return what a delivery would send, as its target would see it.
+    """Return what a delivery would send.
 
     Args:
         name: of the endpoint.
-        endpoint: as a new job would be delivered; None if there is none.
+        endpoint: the version for a new job; None if the endpoint does not exist.
         payload: the input, as JSON.
 
     Returns:
@@ -56,8 +56,8 @@ def preview(name: str, endpoint: Endpoint | None, payload: str) -> dict[str, Any
         ``redis_url`` and ``command``.
 
     Raises:
-        NotFound: there is no such endpoint.
-        PayloadInvalid: a delivery would fail for good; its code says how.
+        NotFound: the endpoint does not exist.
+        PayloadInvalid: a delivery would fail permanently; the code names the cause.
     """
     if endpoint is None:
         raise NotFound("endpoint not found", code="ENDPOINT_NOT_FOUND", detail=f"endpoint {name}")
@@ -79,7 +79,7 @@ def preview(name: str, endpoint: Endpoint | None, payload: str) -> dict[str, Any
 
 
 def refusal(code: str, detail: str) -> PayloadInvalid:
-    """Return that a delivery would fail for good."""
+    """Return the error of a delivery that would fail permanently."""
     return PayloadInvalid("a delivery would fail", code=code, detail=detail)
 
 
@@ -99,10 +99,10 @@ def http(message: Message) -> dict[str, Any]:
 
 
 def sent(url: str) -> str:
-    """Return a URL as it is sent; where a secret hides the host, all before the path as it is.
+    """Return a URL as it is sent; unchanged before the path if a secret contains the host.
 
     Raises:
-        Permanent: it is not a URL of HTTP.
+        Permanent: it is not an HTTP URL.
     """
     from jobq_delivery.http import target_of  # noqa: PLC0415 - a driver
 
@@ -112,7 +112,7 @@ def sent(url: str) -> str:
         return f"{place.scheme.decode()}://{host}{place.target.decode()}"
     rest = url.removeprefix(start)
     target = target_of(f"http://host{rest}")[0].target.decode()
-    # A secret that is a whole address may have a path, too.
+    # A secret that is a whole address may include a path.
     return start + (target if rest.startswith("/") else target.removeprefix("/"))
 
 

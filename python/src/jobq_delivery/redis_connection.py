@@ -1,6 +1,6 @@
-"""Connections to Redis: to checked addresses only, by URLs that hold no other settings.
+"""Connections to Redis: only to checked addresses, with URLs without other settings.
 
-Replies are bounded: those to what is sent here take some hundred bytes.
+The size of replies is limited: expected ones have some hundred bytes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SETTINGS: Final = frozenset(
 
 
 class _Parser(_AsyncRESP2Parser):
-    """Reads replies; refuses one that is too large, or none of Redis."""
+    """Reads replies; refuses one that is too large or invalid."""
 
     _values = 0
 
@@ -113,7 +113,7 @@ def pool_of(url: str, guard: Guard) -> BlockingConnectionPool:
     """Return the connections to a server.
 
     Raises:
-        ValueError: the URL is not one of Redis, or holds a setting that it may not.
+        ValueError: the URL is not a Redis URL, or contains a setting that is not allowed.
     """
     settings: dict[str, Any] = dict(parse_url(url))
     connection = CLASSES[settings.pop("connection_class", None)]
@@ -127,7 +127,7 @@ def pool_of(url: str, guard: Guard) -> BlockingConnectionPool:
         timeout=None,
         socket_connect_timeout=CONNECT_SECONDS,
         protocol=2,
-        # jobq tries again; the driver would add an entry twice without a word.
+        # jobq retries; a retry by the driver could add an entry twice.
         retry=Retry(NoBackoff(), 0),
         **settings,
     )

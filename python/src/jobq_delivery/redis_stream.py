@@ -1,4 +1,4 @@
-"""Delivery to Redis Streams: XADD, once for a job where the endpoint asks for it."""
+"""Delivery to Redis Streams: XADD, once per job if the endpoint has deliver_once."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ TIMEOUT_MS: Final = 3000
 MOST_CLIENTS: Final = 64
 ONCE_SECONDS: Final = 7 * 24 * 3600
 
-# What Redis shows of a command is cut, so that a secret at the end could not be found in it.
+# Redis cuts the commands that it shows, so a secret at the end could not be found in them.
 ARGUMENTS: Final = ", with args beginning with"
 
-# Whatever was added for a job within a week is not added again. The second key holds the
-# stream's name as a hash tag, so that a cluster keeps both in one place.
+# A job that was added within a week is not added again. The second key contains the stream's
+# # name as a hash tag, so that a cluster stores both on one node.
 ONCE: Final = """
 local known = redis.call('GET', KEYS[2])
 if known then return {known, 1} end
@@ -68,11 +68,11 @@ class RedisStreamSender:
     async def send(self, message: Message) -> dict[str, Json]:
         """Add a message to its stream and return ``message_id`` and ``stream``.
 
-        ``is_duplicate`` is there when an earlier attempt had added it already.
+        The result contains ``is_duplicate`` if an earlier attempt had added it.
 
         Raises:
-            Retry: TIMEOUT, CONNECTION_ERROR, or a STREAM_ERROR that may pass.
-            Permanent: REQUEST_INVALID, ADDRESS_REFUSED, or a STREAM_ERROR that stays.
+            Retry: TIMEOUT, CONNECTION_ERROR, or a temporary STREAM_ERROR.
+            Permanent: REQUEST_INVALID, ADDRESS_REFUSED, or a permanent STREAM_ERROR.
         """
         stream, seconds = as_text(message.spec["stream"]), message.seconds(TIMEOUT_MS)
         arguments = entry(message)
@@ -100,10 +100,10 @@ class RedisStreamSender:
         raise nonsense()
 
     async def _client(self, url: str) -> Redis:
-        """Return the client of a server; the one that was used longest ago makes room.
+        """Return the client of a server; the least recently used one is evicted.
 
         Raises:
-            Permanent: the URL is not one.
+            Permanent: the URL is invalid.
         """
         if url in self._clients:
             self._clients.move_to_end(url)
@@ -124,11 +124,11 @@ class RedisStreamSender:
 def entry(message: Message) -> list[str]:
     """Return the arguments of XADD after the stream's name.
 
-    The fields ``jobq_id``, the job's id, and ``jobq_attempt`` follow the endpoint's, unless
-    it has fields of these names.
+    Adds the fields ``jobq_id``, the job's id, and ``jobq_attempt``, unless the endpoint has fields
+    of these names.
 
     Raises:
-        Permanent: there are no fields, or max_len is no number from 1.
+        Permanent: there are no fields, or max_len is not a positive number.
     """
     spec = message.spec
     arguments: list[str] = []
@@ -149,16 +149,16 @@ def entry(message: Message) -> list[str]:
 
 
 def identity(message: Message) -> dict[str, str]:
-    """Return the fields by which consumers drop repeats."""
+    """Return the fields by which consumers detect repeats."""
     return {"jobq_id": str(message.job_id), "jobq_attempt": str(message.attempt)}
 
 
 def refuse(error: Exception) -> NoReturn:
-    """Raise what an error of Redis means, without its address.
+    """Raise the outcome of a Redis error, without its address.
 
     Raises:
-        Retry: it may pass.
-        Permanent: it stays, such as a key that is no stream.
+        Retry: it is temporary.
+        Permanent: it is not, for example if the key is not a stream.
     """
     if isinstance(error.__cause__, AddressRefused):
         raise Permanent("ADDRESS_REFUSED", str(error.__cause__)) from None
@@ -185,7 +185,7 @@ def id_of(reply: bytes | list[bytes]) -> str:
     """Return the message id of a reply.
 
     Raises:
-        Retry: it is none.
+        Retry: the reply is invalid.
     """
     try:
         return (reply if isinstance(reply, bytes) else reply[0]).decode("ascii")
@@ -194,5 +194,5 @@ def id_of(reply: bytes | list[bytes]) -> str:
 
 
 def nonsense() -> Retry:
-    """Return what happened where the server does not speak as Redis does."""
+    """Return the text of a protocol error."""
     return Retry("the server answers what Redis would not", code="STREAM_ERROR")

@@ -1,4 +1,4 @@
-"""Signatures of webhooks, by the scheme of standardwebhooks.com."""
+"""Signatures of webhooks by the scheme of standardwebhooks.com."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def signed(webhook_id: str, body: bytes, secret: str, now: float | None = None) 
     Args:
         webhook_id: the same for every attempt.
         body: as it is sent.
-        secret: ``whsec_`` and base64, or any text; several, with spaces between them, give
-            a signature each, so that a secret can be changed without a gap.
+        secret: ``whsec_`` and base64, or any text; several, separated by spaces, give a
+            signature each, so that a secret can be rotated without a gap.
         now: the time in seconds; by default the clock's.
 
     Raises:
-        Retry: SECRET_INVALID, for a secret that is no key.
+        Retry: SECRET_INVALID, for a secret that is not a key.
     """
     timestamp = str(int(time.time() if now is None else now))
     message = f"{webhook_id}.{timestamp}.".encode() + body
@@ -45,8 +45,8 @@ def key_of(secret: str) -> bytes:
     """Return the key of a secret: its base64 after ``whsec_``, else its own bytes.
 
     Raises:
-        Retry: SECRET_INVALID, since receivers could not check the signature, or anybody
-            could make it.
+        Retry: SECRET_INVALID, because receivers could not check the signature, or anybody
+            could forge it.
     """
     try:
         is_encoded = secret.startswith(PREFIX)

@@ -1,9 +1,9 @@
-"""Templates: JSON whose texts hold references such as {{input.user.name}}.
+"""Templates: JSON whose texts contain references such as {{input.user.name}}.
 
-A text that is one reference becomes the value itself, of whatever type; references within
-a text are written into it. What a reference brings is never looked at for references again,
-so input cannot reach configs or secrets. `{{input.nick ?? "none"}}` has a default for what
-is not there or null. There is no other templating power.
+A text that is one reference becomes the value with its type; references within a text are
+inserted as text. Values are never searched for references again, so input cannot read configs
+or secrets. `{{input.nick ?? "none"}}` has a default for missing and null values. Templates have
+no other features.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ REFERENCE: Final = re.compile(
     r'\s*(?:\?\?\s*(?P<default>"[^"\\]*"|-?\d+(?:\.\d+)?|true|false|null|\[\])\s*)?'
 )
 INDEX: Final = re.compile("[0-9]{1,9}")
-# Of these two the values stand in URLs in percent-encoding, and never in the host.
+# In URLs, values of these two are percent-encoded and not allowed in the host.
 GIVEN: Final = ("input", "job")
 # A part of a path that leads nowhere or up, to those too who end it at a mark.
 DOTS: Final = re.compile(r"(?:^|[/\\])[\x00-\x20]*\.\.?(?=$|[/\\?#;,\x00-\x20])")
@@ -52,11 +52,11 @@ _ENCODER: Final = msgspec.json.Encoder(decimal_format="number")
 
 
 class TemplateError(ValueError):
-    """A reference cannot be resolved; the text names it, and no value."""
+    """A reference cannot be resolved; the text contains the reference but no value."""
 
 
 class TooLargeError(ValueError):
-    """What templates bring exceeds the limit."""
+    """The values of templates exceed the limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Reference:
     """A place in a scope: ``input``, ``config``, ``secret`` or ``job``, and the path in it.
 
     Attributes:
-        default: JSON in place of what is not there or null; None when it must be there.
+        default: JSON instead of a missing or null value; None if the value is required.
     """
 
     namespace: str
@@ -77,11 +77,11 @@ class Reference:
 
 
 class Rendering:
-    """One rendering of templates, within a limit that holds while it is being made.
+    """One rendering of templates, which stops at a size limit.
 
     Args:
-        scope: what ``input``, ``config``, ``secret`` and ``job`` hold.
-        limit: how many bytes references may bring, each time that they stand somewhere.
+        scope: the values of ``input``, ``config``, ``secret`` and ``job``.
+        limit: maximum bytes of all inserted values.
     """
 
     def __init__(self, scope: Mapping[str, Json], limit: int) -> None:
@@ -93,8 +93,8 @@ class Rendering:
         """Return a template with its references resolved.
 
         Raises:
-            TemplateError: something that a reference names is not there.
-            TooLargeError: they bring too much.
+            TemplateError: a reference has no value.
+            TooLargeError: they exceed the limit.
         """
         match template:
             case str():
@@ -115,7 +115,7 @@ class Rendering:
         Raises:
             TemplateError: a reference cannot be resolved, or a value of input would reach
                 the host, or lead up in the path.
-            TooLargeError: they bring too much.
+            TooLargeError: they exceed the limit.
         """
         parts = parsed(template)
         made = self._joined(parts, lambda r, text: quote(text, safe="") if is_given(r) else text)
@@ -136,7 +136,7 @@ class Rendering:
         )
 
     def _resolved(self, reference: Reference) -> tuple[Json, str]:
-        """Return a value, and as it is written within a text; count it."""
+        """Return a value and its text form, and count its size."""
         known = self._known.get(reference)
         if known is None:
             value = resolve(reference, self._scope)
@@ -153,7 +153,7 @@ def parsed(template: str) -> Sequence[str | Reference]:
     """Split a text into plain parts and references.
 
     Raises:
-        TemplateError: what stands between braces is no reference.
+        TemplateError: the text between braces is not a reference.
     """
     parts: list[str | Reference] = []
     end = 0
@@ -170,10 +170,10 @@ def parsed(template: str) -> Sequence[str | Reference]:
 
 
 def resolve(reference: Reference, scope: Mapping[str, Json]) -> Json:
-    """Return what a reference names, or its default.
+    """Return the value of a reference, or its default.
 
     Raises:
-        TemplateError: it is not there, and has no default.
+        TemplateError: there is no value and no default.
     """
     value: Any = scope.get(reference.namespace)
     for name in reference.path:
@@ -191,7 +191,7 @@ def resolve(reference: Reference, scope: Mapping[str, Json]) -> Json:
 
 
 def is_given(part: str | Reference) -> bool:
-    """Tell whether a part is what the enqueuer chose."""
+    """Return whether a part is chosen by the enqueuer."""
     return isinstance(part, Reference) and part.namespace in GIVEN
 
 
@@ -217,15 +217,15 @@ def decoded_once(path: str) -> str:
 
 
 def exact(text: str | bytes) -> Json:
-    """Return JSON with its numbers to the last digit."""
+    """Return JSON with all digits of its numbers."""
     return _DECODER.decode(text)
 
 
 def as_json(value: Json) -> bytes:
-    """Return a value as JSON, its numbers as they are."""
+    """Return a value as JSON, with unchanged numbers."""
     return _ENCODER.encode(value)
 
 
 def as_text(value: Json) -> str:
-    """Return a value as it is written within a text: a text as it is, else its JSON."""
+    """Return the text form of a value: a text unchanged, otherwise its JSON."""
     return value if isinstance(value, str) else as_json(value).decode()

@@ -1,4 +1,4 @@
-"""Whose certificates a delivery takes for good; apart from what speaks HTTP, which loads late."""
+"""The trusted certificate authorities of deliveries; separate from HTTP, which loads late."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ CA_FILE: Final = "JOBQ_DELIVERY_CA_FILE"
 
 
 def trusting(environment: Mapping[str, str] = os.environ) -> ssl.SSLContext:
-    """Return what trusts the public authorities, and those of JOBQ_DELIVERY_CA_FILE.
+    """Return a context that trusts the public authorities and those of JOBQ_DELIVERY_CA_FILE.
 
     Raises:
-        InvalidArgument: the file is none of certificates.
+        InvalidArgument: the file does not contain certificates.
     """
     trust = ssl.create_default_context(cafile=certifi.where())
     name = environment.get(CA_FILE)

@@ -1,4 +1,4 @@
-"""What goes wrong, as the HTTP API says it: one envelope, one handler, one table."""
+"""Errors of the HTTP API: one envelope, one handler, one table."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("jobq.http")
 
-# The errors that the HTTP API finds by itself: code, status and message.
+# Errors that the HTTP server raises itself: code, status and message.
 ERRORS: Final = {
     "INVALID_REQUEST": (400, "The request is malformed."),
-    "UNAUTHORIZED": (401, "The API key is missing or not valid."),
-    "FORBIDDEN": (403, "The API key does not have the scope that this needs."),
-    "NOT_FOUND": (404, "There is nothing at this path."),
+    "UNAUTHORIZED": (401, "The API key is missing or invalid."),
+    "FORBIDDEN": (403, "The API key lacks the required scope."),
+    "NOT_FOUND": (404, "The path does not exist."),
     "JOB_NOT_FOUND": (404, "Job with ID '{id}' does not exist."),
-    "BATCH_NOT_FOUND": (404, "There is no such batch."),
+    "BATCH_NOT_FOUND": (404, "The batch does not exist."),
     "EXECUTION_NOT_FOUND": (404, "Execution with ID '{id}' does not exist."),
-    "METHOD_NOT_ALLOWED": (405, "This path does not take this method."),
-    "INVALID_SCHEMA": (422, "The schema is not usable."),
-    "EXECUTION_NOT_CANCELLABLE": (409, "The execution no longer waits."),
+    "METHOD_NOT_ALLOWED": (405, "The path does not support this method."),
+    "INVALID_SCHEMA": (422, "The schema is invalid."),
+    "EXECUTION_NOT_CANCELLABLE": (409, "The execution has started or ended."),
     "JOB_NOT_UPDATABLE": (409, "One-shot jobs cannot be updated."),
-    "REQUEST_INVALID": (422, "No message can be made of it."),
-    "PRECONDITION_FAILED": (412, "This is another version than the one that If-Match names."),
+    "REQUEST_INVALID": (422, "The request does not yield a valid message."),
+    "PRECONDITION_FAILED": (412, "If-Match names another version."),
     "MESSAGE_TOO_LARGE": (413, "The body is too large."),
     "INVALID_MESSAGE": (422, "The message is nested too deeply."),
     "RATE_LIMITED": (429, "Too many requests."),
-    "INTERNAL_ERROR": (500, "Something went wrong here; the log has the request id."),
-    "QUEUE_UNAVAILABLE": (503, "The queue cannot take jobs now."),
-    "REPO_UNAVAILABLE": (503, "The database does not answer now."),
-    "SECRET_KEY_MISSING": (503, "This server has no key to encrypt secrets with."),
-    "DELIVERY_MISSING": (503, "This server cannot do this: install jobq[delivery]."),
-    "TIMEOUT": (504, "The answer took too long."),
+    "INTERNAL_ERROR": (500, "Internal error; the server's log has the request id."),
+    "QUEUE_UNAVAILABLE": (503, "The queue cannot accept jobs now."),
+    "REPO_UNAVAILABLE": (503, "The database does not answer."),
+    "SECRET_KEY_MISSING": (503, "This server has no key to encrypt secrets."),
+    "DELIVERY_MISSING": (503, "This server requires jobq[delivery] for this."),
+    "TIMEOUT": (504, "The request took too long."),
 }
 
-# The database's symbolic codes that have another name in the HTTP API; statuses and messages
-# are the database's own, but for those names that ERRORS has.
+# Symbolic codes of the database that have another name in the HTTP API. Statuses and messages
+# are the database's, unless ERRORS has the name.
 RENAMED: Final = {
     "PAYLOAD_TOO_LARGE": "MESSAGE_TOO_LARGE",
     "PAYLOAD_TOO_DEEP": "INVALID_MESSAGE",
@@ -61,50 +61,50 @@ RENAMED: Final = {
     "INVALID_ARGUMENT": "INVALID_REQUEST",
 }
 
-# What a client of the HTTP API can do, where the database's own hint names SQL or a command.
+# Remedies for clients of the HTTP API, where the database's hint is SQL or a command.
 HINTS: Final = {
-    "JOB_IS_RECURRING": "take one of its runs: GET /jobs/{job_id}/executions lists them",
-    "ILLEGAL_STATE": "look the job up with GET /jobs/{job_id}",
-    "QUEUE_NOT_FOUND": "of this queue nothing is declared, so it is not paused either",
-    "KIND_NOT_FOUND": "list the kinds with GET /kinds",
-    "API_KEY_NOT_FOUND": "an operator lists the keys",
-    "SCHEDULE_NOT_FOUND": "list the recurring jobs with GET /jobs?trigger=CRON",
-    "SCHEDULE_RETIRED": "take the version after it, replaced_by_id of GET /jobs/{job_id}; where"
-    " that is null, create the recurring job anew with POST /jobs",
-    "SCHEDULE_IMMUTABLE": "make a new version with PUT /jobs/{job_id}",
-    "PAYLOAD_SPEC_NOT_FOUND": "declare it with POST /payload-specs",
-    "CONFIG_NOT_FOUND": "declare it with POST /configs",
-    "SECRET_NOT_FOUND": "store it with POST /secrets",
-    "ENDPOINT_NOT_FOUND": "declare it with POST /endpoints",
-    "IS_ENDPOINT": "use PUT /endpoints/{name} or DELETE, or give the kind another name",
-    "KIND_EXISTS": "give the endpoint another name, or forget the kind: DELETE /kinds/{kind}",
-    "INVALID_PAYLOAD_SPEC_REF": "declare the payload spec first, with POST /payload-specs",
-    "INVALID_CONFIG_REF": "declare the config first, with POST /configs",
-    "INVALID_TIME_ZONE": "name a place, such as Europe/Berlin",
-    "LIMIT_NOT_FOUND": "list the limits with GET /limits",
-    "ONE_DATABASE": "ask the server of the shard",
-    "ALL_QUEUES_NEEDED": "use a key of all queues; or tell one job with a signal",
+    "JOB_IS_RECURRING": "use the id of one of its runs: GET /jobs/{job_id}/executions",
+    "ILLEGAL_STATE": "check the state: GET /jobs/{job_id}",
+    "QUEUE_NOT_FOUND": "an undeclared queue is not paused; declare it, or check the name",
+    "KIND_NOT_FOUND": "list the kinds: GET /kinds",
+    "API_KEY_NOT_FOUND": "an operator can list the keys: jobq keys list",
+    "SCHEDULE_NOT_FOUND": "list the recurring jobs: GET /jobs?trigger=CRON",
+    "SCHEDULE_RETIRED": "use the next version, replaced_by_id of GET /jobs/{job_id}; if it is"
+    " null, create the recurring job again: POST /jobs",
+    "SCHEDULE_IMMUTABLE": "create a new version: PUT /jobs/{job_id}",
+    "PAYLOAD_SPEC_NOT_FOUND": "create it: POST /payload-specs",
+    "CONFIG_NOT_FOUND": "create it: POST /configs",
+    "SECRET_NOT_FOUND": "create it: POST /secrets",
+    "ENDPOINT_NOT_FOUND": "create it: POST /endpoints",
+    "IS_ENDPOINT": "change it with PUT /endpoints/{name}, or choose another name for the kind",
+    "KIND_EXISTS": "choose another name for the endpoint, or delete the kind: DELETE /kinds/{kind}",
+    "INVALID_PAYLOAD_SPEC_REF": "create the payload spec first: POST /payload-specs",
+    "INVALID_CONFIG_REF": "create the config first: POST /configs",
+    "INVALID_TIME_ZONE": "use a place, such as Europe/Berlin",
+    "LIMIT_NOT_FOUND": "list the limits: GET /limits",
+    "ONE_DATABASE": "use the HTTP server of the shard",
+    "ALL_QUEUES_NEEDED": "use a server whose login has all queues, or send a signal to one job",
 }
 
-# Parameters of paths that hold the id of a job.
+# Path parameters with the id of a job.
 ID_PARAMETERS: Final = {
     "job_id": "JOB_NOT_FOUND",
     "execution_id": "EXECUTION_NOT_FOUND",
 }
 
-# Where an outage means that no jobs are taken in.
+# Requests for which an outage means that no jobs are accepted.
 ENQUEUES: Final = frozenset({("POST", "/jobs"), ("POST", "/jobs:batch")})
 
-# What the database says without a symbolic code of jobq's.
+# SQLSTATEs that come without one of jobq's symbolic codes.
 CODE_OF_SQLSTATE: Final = {
     "23503": "ILLEGAL_STATE",
     "54000": "MESSAGE_TOO_LARGE",
     "57014": "TIMEOUT",
 }
-# Members of requests that are numbers, but not whole ones.
+# Members of requests that accept fractions.
 FRACTIONS: Final = frozenset({"amount", "cost", "jitter", "max_per_second", "retry_jitter"})
-# What the database calls lengths of time that are members with the suffix _ms here; those that
-# are common words too stand before a comma or "must" where they are meant.
+# Names of durations in the database; here the members end with _ms. Names that are also common
+# words are replaced only before a comma or "must".
 LENGTHS: Final = (
     "dedup_max_wait",
     "dedup_period",
@@ -120,14 +120,14 @@ LENGTHS: Final = (
 WORDS: Final = ("every", "lease", "timeout")
 IN_SQL: Final = re.compile(rf"\b(?:{'|'.join(LENGTHS)})\b|\b(?:{'|'.join(WORDS)})\b(?=,| must)")
 UNAVAILABLE_CLASSES: Final = frozenset({"08", "40", "53", "57"})
-# No such database, and none of jobq's schemas in it: it is being made, or was lost.
+# The database, or jobq in it, does not exist (yet).
 NOT_DEPLOYED: Final = frozenset({"3D000", "3F000"})
 
 
 class ErrorBody(Struct, omit_defaults=True):
-    """What went wrong."""
+    """An error."""
 
-    code: Annotated[str, Meta(description="Symbolic, stable: match this.")]
+    code: Annotated[str, Meta(description="Symbolic and stable; match this.")]
     message: str
     request_id: str
     detail: Annotated[str, Meta(description="The values.")] = ""
@@ -135,21 +135,21 @@ class ErrorBody(Struct, omit_defaults=True):
 
 
 class Error(Struct):
-    """Every error."""
+    """The body of every error."""
 
     error: ErrorBody
 
 
 class ApiError(Exception):
-    """An answer that is an error.
+    """An error response.
 
     Args:
-        code: a symbolic code, of ERRORS or of the database.
-        detail: the values, when they help.
-        status: the HTTP status; by default the one that ERRORS has.
-        message: a sentence; by default the one that ERRORS has.
-        hint: what to do about it.
-        headers: headers of the answer.
+        code: a symbolic code of ERRORS or of the database.
+        detail: the values, if they help.
+        status: the HTTP status; by default that of ERRORS.
+        message: a sentence; by default that of ERRORS.
+        hint: the remedy.
+        headers: headers of the response.
     """
 
     def __init__(
@@ -173,11 +173,11 @@ class ApiError(Exception):
 
 
 def translate(error: Exception, *, is_enqueue: bool = False) -> ApiError:
-    """Return the answer to an error of any kind.
+    """Return the error response for any exception.
 
     Args:
-        error: what was raised.
-        is_enqueue: whether jobs were to be taken in, for the name of an outage.
+        error: the exception.
+        is_enqueue: whether the request creates jobs; an outage then has another code.
     """
     answered = ApiError("INTERNAL_ERROR")
     match error:
@@ -196,7 +196,7 @@ def translate(error: Exception, *, is_enqueue: bool = False) -> ApiError:
         case TimeoutError():
             answered = ApiError("TIMEOUT")
         case psycopg.errors.InsufficientPrivilege() if not is_of_table(error):
-            message = "The database user of this server may not do this."
+            message = "The database login of this server lacks the privilege."
             answered = ApiError("FORBIDDEN", message=message)
         case psycopg.Error():
             answered = of_database(error, is_enqueue=is_enqueue)
@@ -204,9 +204,9 @@ def translate(error: Exception, *, is_enqueue: bool = False) -> ApiError:
 
 
 def in_words(problem: str) -> str:
-    """Return what is wrong with a request, its numbers called what they must be.
+    """Return a validation error, with the right name for the expected number.
 
-    Whole numbers are read as fractions are, since 5.0 is one too.
+    Integers are decoded as floats, because 5.0 is valid too.
     """
     expected, at, place = problem.partition(" - at ")
     if place.rpartition(".")[2].rstrip("`") in FRACTIONS:
@@ -217,7 +217,7 @@ def in_words(problem: str) -> str:
 
 
 def of_starlette(error: HTTPException) -> ApiError:
-    """Return the answer to a request that no route takes."""
+    """Return the error response for a request without a route."""
     known = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}.get(error.status_code)
     return ApiError(
         known or "INVALID_REQUEST",
@@ -228,7 +228,7 @@ def of_starlette(error: HTTPException) -> ApiError:
 
 
 def of_database(error: psycopg.Error, *, is_enqueue: bool) -> ApiError:
-    """Return the answer to what the database says, by SQLSTATE and symbolic code."""
+    """Return the error response for a database error, by SQLSTATE and symbolic code."""
     state, said = error.sqlstate or "", error.diag
     code = said.constraint_name or ""
     if code not in ERROR_TABLE:
@@ -246,18 +246,18 @@ def of_database(error: psycopg.Error, *, is_enqueue: bool) -> ApiError:
     is_missing = state in NOT_DEPLOYED
     if not state or state[:2] in UNAVAILABLE_CLASSES or state == "25006" or is_missing:
         code = "QUEUE_UNAVAILABLE" if is_enqueue else "REPO_UNAVAILABLE"
-        hint = "the database has no jobq in it: an operator installs it" if is_missing else None
+        hint = "an operator installs jobq in the database: jobq deploy" if is_missing else None
         return ApiError(code, hint=hint, headers={"retry-after": "1"})
     return ApiError("INTERNAL_ERROR")
 
 
 def is_of_table(error: psycopg.Error) -> bool:
-    """Whether the database's table of errors has what was raised."""
+    """Whether an error is in the database's table of errors."""
     return error.diag.constraint_name in ERROR_TABLE
 
 
 def of_table(code: str, said: Diagnostic) -> ApiError:
-    """Return the answer to an error of the database's table."""
+    """Return the error response for an error of the database's table."""
     status = ERROR_TABLE[code].http_status
     return ApiError(
         RENAMED.get(code, code),
@@ -278,7 +278,7 @@ def status_of(code: str) -> int:
 
 
 def meaning(code: str) -> str:
-    """Return what a code means, in a sentence: the words of ERRORS, or of the database."""
+    """Return the message of a code, of ERRORS or of the database."""
     if code in ERRORS:
         return ERRORS[code][1].format(id="job_xyz")
     known = next(name for name in ERROR_TABLE if RENAMED.get(name, name) == code)
@@ -287,9 +287,9 @@ def meaning(code: str) -> str:
 
 
 def named(error: ApiError, parameters: Mapping[str, str]) -> ApiError:
-    """Return the error of a missing job in the words of the path that named it."""
+    """Return the error for a missing job with the name that the path uses."""
     if error.code == "SCHEDULE_NOT_FOUND":
-        message = f"There is no recurring job with ID '{parameters['job_id']}'."
+        message = f"Recurring job with ID '{parameters['job_id']}' does not exist."
         return ApiError("JOB_NOT_FOUND", message=message)
     if error.code != "JOB_NOT_FOUND" or not parameters.keys() & ID_PARAMETERS.keys():
         return error
@@ -309,7 +309,7 @@ def envelope(error: ApiError, request_id: str) -> bytes:
 
 
 async def answer(request: Request, error: Exception) -> Response:
-    """Answer any error: the one exception handler."""
+    """Respond to any exception: the only exception handler."""
     request_id = request.scope["jobq.request_id"]
     is_enqueue = (request.method, request.scope["path"]) in ENQUEUES
     answered = named(translate(error, is_enqueue=is_enqueue), request.scope.get("path_params", {}))

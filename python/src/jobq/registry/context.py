@@ -169,7 +169,7 @@ class JobContext:
         Raises:
             StepInvalid: the name is too long, or what the function returned is not JSON, or
                 larger than 1 MiB. The job is then dead.
-            LeaseLost: this attempt no longer holds the job.
+            LeaseLost: this attempt has lost its lease.
         """
         return self._steps.step(name, lambda: function(*args, **kwargs))
 

@@ -113,7 +113,7 @@ def describe(
         TypeError: it cannot be called as a handler is.
     """
     if not callable(function):
-        raise TypeError(f"handler of {kind}: {function!r} cannot be called")
+        raise TypeError(f"handler of {kind}: {function!r} is not callable")
     is_function = inspect.isroutine(function) or isinstance(function, partial)
     called = function if is_function else function.__call__  # type: ignore[operator]
     is_coroutine = inspect.iscoroutinefunction(called)
@@ -124,18 +124,18 @@ def describe(
     if interrupt_on_cancel and mode == "thread":
         raise TypeError(f"handler of {kind}: a thread cannot be interrupted")
     if type(batch) is not int or batch < 0:
-        raise TypeError(f"handler of {kind}: a batch is a number of jobs")
+        raise TypeError(f"handler of {kind}: batch must be a number of jobs")
     if not 0 <= batch_wait < math.inf:
-        raise TypeError(f"handler of {kind}: a batch waits for a number of seconds")
+        raise TypeError(f"handler of {kind}: batch_wait must be a number of seconds")
     if batch:
         payload_type = _item_type(kind, payload_type, is_plain=not (process or transactional))
     if process and (is_coroutine or "connection" in extras or transactional):
         raise TypeError(
-            f"handler of {kind}: one that runs in a process is a plain function "
-            "that takes the payload, and 'context' at most"
+            f"handler of {kind}: a handler in a process must be a plain function "
+            "with the payload and at most 'context' as parameters"
         )
     if transactional != ("connection" in extras):
-        raise TypeError(f"handler of {kind}: a transactional one, and no other, takes 'connection'")
+        raise TypeError(f"handler of {kind}: transactional=True and 'connection' go together")
     schema = payload_schema(payload_type) if takes_payload else None
     rules = {name: value for name, value in definition.items() if value is not None}
     if schema is not None:
@@ -164,11 +164,11 @@ def _item_type(kind: str, payloads_type: Any, *, is_plain: bool) -> Any:  # noqa
         TypeError: the handler cannot take batches.
     """
     if not is_plain:
-        raise TypeError(f"handler of {kind}: one that takes batches is no transaction or process")
+        raise TypeError(f"handler of {kind}: a batch cannot be transactional or in a process")
     if payloads_type in (Any, list):
         return Any
     if get_origin(payloads_type) is not list:
-        raise TypeError(f"handler of {kind}: one that takes batches takes a list of payloads")
+        raise TypeError(f"handler of {kind}: a batch handler must take a list of payloads")
     (item_type,) = get_args(payloads_type)
     return item_type
 
@@ -189,7 +189,7 @@ def _parameters(
     for p in named:
         is_lost = p.kind is p.VAR_KEYWORD and not parameters
         if is_lost or (p.kind is p.KEYWORD_ONLY and p.default is p.empty):
-            raise TypeError(f"handler of {kind}: {p.name!r} is given by place, not by name alone")
+            raise TypeError(f"handler of {kind}: {p.name!r} must not be keyword-only")
     takes_payload = bool(parameters) and parameters[0].name not in known
     rest = parameters[1:] if takes_payload else parameters
     extras = tuple(p.name for p in rest if p.default is p.empty or p.name in known)
@@ -197,11 +197,11 @@ def _parameters(
     if unknown:
         names = " and ".join(repr(name) for name in known)
         raise TypeError(
-            f"handler of {kind}: after the payload come {names}, not {', '.join(unknown)}"
+            f"handler of {kind}: allowed after the payload: {names}, not {', '.join(unknown)}"
         )
     payload_type = _annotation(function, parameters[0].annotation) if takes_payload else Any
     if payload_type is JobContext:
-        raise TypeError(f"handler of {kind}: the context is given by the name 'context' alone")
+        raise TypeError(f"handler of {kind}: the context parameter must be named 'context'")
     return takes_payload, extras, payload_type
 
 
@@ -222,7 +222,7 @@ def _annotation(function: Callable[..., Any], given: Any) -> Any:  # noqa: ANN40
         return eval(given, names)  # noqa: S307 - an annotation of the handler's own module
     except NameError as error:
         raise TypeError(
-            f"the type {given!r} must be importable where the handler stands"
+            f"the type {given!r} must be importable in the module of the handler"
         ) from error
 
 

@@ -50,7 +50,7 @@ class Registry:
 
     def __init__(self, version: int | None = None) -> None:
         if version is not None and type(version) is not int:
-            raise TypeError("a version is an integer")
+            raise TypeError("version must be an integer")
         self.version = version
         self._handlers: dict[str, Handler] = {}
         self._fallback: Handler | None = None
@@ -95,7 +95,7 @@ class Registry:
 
         Raises:
             TypeError: the function cannot be called as a handler is, or there is no such option.
-            ValueError: the kind has a handler already.
+            ValueError: the kind already has a handler.
             InvalidArgument: a list is given for a kind, or for another text.
         """
         refuse_unknown(options, HandlerOptions)
@@ -110,7 +110,7 @@ class Registry:
 
         def register(function: F) -> F:
             if kind in self._handlers:
-                raise ValueError(f"kind {kind} has a handler already")
+                raise ValueError(f"kind {kind} already has a handler")
             self._handlers[kind] = describe(
                 kind,
                 _instance(function),
@@ -162,7 +162,7 @@ class Registry:
             if not kinds:
                 raise TypeError(f"put the schedule {name} above the decorator of its handler")
             if name in self._schedules:
-                raise ValueError(f"there is a schedule {name} already")
+                raise ValueError(f"the schedule {name} already exists")
             self._schedules[name] = schedules.create_schedule(
                 name, kinds[-1], cron, every=every, **options
             )

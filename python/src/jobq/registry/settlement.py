@@ -186,7 +186,7 @@ def outcomes_of(returned: object, jobs: int) -> list[Returned | Raised]:
         return [NOTHING] * jobs
     if not isinstance(returned, list | tuple) or len(returned) != jobs:
         raise TypeError(
-            "a handler of batches returns None, or a result for each job in their order"
+            "a batch handler must return None, or a list with one result per job, in order"
         )
     return [
         Raised(value) if isinstance(value, BaseException) else Returned(value) for value in returned

@@ -202,7 +202,7 @@ def _done(work: Work) -> Any:  # noqa: ANN401 - what the work comes to
         while True:
             if inspect.iscoroutine(wanted):
                 wanted.close()
-                raise TypeError("a handler that is a plain function has plain functions as steps")
+                raise TypeError("the steps of a plain handler must be plain functions")
             wanted = work.send(wanted)
     except StopIteration as end:
         return end.value

@@ -205,7 +205,7 @@ class _Producer:
     @property
     def kind(self) -> str:
         if len(self.kinds) > 1:
-            raise TypeError(f"one handler does {', '.join(self.kinds)}: enqueue by the kind's name")
+            raise TypeError(f"several kinds ({', '.join(self.kinds)}): use client.enqueue(kind, …)")
         return self.kinds[0]
 
     def enqueue(self, client: Enqueues[T], payload: Json = None, **options: Any) -> T:  # noqa: ANN401 - EnqueueOptions

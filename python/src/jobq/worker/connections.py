@@ -36,7 +36,7 @@ class Backoff:
         self._tries = 0
 
     def reset(self) -> None:
-        """Begin anew, after a success."""
+        """Reset, after a success."""
         self._tries = 0
 
     def next(self) -> float:
@@ -47,17 +47,17 @@ class Backoff:
 
 
 class Complaints:
-    """Logs a message that repeats once in a while: an outage does not fill the log."""
+    """Logs a repeated message only once in a while, so that an outage does not fill the log."""
 
     def __init__(self) -> None:
         self._said_at: dict[str, float] = {}
 
     def warning(self, message: str, *arguments: object) -> None:
-        """Log a warning, unless the same one was logged a moment ago."""
+        """Log a warning, unless the same one was logged recently."""
         self._log(logging.WARNING, message, arguments)
 
     def error(self, message: str, *arguments: object) -> None:
-        """Log an error, unless the same one was logged a moment ago."""
+        """Log an error, unless the same one was logged recently."""
         self._log(logging.ERROR, message, arguments)
 
     def _log(self, level: int, message: str, arguments: tuple[object, ...]) -> None:
@@ -73,16 +73,16 @@ class Link:
     """One connection to the database, used by one call at a time.
 
     A call that fails or takes too long closes the connection; the next call opens another.
-    Nothing is repeated: whether a call that failed took effect is not known.
+    It repeats nothing, because a failed call may have taken effect.
 
     Args:
         url: a libpq URL.
         name: what it is for, shown by pg_stat_activity.
         is_pooled: whether a pooler in transaction mode is in between.
         deadline: seconds after which a call has failed; None is `tuning.CALL_SECONDS`.
-        peers: the links of the same worker. When the network falls silent, it does for all. So
-            the first call that meets its deadline has every link reconnect that has not answered
-            since that call began, and later calls do not wait for one deadline after the other.
+        peers: the links of the same worker. A network failure affects all of them. So the first
+            call that reaches its deadline makes every link reconnect that has not answered since
+            that call began, and later calls need not reach their own deadlines.
     """
 
     def __init__(
@@ -122,12 +122,12 @@ class Link:
         """Run one statement and return its rows.
 
         Args:
-            statement: what to run.
-            parameters: of it; or many sets of them, for one round trip.
-            is_many: whether they are many. If one of them is refused, none takes effect.
+            statement: the statement.
+            parameters: its parameters, or a list of sets of them for one round trip.
+            is_many: whether it is such a list. If one set is refused, none takes effect.
 
         Raises:
-            DatabaseUnavailable: there was no answer.
+            DatabaseUnavailable: the database did not answer.
             JobqError: the database refused.
         """
         async with self._lock:
@@ -135,7 +135,7 @@ class Link:
             # A cancelled task would make psycopg ask the server to stop, and wait for an answer
             # that may never come. So a call that takes too long loses its socket.
             loop, began_at = asyncio.get_running_loop(), time.monotonic()
-            # uvloop's own time stands still within a turn, and while the process is stopped.
+            # uvloop's own time does not advance within a turn, nor while the process is stopped.
             late = began_at - loop.time()
             deadline = loop.call_later(self._deadline + late, self._cut, began_at)
             try:
@@ -157,11 +157,11 @@ class Link:
                     self.heard_at = time.monotonic()
 
     async def connection(self) -> AsyncConnection[Any]:
-        """Return the open connection, a new one if need be.
+        """Return the open connection, or open one.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
-            NotPermitted: it does not let this user in.
+            NotPermitted: it refuses this login.
         """
         is_trusted = self.is_open and self.heard_at >= self._doubted_at
         if self._connection is not None and is_trusted:
@@ -184,7 +184,7 @@ class Link:
         return connection
 
     async def close(self) -> None:
-        """Close the connection, if one is open; a call that is under way ends first.
+        """Close the connection, if one is open, after a running call has ended.
 
         A descriptor that the event loop watches must not be closed: libuv ends the process.
         """
@@ -198,7 +198,7 @@ class Link:
         await self._drop()
 
     def _cut(self, began_at: float) -> None:
-        """End a call that has no answer, and the connections that may have none either."""
+        """End a call without an answer, and the connections that are probably broken too."""
         self._shut_down()
         for peer in self._peers:
             if peer.heard_at < began_at and peer is not self:
@@ -219,17 +219,17 @@ class Link:
 
 
 class Connections:
-    """Two connections for exchanges and maintenance, and a third for heartbeats, that never waits.
+    """Two connections for exchanges and maintenance, and a third for heartbeats, which never wait.
 
-    Two exchanges are under way at a time at most. What was used last is used next, so that a
-    worker with little to do needs one, and the others are closed.
+    At most two exchanges run at a time. The connection that was used last is used next, so a
+    worker with little work needs one, and the others are closed.
 
     Args:
         url: the database.
         is_pooled: whether a pooler in transaction mode is in between.
 
     Attributes:
-        links: all links of the worker, the listener's too.
+        links: all links of the worker, including the listener's.
     """
 
     def __init__(self, url: str, *, is_pooled: bool) -> None:
@@ -243,7 +243,7 @@ class Connections:
 
     @property
     def answered_ago(self) -> float | None:
-        """Seconds since the database last answered; None when it never has."""
+        """Seconds since the database last answered; None if it never has."""
         heard_at = max((link.heard_at for link in self.links), default=float("-inf"))
         ago = time.monotonic() - heard_at
         return None if ago == float("inf") else ago
@@ -259,16 +259,16 @@ class Connections:
         """Run one statement on a connection that is free, and return its rows.
 
         Args:
-            statement: what to run.
-            parameters: of it.
+            statement: the statement.
+            parameters: its parameters.
             is_vital: whether it must not wait for exchanges and maintenance: a heartbeat.
-            is_many: as `Link.call` has it, which raises the same.
+            is_many: as for `Link.call`, which raises the same errors.
         """
         async with self._free_link(is_vital=is_vital) as link:
             return await link.call(statement, parameters, is_many=is_many)
 
     async def close_idle(self) -> None:
-        """Close what has not been used for a while, but for one."""
+        """Close connections that have not been used for a while, except one."""
         now = time.monotonic()
         for link in self._free[:-1]:
             if link.is_open and now - self._left_at[link] > tuning.SPARE_SECONDS:

@@ -1,4 +1,4 @@
-"""What to claim: how many jobs, in which slots, and which kinds not; and how long to wait."""
+"""Decides how many jobs to claim, which kinds to exclude, and how long to wait."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ NO_HANDLER: Final = ("UNKNOWN_KIND", "no handler of this kind")
 
 @dataclass(slots=True)
 class Controller:
-    """What a worker has learned from its last jobs, and what follows from it.
+    """Statistics of a worker's recent jobs, and the decisions based on them.
 
     Attributes:
         slots: how many jobs run at a time.
-        duration: seconds that a job takes, on average; a guess until the first one has ended.
-        ended: how many durations are in the mean.
+        duration: mean seconds per job; an estimate until the first one has ended.
+        ended: number of durations in the mean.
         payload: bytes of a payload.
         limit: jobs in one answer. A claim that was not answered in time divides it by eight.
         interval: seconds between claims that brought jobs, on average.
         claimed_at: when the last one was, by time.monotonic.
-        misses: claims in a row whose work was due and locked.
-        polls: claims in a row that found nothing.
+        misses: consecutive claims whose jobs were due but locked.
+        polls: consecutive claims without a job.
     """
 
     slots: int
@@ -47,10 +47,10 @@ class Controller:
     misses: int = 0
     polls: int = 0
 
-    # ---- what it learns
+    # ---- observations
 
     def claimed(self, payloads: Iterable[int], now: float) -> None:
-        """Learn from a claim that brought jobs with payloads of these lengths."""
+        """Record a claim of jobs with payloads of these lengths."""
         lengths = list(payloads)
         mean = sum(lengths) / len(lengths)
         self.payload = max(1.0, mean, (self.payload + mean) / 2)  # a rise counts at once
@@ -61,33 +61,33 @@ class Controller:
         self.misses = self.polls = 0
 
     def not_answered(self, asked: int) -> None:
-        """Learn that a claim of so many jobs had no answer in time."""
+        """Record that a claim of this many jobs had no answer in time."""
         if asked:
             self.limit = max(1, min(self.limit, asked) // 8)
 
     def took(self, seconds: float) -> None:
-        """Learn how long a job took: the mean of the last 50."""
+        """Record the duration of a job: the mean of the last 50."""
         self.ended = min(50, self.ended + 1)
         self.duration += (seconds - self.duration) / (self.ended + 1)
 
-    # ---- what follows
+    # ---- decisions
 
     def prefetch(self, stalled: float) -> int:
         """Return how many jobs to hold ahead of the slots.
 
         Args:
-            stalled: seconds for which no slot has fallen free.
+            stalled: seconds since a slot was last freed.
         """
         ahead = tuning.PREFETCH_SECONDS * self.slots / max(self.duration, stalled, 1e-6)
         return int(min(3 * tuning.MAX_BATCH, ahead, tuning.PREFETCH_BYTES / self.payload))
 
     def claim(self, held: int, prefetch: int) -> int:
-        """Return how many jobs to ask for, when so many are held or asked for."""
+        """Return how many jobs to claim, given how many are held or being claimed."""
         most = max(1, min(self.limit, int(tuning.PREFETCH_BYTES / self.payload)))
         return max(0, min(self.slots + prefetch - held, most))
 
     def settle_delay(self, ended: int, *, is_waiting: bool) -> float:
-        """Return how many seconds ends may wait, to be settled with others.
+        """Return how many seconds finished jobs may wait, to be settled with others.
 
         Args:
             ended: how many jobs have ended.
@@ -97,25 +97,25 @@ class Controller:
         return tuning.SETTLE_DELAY if is_waiting or is_frequent else 0.0
 
     def retry_delay(self, most: float | None = None) -> float:
-        """Return how many seconds to wait before a claim is repeated whose work was locked."""
+        """Return how many seconds to wait before repeating a claim whose jobs were locked."""
         self.misses += 1
         pause = tuning.RETRY_FIRST * 2.0 ** min(self.misses - 1, 30)
         return float(min(most or tuning.RETRY_LAST, pause))
 
     def poll_delay(self, poll: float) -> float:
-        """Return how many seconds a worker pauses that nobody wakes: longer while nothing comes."""
+        """Return the polling pause in seconds: longer after consecutive claims without a job."""
         self.polls += 1
         pause = min(poll, tuning.POLL_LAST, tuning.IDLE_AFTER * 2.0 ** min(self.polls, 30))
         return pause * random.uniform(0.8, 1.2)  # noqa: S311 - spreads workers
 
     @property
     def idle_delay(self) -> float:
-        """Seconds without a job before the worker sleeps; short after limits made it miss work."""
+        """Seconds without a job before the worker sleeps; short if limits kept it from claiming."""
         return tuning.RETRY_FIRST if self.misses else tuning.IDLE_AFTER
 
 
 class Slots:
-    """So many jobs at a time. Workers of one process may share them: see `jobq_sharding`."""
+    """The slots for running jobs. Workers of one process can share them: see `jobq_sharding`."""
 
     is_shared = False
 
@@ -123,28 +123,28 @@ class Slots:
         self.total = total
 
     def join(self, member: Any) -> None:  # noqa: ANN401 - a producer
-        """Let a producer have slots."""
+        """Register a producer that uses the slots."""
 
     def limit(self, member: Any) -> int:  # noqa: ANN401, ARG002 - a producer
-        """Return how many slots a producer may have now, with those that it has."""
+        """Return how many slots a producer may use now, including those it uses."""
         return self.total
 
     def pass_on(self, member: object) -> None:
-        """Tell the others that a producer has less, or wants no more."""
+        """Notify the other producers that one uses fewer slots, or needs no more."""
 
 
 class SkippedKinds:
-    """The kinds that a worker leaves to others, each with a code and a text that say why.
+    """The kinds that a worker does not run, each with a code and a text for the reason.
 
     Args:
-        on_met: set whenever a kind is met that the worker cannot run.
+        on_met: set when a claimed job has a kind that the worker cannot run.
         is_lasting: whether no handlers can be added to the worker.
 
     Attributes:
-        functions: the kinds that are functions of the database.
-        new: kinds that were met since `functions` was last completed, with codes and texts.
-        known: kinds that are known beforehand.
-        lacks: what the worker lacked for jobs, by code and kind, for `health`.
+        functions: the kinds that are database functions.
+        new: kinds found since `functions` was last updated, with codes and texts.
+        known: kinds that were excluded before any job was claimed.
+        lacks: the reasons why jobs were released, by code and kind, for `health`.
     """
 
     def __init__(self, on_met: asyncio.Event, *, is_lasting: bool) -> None:
@@ -157,7 +157,7 @@ class SkippedKinds:
         self.lacks: defaultdict[str, dict[str, str]] = defaultdict(dict)
 
     def kinds(self) -> list[str] | None:
-        """Return the kinds that are not to be claimed; None when there are none."""
+        """Return the kinds to exclude from claims; None without any."""
         if not self._met and not self.known:
             return None
         if not self._is_lasting:
@@ -170,14 +170,14 @@ class SkippedKinds:
         return list({**self._met, **self.known}) or None
 
     def met(self, kind: str, code: str, text: str) -> Released:
-        """Note a kind, and return how its job is given back."""
+        """Exclude a kind, and return how to release its job."""
         self._met.setdefault(kind, (time.monotonic(), (code, text)))
         self.new.append((kind, code, text))
         self._on_met.set()
         return Released()
 
     def put_off(self, kind: str) -> Released:
-        """Return how a job is given back that was claimed all the same, by its concurrency key."""
+        """Return how to release a job of an excluded kind, claimed through its concurrency key."""
         wait = timedelta(seconds=tuning.UNKNOWN_KIND_SECONDS / 2)
         if kind in self.functions:
             return Released(wait)
@@ -185,19 +185,19 @@ class SkippedKinds:
         return Released(wait, self.known.get(kind, reason))
 
     def lacked(self, kind: str, code: str, text: str) -> None:
-        """Note what was lacking for a job."""
+        """Record why a job could not run here."""
         if len(self.lacks[code]) < tuning.MOST_KINDS:
             self.lacks[code][kind] = text
 
     def known_by_code(self) -> dict[str, dict[str, str]]:
-        """Return the texts of what is known beforehand, by code and kind."""
+        """Return the reasons of `known`, by code and kind."""
         found: defaultdict[str, dict[str, str]] = defaultdict(dict)
         for kind, (code, text) in self.known.items():
             found[code][kind] = text
         return found
 
     def texts(self) -> dict[str, str]:
-        """Return in words, by code, which kinds lack what."""
+        """Return, by code, a text of the kinds and the reasons."""
         both = {code: dict(kinds) for code, kinds in self.lacks.items()}
         for code, kinds in self.known_by_code().items():
             both.setdefault(code, {}).update(kinds)
@@ -205,7 +205,7 @@ class SkippedKinds:
 
 
 def in_words(kinds: Mapping[str, str]) -> str:
-    """Return which kinds lack what, those of one text together, at most twenty of them."""
+    """Return kinds and reasons as text, grouped by reason, at most twenty kinds."""
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for kind in sorted(kinds)[:20]:
         groups[kinds[kind]].append(kind)

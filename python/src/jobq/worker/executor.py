@@ -62,7 +62,7 @@ logger = logging.getLogger("jobq.worker")
 
 @dataclass(eq=False)
 class Executor:
-    """Runs handlers. Whatever one does, its job has a settlement."""
+    """Runs handlers. Every job gets a settlement, whatever its handler does."""
 
     worker: str
     registry: Registry
@@ -81,13 +81,13 @@ class Executor:
     # ---- before the start
 
     async def prepare(self, job: Job) -> Settlement | None:
-        """Find a job's handler and, where it runs in a process, wait for one.
+        """Find a job's handler and, if it runs in a process, wait for one.
 
         Returns:
-            None when the job can start; how it is given back when there is no handler.
+            None if the job can start; how to release it if there is no handler.
 
         Raises:
-            Unable: there is no process; the job has not begun.
+            Unable: no process is available; the job has not begun.
         """
         job.handler = self.registry.get(job.kind)
         if job.handler is None:
@@ -101,7 +101,7 @@ class Executor:
     async def run(self, job: Job) -> Settlement:
         """Run the handler of a job and return how the job is to be settled.
 
-        What this raises, whatever the handler does, is for `settlement_of`.
+        `settlement_of` handles everything that this raises.
         """
         current_job.set((job, self.worker))
         if not self._is_traced:
@@ -113,9 +113,9 @@ class Executor:
             return settlement
 
     def settlement_of(self, job: Job, error: BaseException) -> Settlement:
-        """Return how a job is settled whose attempt has raised this.
+        """Return how to settle a job whose attempt raised this exception.
 
-        It is released only where the worker has interrupted it.
+        It is released only if the worker has interrupted it.
         """
         if job.is_interrupted:
             return Released()
@@ -146,7 +146,7 @@ class Executor:
         return self._settlement(handler, job, did)
 
     async def _call(self, handler: Handler, job: Job, payload: object) -> Returned | Raised:
-        """Call the handler where it runs."""
+        """Call the handler: in the loop, a thread, a process or a batch."""
         threads = self.pools.threads
         if handler.batch:
             job.is_interruptible = True
@@ -166,7 +166,7 @@ class Executor:
         return await threads.run(call, *handler.arguments(payload, job.context, None))
 
     def _settlement(self, handler: Handler, job: Job, did: Returned | Raised) -> Settlement:
-        """Return what follows from what a handler did, and what the worker did to it."""
+        """Return the settlement for what a handler returned or raised, and for interruptions."""
         if did is NOTHING:
             return NO_RESULT
         if isinstance(did, Returned):
@@ -203,7 +203,7 @@ class Executor:
         return hooks.around_function(call, context, self._wait)
 
     def _wait(self, hooked: Awaitable[Any]) -> object:
-        """Wait in a thread for what the worker's event loop runs."""
+        """Run a coroutine in the worker's event loop, and wait for it in a thread."""
 
         async def awaited() -> Returned | Raised:
             try:
@@ -218,7 +218,7 @@ class Executor:
             self._batches[handler.kind] = Batches(handler, self.pools.threads, self.concurrency)
         return self._batches[handler.kind]
 
-    # ---- in a transaction that also completes the job, or does nothing at all
+    # ---- in a transaction that also completes the job, or is rolled back
 
     async def _await_in_transaction(self, handler: Handler, job: Job, payload: object) -> Gone:
         async with self.pools.connection() as connection:
@@ -257,7 +257,7 @@ class Executor:
     # ---- after the end
 
     def leave(self, job: Job) -> None:
-        """Let go of the process that an attempt had."""
+        """Release the process of an attempt."""
         if job.process is not None:
             self.pools.processes.give_back(job.process)
             job.process = None
@@ -286,7 +286,7 @@ class Executor:
             )
 
     async def finish(self, seconds: float) -> None:
-        """Wait so long at most for the calls of ``on_dead`` that run."""
+        """Wait for running calls of ``on_dead``, at most this long."""
         if self._last_calls:
             await asyncio.wait(self._last_calls, timeout=seconds)
 
@@ -295,7 +295,7 @@ class Executor:
 
 
 class _UnfitError(Exception):
-    """A result that cannot be stored, on its way out of the transaction that it undoes."""
+    """A result that cannot be stored; raised to roll back the transaction."""
 
     def __init__(self, settlement: Settlement) -> None:
         super().__init__(settlement)
@@ -306,7 +306,7 @@ def _text_of(result: object) -> str | None:
     """Return what a transactional handler returned as JSON text.
 
     Raises:
-        _UnfitError: it has none; the transaction is rolled back.
+        _UnfitError: the result is not JSON; the transaction is rolled back.
     """
     settlement = settlement_of(Returned(result))
     if isinstance(settlement, Succeeded):
@@ -316,7 +316,7 @@ def _text_of(result: object) -> str | None:
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """Raise a lost lease, or a refused result, as such; every other error as it is."""
+    """Raise a lost lease or a refused result as its own exception; other errors unchanged."""
     try:
         yield
     except psycopg.Error as error:
@@ -329,11 +329,11 @@ def _refusals() -> Iterator[None]:
         raise
 
 
-# ---- handlers that take a batch: jobs of a kind that run at the same time are done by one call
+# ---- batch handlers: one call runs several jobs of a kind
 
 
 class Batch:
-    """Jobs that are done by one call."""
+    """Jobs that one call runs."""
 
     def __init__(self, handler: Handler, threads: Threads) -> None:
         self._handler = handler
@@ -342,7 +342,7 @@ class Batch:
         self.jobs: dict[asyncio.Future[Returned | Raised], tuple[object, JobContext | None]] = {}
 
     async def run(self) -> None:
-        """Do the jobs that have not left."""
+        """Run the jobs that are still in the batch."""
         self.jobs = {end: job for end, job in self.jobs.items() if not end.done()}
         if not self.jobs:
             return
@@ -376,15 +376,15 @@ class Batches:
         self._begins_at = 0.0
 
     async def join(self, payload: object, context: JobContext | None, timeout: float) -> object:  # noqa: ASYNC109
-        """Do a job with the others that are there; return its result.
+        """Run a job together with others of its kind, and return its result.
 
         Args:
-            payload: of the job.
-            context: of the job, for handlers that take contexts.
-            timeout: seconds that its attempt may take. It waits for others for half of it.
+            payload: the job's payload.
+            context: the job's context, for handlers that take contexts.
+            timeout: seconds for its attempt. It waits for other jobs for at most half of it.
 
         Raises:
-            BaseException: what the handler raised, or gave in place of this job's result.
+            BaseException: what the handler raised, or returned as this job's result.
         """
         batch = self._next
         end: asyncio.Future[Returned | Raised] = self._loop.create_future()

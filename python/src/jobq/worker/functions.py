@@ -1,4 +1,4 @@
-"""Jobs whose kinds are functions of the database, which any worker can have run."""
+"""Jobs whose kinds are database functions, which any worker can run."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ CLAIM: Final = (
     "select job_id, attempt, kind, payload, run, is_batch, retry_on"
     " from jobq_internal.claim_calls(%s, 1)"
 )
-# The size of results that a call leaves to its caller to store: none.
+# The maximum size of results that the caller stores: -1, so the call stores all.
 STORES_ALL: Final = -1
 RUN: Final = "select state, error_code, error from jobq_internal.run_calls(%s, %s, %s, %s, %s, %s)"
-# What a function has set must reach neither later functions nor handlers.
+# Settings of a function must not affect later functions or handlers.
 RESET: Final = "reset all"
 FAIL: Final = "select jobq.fail(%s, %s, %s, %s, %s)"
 # Jobs of one transaction.
@@ -48,14 +48,14 @@ MOST: Final = 100
 
 @dataclass(eq=False)
 class Functions:
-    """Has such jobs run by `jobq.work`, once the worker has met a kind that it does not know.
+    """Runs such jobs with `jobq.work`, once the worker has seen a kind without a handler.
 
-    They run in a transaction of their own, with the rights of the worker's log-in. Until there
-    is such a kind it asks nothing.
+    They run in a transaction of their own, with the rights of the worker's login. Until there
+    is such a kind, it sends no statement.
 
-    Where the session ends in the middle, no attempt of the jobs in it counts, and one of them
-    may have ended it. So the next ones run one by one, each after its claim was committed: then
-    the attempt counts, whatever the function does to its session.
+    If the session breaks, no attempt of its jobs counts, and one of them may be the cause. So
+    the next jobs run one by one, each after its claim has been committed: then the attempt
+    counts, whatever the function does to its session.
     """
 
     pools: Pools
@@ -74,12 +74,12 @@ class Functions:
         self._is_stopping = False
 
     def end(self) -> None:
-        """Begin nothing more."""
+        """Start no more jobs."""
         self._is_stopping = True
         self._is_asked.set()
 
     async def run(self) -> None:
-        """Work until stopped, or cancelled; what runs then is undone, and left to others."""
+        """Work until stopped or cancelled; running jobs are then rolled back, for other workers."""
         while not self._is_stopping:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.poll):
@@ -91,7 +91,7 @@ class Functions:
                 while self._has_work and await self._work():
                     pass
             except (psycopg.Error, Unable) as error:
-                self._complaints.warning("functions of the database: %s", _text(error))
+                self._complaints.warning("database functions: %s", _text(error))
             self.stop.is_empty = not self._is_asked.is_set()
 
     @property
@@ -99,7 +99,7 @@ class Functions:
         return bool(self.skipped.functions) and not self._is_stopping
 
     async def _learn(self) -> None:
-        """Tell the kinds that are functions from those that nobody here can do."""
+        """Find out which of the new kinds are database functions."""
         known, new = self.skipped.functions, self.skipped.new
         is_stale = bool(known) and time.monotonic() - self._learned_at > tuning.UNKNOWN_KIND_SECONDS
         if not new and not is_stale:
@@ -115,7 +115,7 @@ class Functions:
                 self.report.unable(kind, code, text)
 
     async def _work(self) -> bool:
-        """Run what is due; return whether there may be more."""
+        """Run due jobs; return whether there may be more."""
         if self._suspects:
             return await self._work_alone()
         connection: psycopg.AsyncConnection[Any] | None = None
@@ -133,7 +133,7 @@ class Functions:
         return len(ended) == MOST
 
     async def _work_alone(self) -> bool:
-        """Run one job, whose claim is committed before."""
+        """Run one job after committing its claim."""
         async with self.pools.connection() as connection:
             cursor = connection.cursor()
             cursor.adapters.register_loader("jsonb", TextLoader)

@@ -24,10 +24,10 @@ __all__ = ["Heartbeat"]
 
 @dataclass(eq=False)
 class Heartbeat:
-    """Extends the lease of each job a third of it after the last time.
+    """Extends the lease of each job whenever a third of it has passed.
 
-    Without jobs it is a sign of life, and has `Maintenance` ask what is due. It beats at once for
-    a kind that the worker leaves to others, so that explain() can say so.
+    Without jobs it shows that the worker is alive, and makes `Maintenance` check what is due. A
+    newly excluded kind is sent at once, so that explain() can report it.
     """
 
     queries: Queries
@@ -42,7 +42,7 @@ class Heartbeat:
         self._beat_at = 0.0
 
     async def run(self) -> None:
-        """Beat until cancelled."""
+        """Send heartbeats until cancelled."""
         backoff = Backoff(most=tuning.POLL_LAST)  # in time for the shortest leases
         complaints = Complaints()
         while True:
@@ -56,7 +56,7 @@ class Heartbeat:
             except JobqError as error:
                 is_away = isinstance(error, DatabaseUnavailable)
                 complain = complaints.warning if is_away else complaints.error
-                complain("no heartbeat: %s", error)
+                complain("heartbeat failed: %s", error)
                 pause = backoff.next()
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
@@ -64,7 +64,7 @@ class Heartbeat:
 
     async def _beat(self, *, is_asked: bool) -> None:
         now = time.monotonic()
-        # Nobody says when a job is to be cancelled where no listener does.
+        # Without a listener, only heartbeats report cancel requests.
         is_polling = not self.producer.is_listening and now - self._beat_at > tuning.POLL_LAST
         jobs = [
             job
@@ -83,7 +83,7 @@ class Heartbeat:
             self._take(job, outcomes.get(job.key, "lost"), now)
 
     def _take(self, job: Job, outcome: str, now: float) -> None:
-        """Do what follows from what the database says about a job."""
+        """Act on the outcome of a heartbeat for a job."""
         if job.settlement is not None or (outcome == "lost" and job.is_ending):
             return
         if outcome == "lost":

@@ -1,6 +1,6 @@
-"""The session that listens: what wakes an idle worker.
+"""The listening session, which wakes an idle worker.
 
-It speaks the protocol of docs/protocol.md. If it fails, the worker polls until it is back.
+It follows docs/protocol.md. If it fails, the worker polls until it is connected again.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ logger = logging.getLogger("jobq.worker")
 
 
 class Wakeups:
-    """What wakes the parts of a worker, whoever finds that there is something to do.
+    """Events that wake the parts of a worker.
 
     Attributes:
-        producer: set when the producer is to look what to do.
-        has_jobs: whether a job may have become runnable since it looked.
-        functions: set when there may be jobs that are functions of the database.
-        heartbeat: set when somebody may have asked to cancel a job.
-        maintenance: set when a schedule was changed, or with a sign of life.
+        producer: set when the producer must check for work.
+        has_jobs: whether a job may have become runnable since the last claim.
+        functions: set when there may be jobs that are database functions.
+        heartbeat: set when there may be a cancel request.
+        maintenance: set when a schedule was changed, and after a heartbeat without jobs.
     """
 
     def __init__(self) -> None:
@@ -41,23 +41,23 @@ class Wakeups:
         self.has_jobs = False
 
     def job(self) -> None:
-        """Wake whoever claims: a job may have become runnable."""
+        """Wake the parts that claim: a job may have become runnable."""
         self.has_jobs = True
         self.producer.set()
         self.functions.set()
 
 
 class Listener:
-    """Listens on a direct connection, and reconnects for as long as it runs.
+    """Listens on a direct connection, and reconnects until it is stopped.
 
     Args:
-        url: of the server itself, not of a pooler.
-        queues: whose jobs wake the worker.
-        wakeups: what to set.
+        url: a direct libpq URL, without a pooler.
+        queues: the queues whose jobs wake the worker.
+        wakeups: the events to set.
         peers: the other links of the worker.
 
     Attributes:
-        is_waiting: whether producers know that the worker sleeps.
+        is_waiting: whether producers notify because the worker sleeps.
     """
 
     def __init__(
@@ -79,13 +79,13 @@ class Listener:
         return self._notifications is not None
 
     async def run(self) -> None:
-        """Connect, listen, and begin again whenever the connection is lost."""
+        """Connect and listen, again whenever the connection is lost."""
         backoff, complaints = Backoff(), Complaints()
         while True:
             try:
                 await self._listen()
             except JobqError as error:
-                complaints.warning("cannot listen, polling meanwhile: %s", error)
+                complaints.warning("cannot listen, polling instead: %s", error)
                 await asyncio.sleep(backoff.next())
                 continue
             backoff.reset()
@@ -95,13 +95,13 @@ class Listener:
             await self._lost.wait()
             if self._is_closed:
                 return
-            logger.warning("the listening connection is lost, polling meanwhile")
+            logger.warning("the listening connection is lost, polling instead")
             await asyncio.sleep(backoff.next())
 
     async def begin_wait(self) -> bool:
-        """Say that the worker is about to sleep; true when no enqueue can have missed it.
+        """Announce that the worker is about to sleep; true if no enqueue can have missed this.
 
-        The caller claims once more, whatever the answer.
+        The caller claims once more in either case.
         """
         if self._notifications is None:
             return False
@@ -110,7 +110,7 @@ class Listener:
         return self.is_waiting
 
     async def end_wait(self) -> None:
-        """Say that the worker is awake, so that nobody need notify it."""
+        """Announce that the worker is awake, so that producers need not notify."""
         if self.is_waiting:
             self.is_waiting = False
             await self._call("select jobq.end_wait()")
@@ -130,13 +130,13 @@ class Listener:
         self._notifications.watch()
 
     async def _call(self, statement: str, parameters: Sequence[object] = ()) -> list[Any]:
-        """Make a call on the listening session; an error means that it is lost."""
+        """Call a function on the listening session; an error means that the session is lost."""
         if self._notifications is not None:
             self._notifications.unwatch()
         try:
             rows = await self._link.call(statement, parameters)
         except JobqError as error:
-            logger.warning("the listening connection fails: %s", error)
+            logger.warning("the listening connection failed: %s", error)
             self._forget()
             return []
         if self._notifications is not None:

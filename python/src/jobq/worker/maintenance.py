@@ -1,4 +1,4 @@
-"""The database's maintenance, and what the worker looks after in its own process."""
+"""The database's maintenance, and the supervision of the worker's own process."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ HOUR: Final = 3600.0
 
 @dataclass(eq=False)
 class Maintenance:
-    """Calls jobq.maintain() when something is due. Of all workers that do, one works.
+    """Calls jobq.maintain() when something is due. Of concurrent calls, only one does the work.
 
     While the worker has jobs, leases and limits change all the time, so it is called every few
-    seconds. An idle worker asks with each sign of life when it is due, and when the next job is:
-    the fallback for a wake-up that was lost. It maintains every hour, for daily partitions.
+    seconds. An idle worker asks at each heartbeat when it is due, and when the next job is: the
+    fallback for a lost wake-up. It is called at least every hour, for daily partitions.
     """
 
     queries: Queries
@@ -51,7 +51,7 @@ class Maintenance:
         self._complaints = Complaints()
 
     async def run(self) -> None:
-        """Maintain until cancelled."""
+        """Call maintain() until cancelled."""
         due_at = -math.inf
         while True:
             now = time.monotonic()
@@ -62,7 +62,7 @@ class Maintenance:
                     continue
                 maintain_in, due_in = await self.queries.next_due()
             except JobqError as error:
-                self._complaints.warning("no maintenance: %s", error)
+                self._complaints.warning("maintenance failed: %s", error)
                 await asyncio.sleep(tuning.MAINTAIN_EVERY)
                 continue
             is_soon = due_in is not None and (due_in <= tuning.SIGN_OF_LIFE or self.is_sleepy)
@@ -79,17 +79,17 @@ class Maintenance:
         return self.producer.active_at >= self._maintained_at
 
     async def _maintain(self) -> bool:
-        """Maintain; return whether more is to do."""
+        """Call maintain(); return whether more remains."""
         self._maintained_at = time.monotonic()
         done, has_more = await self.queries.maintain()
         for task in [task for task, affected in done.items() if affected is None]:
-            self._complaints.warning("%s: this maintenance fails, jobq doctor says why", task)
+            self._complaints.warning("maintenance task %s failed: run jobq doctor", task)
         if done.get("recovered"):
-            logger.info("took back %d jobs whose lease had expired", done["recovered"])
+            logger.info("recovered %d jobs whose leases had expired", done["recovered"])
         return has_more
 
     async def _sleep(self, due_at: float) -> None:
-        """Wait until something is due, there is a sign of life, or a schedule has changed."""
+        """Wait until something is due, a heartbeat was sent, or a schedule has changed."""
         began_at = time.monotonic()
         pause = tuning.MAINTAIN_EVERY * random.uniform(0.5, 1.5)  # noqa: S311 - spreads workers
         self.wakeups.maintenance.clear()
@@ -104,13 +104,13 @@ class Maintenance:
 
 
 async def learn(registry: Registry, skipped: SkippedKinds, report: Report) -> None:
-    """Ask what the registry's fallback cannot do here, to leave it to others."""
+    """Ask which kinds the registry's fallback cannot run here, to exclude them."""
     if registry.beyond is None:
         return
     try:
         kinds = await registry.beyond()
     except JobqError as error:
-        logger.warning("what this worker cannot do is not known: %s", error)
+        logger.warning("cannot find out which endpoints this worker cannot deliver: %s", error)
         return
     skipped.known = {
         kind: reason for kind, reason in kinds.items() if registry.is_fallback(registry.get(kind))
@@ -119,20 +119,20 @@ async def learn(registry: Registry, skipped: SkippedKinds, report: Report) -> No
 
 
 async def learn_again(registry: Registry, skipped: SkippedKinds, report: Report) -> None:
-    """Ask again from time to time, until cancelled."""
+    """Repeat this from time to time, until cancelled."""
     while True:
         await asyncio.sleep(tuning.UNKNOWN_KIND_SECONDS)
         await learn(registry, skipped, report)
 
 
 async def watch_process(producer: Producer, stop: Stop, slots: int) -> None:
-    """End what takes too long; restart the worker when its slots or its memory are used up."""
+    """End overdue attempts; restart the worker when its slots or its memory are used up."""
     while True:
         producer.check()
         stuck = producer.stuck
         if stuck and 2 * stuck >= slots:
             kinds = ", ".join(sorted({job.kind for job in producer.overdue}))
-            logger.error("%d of %d slots hang in handlers of %s", stuck, slots, kinds)
-            stop.recycle("its slots are lost to handlers that hang")
+            logger.error("hanging handlers occupy %d of %d slots: %s", stuck, slots, kinds)
+            stop.recycle("too many slots are occupied by hanging handlers")
         stop.check_memory()
         await asyncio.sleep(tuning.TICK)

@@ -1,4 +1,4 @@
-"""What a worker logs and counts, and the port where it tells Prometheus and probes."""
+"""A worker's log lines and metrics, and its port for Prometheus and probes."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ METRICS: Final[Any] = (
         {"buckets": BUCKETS},
     ),
     ("Gauge", "jobs_running", "Jobs whose handlers run now.", (), {}),
-    ("Gauge", "slots_stuck", "Slots lost to handlers that hang.", (), {}),
+    ("Gauge", "slots_stuck", "Slots occupied by hanging handlers.", (), {}),
     ("Counter", "jobs_unable", "Jobs given back for want of something.", ("code",), {}),
     ("Gauge", "kinds_left", "Kinds left to others for want of something.", ("code",), {}),
     ("Counter", "jobs_unnamed", "Jobs counted under the kind (other).", (), {}),
 )  # fmt: skip
 
-# The label of all kinds beyond the first; no kind is called so.
+# The label of all kinds beyond the first hundred; no kind has this name.
 OTHER: Final = "(other)"
 
 _LEVELS: Final = {
@@ -69,7 +69,7 @@ _LEVELS: Final = {
 
 
 class Metrics:
-    """Counts of a process, for Prometheus (the extra ``metrics``)."""
+    """Metrics of a process for Prometheus (the extra ``metrics``)."""
 
     def __init__(self, registry: Registry) -> None:
         self._handlers = registry
@@ -89,14 +89,14 @@ class Metrics:
         self._by_name["jobs_started"].labels(self._label(kind, is_served=is_served)).inc()
 
     def ended(self, kind: str, outcome: str, seconds: float | None) -> None:
-        """Count a job that is settled, and how long it took if it was started."""
+        """Count a settled job, and its duration if it was started."""
         label = self._label(kind)
         self._by_name["jobs_completed"].labels(label, outcome).inc()
         if seconds is not None:
             self._by_name["job_duration_seconds"].labels(label, outcome).observe(seconds)
 
     def lacked(self, code: str) -> None:
-        """Count a job that was given back because this worker cannot do it."""
+        """Count a job that was released because this worker cannot run it."""
         if code in self._codes or len(self._codes) < tuning.MOST_KINDS:
             self._codes.add(code)
         else:
@@ -104,7 +104,7 @@ class Metrics:
         self._by_name["jobs_unable"].labels(code).inc()
 
     def left(self, kinds: Mapping[str, int]) -> None:
-        """Tell how many kinds are left to others, by what is lacking for them."""
+        """Set how many kinds are excluded, by reason."""
         self._by_name["kinds_left"].clear()
         for code, count in kinds.items():
             self._by_name["kinds_left"].labels(code).set(count)
@@ -113,8 +113,8 @@ class Metrics:
         """Return everything in Prometheus's text format.
 
         Args:
-            running: how many handlers run now.
-            stuck: how many run on long after their jobs were settled.
+            running: number of running handlers.
+            stuck: number of handlers that still run long after their jobs were settled.
         """
         self._by_name["jobs_running"].set(running)
         self._by_name["slots_stuck"].set(stuck)
@@ -134,7 +134,7 @@ class Metrics:
 
 @dataclass(eq=False)
 class Report:
-    """Logs and counts what came of jobs, and what the worker cannot run."""
+    """Logs and counts the outcomes of jobs, and kinds that the worker cannot run."""
 
     worker: str
     metrics: Metrics | None
@@ -159,14 +159,14 @@ class Report:
         self.stop.count(len(jobs))
 
     def ended(self, job: Job, outcome: str) -> None:
-        """Report what came of a job."""
+        """Report the outcome of a job."""
         self._end(job, outcome)
         self.stop.count(1 if job.started_at else 0)
         if isinstance(job.settlement, Released) and job.settlement.reason is not None:
             self.unable(job.kind, *job.settlement.reason)
 
     def function_ended(self, job_id: UUID, kind: str, state: str) -> None:
-        """Report what came of a job that is a function of the database."""
+        """Report the outcome of a job that is a database function."""
         is_run = state != "queued"
         if self.metrics is not None and is_run:
             self.metrics.started(kind, is_served=True)
@@ -176,14 +176,14 @@ class Report:
         self.stop.count(1 if is_run else 0)
 
     def unable(self, kind: str, code: str, text: str) -> None:
-        """Report what this worker lacks for a job of a kind."""
+        """Report why this worker cannot run a job of a kind."""
         self.skipped.lacked(kind, code, text)
         if self.metrics is not None:
             self.metrics.lacked(code)
-        self._complaints.error("this worker cannot do %s: %s (%s)", kind, text, code)
+        self._complaints.error("this worker cannot run %s: %s (%s)", kind, text, code)
 
     def left_to_others(self) -> None:
-        """Report the kinds that the worker leaves to others, as is known beforehand."""
+        """Report the kinds that the worker excludes from the start."""
         by_code = self.skipped.known_by_code()
         if self.metrics is not None:
             self.metrics.left({code: len(kinds) for code, kinds in by_code.items()})
@@ -216,7 +216,7 @@ class Report:
 
 
 def _job_fields(job: Job, worker: str) -> dict[str, Any]:
-    """Return what every line about a job says."""
+    """Return the fields of every log line about a job."""
     return {
         "job_id": job.job_id,
         "kind": job.kind,
@@ -228,7 +228,7 @@ def _job_fields(job: Job, worker: str) -> dict[str, Any]:
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
-    """Return what a log line says of its job: one of the worker's, or one that a handler logs."""
+    """Return the fields of a log line about its job, for lines of the worker and of handlers."""
     given: dict[str, Any] | None = getattr(record, "job_fields", None)
     current = current_job.get()
     if given is None and current is not None:
@@ -240,20 +240,20 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
 
 
 class Answers(Protocol):
-    """What a probe can ask a worker."""
+    """The state of a worker, for probes."""
 
     def health(self) -> Mapping[str, object]:
-        """Return what is wrong and what is right; ``alive`` and ``ok`` sum it up."""
+        """Return the state of each part, summed up by ``alive`` and ``ok``."""
 
     def metrics_text(self) -> bytes | None:
-        """Return Prometheus's text, or None where it is not available."""
+        """Return the metrics as text, or None if they are not available."""
 
 
 class Probe:
-    """Answers GET /healthz, /readyz (each 200 or 503) and /metrics, and nothing else.
+    """Serves only GET /healthz, /readyz (each 200 or 503) and /metrics.
 
-    /healthz: the event loop works, so the worker need not be restarted. /readyz: the database
-    has answered of late, too.
+    /healthz: the event loop runs, so the worker need not be restarted. /readyz: the database
+    has also answered recently.
     """
 
     def __init__(self, worker: Answers) -> None:
@@ -261,7 +261,7 @@ class Probe:
         self._server: asyncio.Server | None = None
 
     async def open(self, host: str, port: int) -> int | None:
-        """Listen; return the port, a free one for 0, or None where it is taken."""
+        """Listen; return the port (a free one for 0), or None if it is taken."""
         try:
             self._server = await asyncio.start_server(self._serve, host, port)
         except OSError as error:

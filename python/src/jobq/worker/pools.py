@@ -40,7 +40,7 @@ Call: TypeAlias = "tuple[Future[Returned | Raised], contextvars.Context, Callabl
 
 
 def value_of(did: Returned | Raised) -> Any:  # noqa: ANN401 - whatever it is
-    """Return what a call returned, or raise what it raised."""
+    """Return the result of a call, or raise its exception."""
     if isinstance(did, Raised):
         raise did.error
     return did.value
@@ -50,9 +50,9 @@ def value_of(did: Returned | Raised) -> Any:  # noqa: ANN401 - whatever it is
 
 
 class Threads:
-    """Daemon threads, which a handler that hangs cannot make the process wait for.
+    """Daemon threads, so that a hanging handler does not keep the process from ending.
 
-    Each call gets an idle thread, or a new one: the worker's slots bound their number.
+    Each call gets an idle thread, or a new one; the worker's slots limit their number.
     """
 
     def __init__(self) -> None:
@@ -65,10 +65,10 @@ class Threads:
     ) -> asyncio.Future[Returned | Raised]:
         """Run a function in a thread, with the caller's context variables.
 
-        What it raises is a result like any other: no future takes every exception.
+        An exception is returned like a result, because futures do not accept every exception.
 
         Raises:
-            Unable: the system gives no thread.
+            Unable: the system cannot start a thread.
         """
         with self._lock:
             is_served = self._idle > 0
@@ -99,8 +99,8 @@ class Threads:
 
 # ---- processes
 
-# What a process is asked: to import a function, or to call it. What it answers begins with ASK
-# when its handler wants something of its context.
+# Requests to a process: import a function, or call it. Its messages begin with ASK when the
+# # handler calls a method of its context.
 LOAD: Final = b"l"
 CALL: Final = b"c"
 ASK: Final = b"a"
@@ -108,11 +108,11 @@ LOADED: Final = b""
 
 
 class HandlerError(Exception):
-    """What a handler raised, where only its text can leave the process."""
+    """An exception of a handler that cannot be pickled, as text."""
 
 
 class Process:
-    """A process that makes one call after the other: one that hangs can be killed."""
+    """A process that runs one call at a time, and can be killed if it hangs."""
 
     def __init__(self) -> None:
         context = multiprocessing.get_context("forkserver")
@@ -127,7 +127,7 @@ class Process:
         self.is_fit = True
 
     def load(self, function: Callable[..., Any]) -> None:
-        """Have the process import a function, which is not yet called.
+        """Make the process import a function, without calling it.
 
         Raises:
             Unable: the process ended, or cannot import it.
@@ -147,13 +147,13 @@ class Process:
         self._loaded = asked
 
     def call(self, *arguments: object) -> object:
-        """Call the function that was loaded; return what it returns or raise what it raises.
+        """Call the loaded function; return its result or raise its exception.
 
         Raises:
             ProcessDiedError: the process ended before the function did.
         """
         context = next((a for a in arguments if isinstance(a, JobContext)), None)
-        # A context leaves the worker without what writes.
+        # A context is sent without its recorder and steps.
         bare = [
             replace(a, recorder=None, steps=None) if isinstance(a, JobContext) else a  # type: ignore[arg-type]
             for a in arguments
@@ -174,7 +174,7 @@ class Process:
         return value_of(outcome)
 
     def kill(self) -> None:
-        """End the process, and all that it has started."""
+        """End the process and its children."""
         self.is_fit = False
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid or 0, signal.SIGKILL)
@@ -182,7 +182,7 @@ class Process:
 
 
 class Processes:
-    """So many processes, started when they are first needed."""
+    """A number of processes, started when they are first needed."""
 
     def __init__(self, most: int, threads: Threads) -> None:
         self._threads = threads
@@ -191,10 +191,10 @@ class Processes:
         self._all: set[Process] = set()
 
     async def take(self, function: Callable[..., Any]) -> Process:
-        """Wait for a process that does nothing else, and can call a function at once.
+        """Wait for an idle process that has loaded a function.
 
         Raises:
-            Unable: the system gives no process, or it cannot import the function.
+            Unable: the system cannot start a process, or it cannot import the function.
         """
         await self._turns.acquire()
         try:
@@ -215,7 +215,7 @@ class Processes:
         raise did.error
 
     def _get(self, function: Callable[..., Any]) -> Process:
-        """Return a process that has a function, in a thread: both may take a while."""
+        """Return a process that has loaded a function. Call it in a thread: it may take a while."""
         process = self._idle.pop() if self._idle else Process()
         self._all.add(process)
         try:
@@ -227,7 +227,7 @@ class Processes:
         return process
 
     def give_back(self, process: Process) -> None:
-        """Let another handler have a process, or a new one in its place."""
+        """Give a process, or a new one in its place, to another handler."""
         if process.is_fit:
             self._idle.append(process)
         else:
@@ -241,7 +241,7 @@ class Processes:
             process.kill()
 
     def _keep(self, did: Returned | Raised) -> None:
-        """Keep a process that nobody waits for any more."""
+        """Keep a process whose caller no longer waits."""
         if isinstance(did, Returned):
             self.give_back(value_of(did))
         else:
@@ -249,7 +249,7 @@ class Processes:
 
 
 def _answer_of(context: JobContext | None, asked: bytes) -> bytes:
-    """Do what a handler asks of its context, in the worker, and return what came of it."""
+    """Call a method of a handler's context in the worker, and return the outcome."""
     name, arguments = pickle.loads(asked)  # noqa: S301 - our own process
     did: Returned | Raised
     try:
@@ -293,9 +293,9 @@ class _Remote:
 
 
 def _serve(end: Pipe) -> None:
-    """Make calls in a process until nobody asks any more."""
+    """Run calls in a process until the worker closes the pipe."""
     os.setsid()  # so that it can be killed with all that handlers start
-    # It may start processes of its own, which multiprocessing forbids what it ends at exit.
+    # Not a daemon, because multiprocessing forbids daemons to start processes.
     multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined] # noqa: SLF001
     function: Callable[..., Any] | None = None
     with suppress(OSError, EOFError):
@@ -319,7 +319,7 @@ def _serve(end: Pipe) -> None:
 
 
 def _outcome_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
-    """Call a function; return what it did, and in words what of it cannot be pickled."""
+    """Call a function; return its outcome, as text if it cannot be pickled."""
     did: Returned | Raised
     try:
         did = Returned(function(*arguments))
@@ -355,15 +355,15 @@ class Pools:
         self.processes = processes
         self._pool: AsyncPool | None = None
         self._thread_pool: Pool | None = None
-        # Several threads may be the first.
+        # Several threads may do this at the same time.
         self._making = threading.Lock()
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConnection[Any]]:
-        """Give a connection to a coroutine, in a transaction that ends with the block.
+        """Open a transaction for a coroutine, which ends with the block.
 
         Raises:
-            Unable: there is none.
+            Unable: no connection is available.
         """
         if self._pool is None:
             self._pool = AsyncPool(
@@ -381,7 +381,7 @@ class Pools:
 
     @contextmanager
     def thread_connection(self) -> Iterator[Connection[Any]]:
-        """Give a connection to a thread, as `connection` does."""
+        """Open a transaction for a thread, like `connection`."""
         with self._making:
             if self._thread_pool is None:
                 self._thread_pool = Pool(
@@ -397,7 +397,7 @@ class Pools:
             self._thread_pool.putconn(connection)
 
     async def close(self) -> None:
-        """Let the connections go, without waiting for what still runs."""
+        """Release the connections, without waiting for running calls."""
         if self._pool is not None:
             await self._pool.close(timeout=1)
         if self._thread_pool is not None:
@@ -406,7 +406,7 @@ class Pools:
 
 @contextmanager
 def _or_unable() -> Iterator[None]:
-    """Take the lack of a connection for the worker's own, since no handler has begun."""
+    """Raise a failed connection as Unable, since no handler has begun."""
     try:
         yield
     except psycopg.Error as error:

@@ -1,9 +1,9 @@
-"""The producer claims jobs, keeps the slots full and settles what has ended.
+"""The producer claims jobs, keeps the slots full and settles finished jobs.
 
-One loop makes one exchange with the database after the other: it settles the jobs that have
-ended, and claims new ones. Meanwhile jobs run as tasks. What ends during an exchange is settled
-by the next one, so batches grow with the load. While claims come back full, two exchanges run
-at a time, so that neither the database nor the worker waits for the other.
+A loop makes one exchange with the database after the other: each settles finished jobs and
+claims new ones. Meanwhile jobs run as tasks. Jobs that finish during an exchange are settled
+by the next one, so batches grow with the load. While claims are full, two exchanges run at a
+time, so that neither the database nor the worker waits for the other.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Producer:
         self._controller = Controller(self.slots.total)
         self._complaints = Complaints()
         self._backoff = Backoff()
-        # A job is in one of these, in this order; `_overdue` has those whose handlers run on.
+        # A job is in one of these, in this order; `_overdue`: settled jobs with running handlers.
         self._waiting: deque[Job] = deque()
         self._running: dict[Job, None] = {}
         self._ended: list[Job] = []
@@ -98,7 +98,7 @@ class Producer:
     # ---- claim
 
     async def run(self) -> None:
-        """Work until `stop_claiming` was called and nothing is held."""
+        """Work until `stop_claiming` was called and no job is held."""
         while self.is_claiming or not self.is_idle:
             self._wake.clear()
             if self.wakeups.has_jobs:
@@ -114,7 +114,7 @@ class Producer:
                 self._is_hungry = True
 
     async def _step(self) -> None:
-        """Do what is to be done next, or wait until something is."""
+        """Do the next step, or wait until there is one."""
         for exchange in [exchange for exchange in self._exchanges if exchange.done()]:
             self._exchanges.discard(exchange)
             if not exchange.cancelled():
@@ -131,7 +131,7 @@ class Producer:
             await self._sleep()
 
     def _may_exchange(self) -> bool:
-        """Whether to begin an exchange: one at a time, or two while claims come back full."""
+        """Whether to begin an exchange: one at a time, or two while claims are full."""
         if len(self._exchanges) > (self._is_pressed and not self.in_process):
             return False
         if self._unsent or self._is_away:  # one that asks for no job shows who is back
@@ -142,8 +142,8 @@ class Producer:
         return self._is_hungry and is_low and self._room() > 0
 
     async def _exchange(self) -> None:
-        """Settle what has ended, claim new jobs and start them."""
-        # Jobs with limits are not claimed ahead.
+        """Settle finished jobs, claim new ones and start them."""
+        # Jobs with limits are not prefetched.
         asked, at_once = self._room(), self._free()
         is_repeat = bool(self._unsent)
         settled = self._unsent + self._ended
@@ -186,7 +186,7 @@ class Producer:
                 await self.listener.end_wait()
 
     def _room(self) -> int:
-        """How many jobs to ask for."""
+        """How many jobs to claim."""
         if not self.is_claiming or self._is_away:
             return 0
         self._controller.slots = self.slots.limit(self)
@@ -237,7 +237,7 @@ class Producer:
         self._end(job, settlement)
 
     def _end(self, job: Job, settlement: Settlement) -> None:
-        """Settle a job whose handler has ended, and free its slot."""
+        """Settle a job whose handler has finished, and free its slot."""
         self._active_at = time.monotonic()
         job.task = None  # which holds the job too
         self._running.pop(job, None)
@@ -253,17 +253,17 @@ class Producer:
             self._settle(job, settlement)
         if not self._is_tidying:
             self._is_tidying = True
-            # Not in the context of a job: the next ones would have its variables.
+            # Not in the context of a job, because the next ones would inherit its variables.
             self._loop.call_soon(self._tidy, context=self._context)
 
     def _tidy(self) -> None:
-        """Do once what follows from all jobs that have ended in this turn of the loop."""
+        """Process all jobs that have finished in this turn of the loop."""
         self._is_tidying = False
         self.slots.pass_on(self)
         self.refill()
 
     def refill(self) -> None:
-        """Start what waits; wake the loop when it is time for an exchange, now or later."""
+        """Start waiting jobs; wake the loop for an exchange, now or later."""
         self._fill()
         if self._wake.is_set():
             return
@@ -303,7 +303,7 @@ class Producer:
         return self._controller.settle_delay(len(self._ended), is_waiting=bool(self._waiting))
 
     def _set_timer(self) -> None:
-        """Wake the loop when what has ended is to be settled."""
+        """Wake the loop when finished jobs must be settled."""
         if self._ended and self._timer is None:
             pause = max(0.0, self._ended_since + self._settle_delay() - time.monotonic())
             self._timer = self._loop.call_later(pause, self._on_timer)
@@ -315,7 +315,7 @@ class Producer:
     def _report_all(
         self, settled: Sequence[Job], outcomes: dict[Job, str], *, is_repeat: bool
     ) -> None:
-        """Report what came of jobs; settle those again that another transaction holds."""
+        """Report outcomes of jobs; settle again those whose rows another transaction has locked."""
         succeeded = [job for job in settled if outcomes.get(job) == "succeeded"]
         self.report.succeeded(succeeded)
         for job in settled if len(succeeded) < len(settled) else ():
@@ -331,7 +331,7 @@ class Producer:
     # ---- sleep
 
     async def _sleep(self) -> None:
-        """Wait until something happens, or a job is due."""
+        """Wait for a wake-up, or until a job is due."""
         self._set_timer()
         if not self.is_claiming or self._room() == 0:
             if not await self._wait(self.poll) and self.slots.is_shared:
@@ -367,7 +367,7 @@ class Producer:
         self._is_hungry = True
 
     async def _wait(self, seconds: float) -> bool:
-        """Wait to be woken; return false when the time is up first."""
+        """Wait for a wake-up; return false after a timeout."""
         if seconds <= 0 or self._wake.is_set():
             return self._wake.is_set()
         try:
@@ -377,12 +377,12 @@ class Producer:
             return False
         return True
 
-    # ---- what takes too long
+    # ---- timeouts
 
     def check(self) -> None:
-        """End attempts that have taken too long, and give back what has waited too long.
+        """End overdue attempts, and release jobs that have waited too long for a slot.
 
-        Settle those again that another transaction has locked. Called every `tuning.TICK`.
+        Settle again jobs whose rows another transaction has locked. Called every `tuning.TICK`.
         """
         now = time.monotonic()
         for job in self.running:
@@ -395,7 +395,7 @@ class Producer:
                 job.interrupt()
         first = self._waiting[0] if self._waiting else None
         if first and now - first.extended_at > min(tuning.PREFETCH_PATIENCE, first.lease / 5):
-            logger.info("giving back %d jobs that wait for a slot", len(self._waiting))
+            logger.info("releasing %d jobs that wait for a slot", len(self._waiting))
             late = list(self._waiting)
             self._waiting.clear()
             self._look_ahead()  # not to take the same jobs again
@@ -406,7 +406,7 @@ class Producer:
             self._wake.set()
 
     def stop_claiming(self) -> None:
-        """Claim no more jobs, and give back those that have not started."""
+        """Claim no more jobs, and release those that have not started."""
         self.is_claiming = False
         waiting = [*self._waiting, *(job for job in self._running if not job.started_at)]
         self._waiting.clear()
@@ -415,18 +415,18 @@ class Producer:
         self._wake.set()
 
     def abandon(self) -> None:
-        """Give back every job that still runs, and wait for none of their handlers."""
+        """Release every running job, without waiting for their handlers."""
         self._give_back(list(self._running))
         self._wake.set()
 
     def _give_back(self, jobs: Iterable[Job]) -> None:
-        """Release jobs, their attempts not counted."""
+        """Release jobs without counting the attempts."""
         for job in jobs:
             self.settle(job, Released())
             if not job.started_at:
                 job.interrupt()
 
-    # ---- as others see it
+    # ---- state
 
     @property
     def is_idle(self) -> bool:
@@ -436,12 +436,12 @@ class Producer:
 
     @property
     def is_asleep(self) -> bool:
-        """Whether it holds no job and waits to be woken."""
+        """Whether it holds no job and sleeps."""
         return self.is_idle and self.listener is not None and self.listener.is_waiting
 
     @property
     def is_listening(self) -> bool:
-        """Whether it is woken by notifications."""
+        """Whether notifications wake it."""
         return self.listener is not None and self.listener.is_listening
 
     @property
@@ -452,35 +452,35 @@ class Producer:
 
     @property
     def running(self) -> list[Job]:
-        """The jobs that have a slot and are not settled."""
+        """The jobs with a slot that are not settled."""
         return list(self._running)
 
     @property
     def overdue(self) -> list[Job]:
-        """The jobs that are settled though their handlers run on."""
+        """The settled jobs whose handlers still run."""
         return list(self._overdue)
 
     @property
     def stuck(self) -> int:
-        """How many slots are lost to handlers that run on long after their jobs were settled."""
+        """How many slots are occupied by handlers of jobs that were settled long ago."""
         now = time.monotonic()
         return sum(now - job.settled_at > tuning.STUCK_SECONDS for job in self._overdue)
 
     @property
     def taken(self) -> int:
-        """How many slots it has."""
+        """The number of slots."""
         return len(self._running) + len(self._overdue)
 
     @property
     def wants(self) -> bool:
-        """Whether jobs wait for a slot, or may be there to be claimed."""
+        """Whether jobs wait for a slot, or may be available to claim."""
         is_slow = bool(self._sent) and time.monotonic() - self._sent_at > tuning.SLOW_ANSWER
         if not self.is_claiming or self._is_away or is_slow:
             return False
         return self._is_hungry or self._asked > 0 or len(self._waiting) > 0
 
     def jobs(self) -> Iterator[Job]:
-        """Yield the jobs whose leases are to be kept."""
+        """Yield the jobs whose leases must be extended."""
         for jobs in (self._waiting, self._ended, self._locked, self._unsent, *self._sent):
             yield from jobs
         yield from self._running

@@ -1,4 +1,4 @@
-"""A worker's jobs, its statements, and how a batch of jobs is settled and the next one claimed.
+"""A worker's jobs, its statements, and the exchange that settles a batch and claims the next.
 
 `jobq.worker.listener` has the statements of the session that listens, `jobq.registry.steps`
 those of durable steps.
@@ -93,26 +93,26 @@ _RELEASED: Final = {"queued": "released", "cancelled": "cancelled", "held": "hel
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A job that this worker has claimed and not yet settled. Most of it stays text.
+    """A job that this worker has claimed and not yet settled. Most fields stay text.
 
-    The first fields are in the order of `JOB_COLUMNS`. Moments are of time.monotonic.
+    The first fields are in the order of `JOB_COLUMNS`. Times are of time.monotonic.
 
     Attributes:
         payload, metadata: JSON text.
-        timeout: seconds that the handler may take.
-        lease: seconds for which the claim holds without a heartbeat.
-        is_awaited: whether something waits for its end.
-        extended_at: when the lease was last known to hold.
+        timeout: seconds for the handler.
+        lease: seconds until the lease expires without a heartbeat.
+        is_awaited: whether a job, batch or client waits for its end.
+        extended_at: when the lease was last extended.
         slot_at: when it got a slot; 0 before.
         started_at: when the handler was started; 0 before.
-        settled_at: when its end was known.
-        settlement: how it ended; None while it is open.
-        handler: what does it, once it has a slot; None where there is none.
-        context: what the handler sees, once it has been made.
-        task: what runs the handler; None before it has a slot, and when it has ended.
-        process: where the handler runs, if it is one for a process.
+        settled_at: when its outcome was decided.
+        settlement: its outcome; None until it is decided.
+        handler: its handler, once it has a slot; None without one.
+        context: the handler's context, once it was created.
+        task: the task of the handler; None before it has a slot, and after its end.
+        process: the process of the handler, if it runs in one.
         is_cancel_requested: whether somebody asked to cancel the job.
-        is_ending: whether the handler's own transaction ends it, so that only it knows how.
+        is_ending: whether the handler's own transaction completes it now.
         is_interruptible: whether the handler is a coroutine, which can be stopped.
         is_interrupted: whether the worker has stopped it.
     """
@@ -156,10 +156,10 @@ class Job:
         return self.started_at + self.timeout
 
     def make_context(self, recorder: Recorder) -> JobContext:
-        """Make what the handler sees.
+        """Create the handler's context.
 
         Raises:
-            ValueError, RecursionError: a time or the metadata cannot be read.
+            ValueError, RecursionError: a time or the metadata cannot be decoded.
         """
         self.context = JobContext(
             job_id=UUID(self.job_id),
@@ -180,12 +180,12 @@ class Job:
         return self.context
 
     def stop(self) -> None:
-        """Let the handler know that it should stop."""
+        """Ask the handler to stop."""
         if self.context is not None:
             self.context.cancelled = True
 
     def interrupt(self) -> None:
-        """Stop the handler, if it is one that can be stopped; one not begun never begins."""
+        """Stop the handler if it can be stopped; a handler that has not begun does not begin."""
         self.stop()
         self.is_interrupted = True
         if self.process is not None:
@@ -221,7 +221,7 @@ class Queries:
 
     @property
     def has_news(self) -> bool:
-        """Whether it leaves a kind to others of which no heartbeat has told yet."""
+        """Whether a newly excluded kind has not been sent with a heartbeat yet."""
         return not set(self._skipped.kinds() or ()) <= set(self._told)
 
     async def exchange(
@@ -232,13 +232,13 @@ class Queries:
         max_limited: int,
         full: Sequence[str] = (),
     ) -> tuple[list[Job], dict[Job, str]]:
-        """Settle what succeeded or failed, and claim, of what has limits no more than is run.
+        """Settle successes and failures, and claim jobs; jobs with limits only for free slots.
 
         Jobs of the kinds ``full`` are not claimed.
 
         Returns:
-            The jobs that were claimed, and the state of each that was settled, ``lost``, or
-            ``held`` where another transaction holds it: settle it again later.
+            The claimed jobs, and for each settled job its state, ``lost``, or ``held`` if another
+            transaction has locked its row: settle it again later.
         """
         done = [job for job in settled if isinstance(job.settlement, Succeeded)]
         failed: list[Job] = []
@@ -263,20 +263,20 @@ class Queries:
         return jobs, outcomes
 
     async def hold(self, job: Job, hold: Hold) -> None:
-        """Have the jobs of a job's key wait."""
+        """Hold the concurrency key of a job."""
         await self._connections.call(HOLD_LANE, (*job.key, hold.duration, hold.reason))
 
     async def release(
         self, jobs: Sequence[Job], until: datetime | timedelta | None
     ) -> dict[Job, str]:
-        """Give jobs back unfinished, until a moment or for so long; return what came of each."""
+        """Release jobs, until a time or for a duration; return the outcome of each."""
         statement = RELEASE_IN if isinstance(until, timedelta) else RELEASE_MANY
         rows = await self._connections.call(statement, (*_keys(jobs), until))
         states = {(job_id, attempt): state for job_id, attempt, state in rows}
         return {job: _RELEASED[states.get(job.key)] for job in jobs}
 
     async def heartbeat(self, jobs: Sequence[Job]) -> dict[Key, str]:
-        """Extend the leases of jobs; return what is known of each."""
+        """Extend the leases of jobs; return the outcome of each."""
         skipped = self._skipped.kinds() or []
         rows = await self._connections.call(
             HEARTBEAT,
@@ -289,7 +289,7 @@ class Queries:
     async def due_in(
         self, full_queues: Sequence[str] = (), full_kinds: Sequence[str] = ()
     ) -> float | None:
-        """Return in how many seconds the next job is due, None when none waits.
+        """Return in how many seconds the next job is due; None if none waits.
 
         Args:
             full_queues: queues that do not count.
@@ -303,28 +303,28 @@ class Queries:
         return wait  # type: ignore[no-any-return]
 
     async def maintain(self) -> tuple[dict[str, int | None], bool]:
-        """Do the database's maintenance, unless another worker does.
+        """Call jobq.maintain(), which does nothing while another worker is in it.
 
         Returns:
-            How much of each task was done, None where it failed, and whether more is to do.
+            The number of rows of each task, None if it failed, and whether more remains.
         """
         rows = await self._connections.call(MAINTAIN)
         done = {task: affected for task, affected, _ in rows}
         return done, any(has_more for _, _, has_more in rows)
 
     async def next_due(self) -> tuple[float | None, float | None]:
-        """Return in how many seconds maintain() is due again, and a job; None where none is."""
+        """Return in how many seconds maintain() and the next job are due; None if not."""
         rows = await self._connections.call(NEXT_DUE, [self._queues, self._skipped.kinds()])
         [(maintain_in, due_in)] = rows
         return maintain_in, due_in
 
     async def retire(self) -> None:
-        """Leave the list of workers."""
+        """Remove this worker from the list of workers."""
         await self._connections.call(RETIRE, [self._worker])
 
 
 class Completer:
-    """Settles a batch and claims the next, whatever one job does to the batch."""
+    """Settles a batch and claims the next, even if the database refuses one job of it."""
 
     def __init__(self, queries: Queries, queues: Queues, in_process: InProcess) -> None:
         self._queries = queries
@@ -336,14 +336,14 @@ class Completer:
     ) -> tuple[list[Job], dict[Job, str]]:
         """Settle a batch and claim up to ``max_jobs`` jobs.
 
-        Of these at most ``max_limited`` have a concurrency key or limits. Settling twice does no
-        harm: an attempt that is settled already is ``lost``.
+        At most ``max_limited`` of these have a concurrency key or limits. Settling twice is
+        harmless: an attempt that was settled before is ``lost``.
 
         Returns:
             As `Queries.exchange`.
 
         Raises:
-            DatabaseUnavailable: there was no answer; settle the same batch again.
+            DatabaseUnavailable: the database did not answer; settle the same batch again.
         """
         rest = [job for job in settled if not isinstance(job.settlement, Succeeded)]
         outcomes = await self._give_back(rest)
@@ -357,7 +357,7 @@ class Completer:
         except JobqError as error:
             if not plain:
                 raise
-            logger.warning("a batch was refused, settling its jobs one by one: %s", error)
+            logger.warning("the database refused a batch, settling its jobs one by one: %s", error)
             for job in plain:
                 outcomes |= await self._settle_one(job)
             jobs, ended = await self._claim([], max_jobs, max_limited)
@@ -396,7 +396,7 @@ class Completer:
         max_limited: int,
         full: Sequence[str] = (),
     ) -> tuple[list[Job], dict[Job, str]]:
-        """Exchange, and again if a day's partition was made just then."""
+        """Exchange, and repeat it if a day's partition was created meanwhile."""
         try:
             return await self._queries.exchange(settled, queues, max_jobs, max_limited, full)
         except JobqError as error:
@@ -405,7 +405,7 @@ class Completer:
         return await self._queries.exchange(settled, queues, max_jobs, max_limited, full)
 
     async def _settle_one(self, job: Job) -> dict[Job, str]:
-        """Settle one job of a batch that was refused; if it was the culprit, it fails."""
+        """Settle one job of a refused batch; if it was the cause, it fails."""
         refusal: JobqError | None = None
         for _ in range(2):
             try:
@@ -421,7 +421,7 @@ class Completer:
         return {job: "lost"}
 
     async def _give_back(self, settled: Sequence[Job]) -> dict[Job, str]:
-        """Settle what neither succeeded nor failed; before the claim, which must come last."""
+        """Settle other outcomes, before the claim, which must come last."""
         outcomes: dict[Job, str] = {}
         released: defaultdict[datetime | timedelta | None, list[Job]] = defaultdict(list)
         for job in settled:
@@ -440,25 +440,25 @@ class Completer:
             except JobqError as error:
                 if until is None:
                     raise
-                logger.warning("%d jobs are given back at once: %s", len(jobs), error)
+                logger.warning("releasing %d jobs at once: %s", len(jobs), error)
                 outcomes |= await self._queries.release(jobs, None)
         return outcomes
 
     async def _hold(self, job: Job, hold: Hold) -> None:
-        """Have the jobs of a job's key wait, unless the job is lost."""
+        """Hold the concurrency key of a job, unless the job is lost."""
         try:
             await self._queries.hold(job, hold)
         except DatabaseUnavailable:
             raise
         except JobqError as error:
-            logger.info("the key of job %s is not held: %s", job.job_id, error)
+            logger.info("cannot hold the key of job %s: %s", job.job_id, error)
 
 
 class Queues:
     """The queues of a worker, in the order in which to claim from them.
 
     Raises:
-        ValueError: there is none, one has no name or is ``*``, or a weight is no positive number.
+        ValueError: there is no queue, a name is empty or ``*``, or a weight is not positive.
     """
 
     def __init__(self, queues: Sequence[str] | Mapping[str, float]) -> None:
@@ -466,9 +466,9 @@ class Queues:
             raise ValueError("queues must name at least one queue")
         self.names = list(queues)
         if not all(isinstance(name, str) and name for name in list[object](queues)):
-            raise ValueError("each queue must have a name, one text")
+            raise ValueError("each queue must have a name")
         if "*" in self.names:
-            raise ValueError("* is no queue: each must be named")
+            raise ValueError("* is not a queue name: name each queue")
         self._weights = dict(queues.items()) if hasattr(queues, "items") else {}
         if not all(math.isfinite(weight) and weight > 0 for weight in self._weights.values()):
             raise ValueError("a queue's weight must be a number above 0")
@@ -485,7 +485,7 @@ class Queues:
 
 
 def array(values: Iterable[object]) -> str:
-    """Return an array's literal, which is quicker to make and read than a list of UUIDs."""
+    """Return an array literal, which is faster to create and parse than a list of UUIDs."""
     return "{" + ",".join(map(str, values)) + "}"
 
 
@@ -494,9 +494,9 @@ def _keys(jobs: Sequence[Job]) -> tuple[str, str]:
 
 
 def _until(released: Released) -> datetime | timedelta | None:
-    """Return until when a job is to wait, within what the database takes.
+    """Return how long a job must wait, within the limits of the database.
 
-    A duration stays one, for the database's clock to measure, not this machine's.
+    A duration is not converted, so that the database's clock measures it.
     """
     if released.until is None:
         return None
@@ -515,7 +515,7 @@ def _results(done: Sequence[Job]) -> str | None:
 
 
 def _failures(failed: Sequence[Job]) -> str:
-    """Return failed attempts as the JSON that jobq.fail_many takes."""
+    """Return failed attempts as the JSON argument of jobq.fail_many."""
     return msgspec.json.encode([_failure(job, job.settlement) for job in failed]).decode()
 
 

@@ -1,4 +1,4 @@
-"""What handlers record while they run: progress, log lines and steps, written in batches."""
+"""Progress, log lines and steps of running handlers, written in batches."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MAX_STEPS_TEXT: Final = 4_194_304
 
 
 class Notes:
-    """What one attempt says, from any thread. Awaited, it waits until that is written."""
+    """The records of one attempt, from any thread. Awaiting it waits until they are written."""
 
     __slots__ = ("_count", "_left_out", "_lines", "_newest", "_recorder", "is_in_flight", "key")
 
@@ -51,7 +51,7 @@ class Notes:
         self.is_in_flight = False
 
     def progress(self, _context: JobContext, value: Json) -> Awaitable[None]:
-        """Note how far the job is; only the newest value is written.
+        """Record the progress; only the newest value is written.
 
         Raises:
             InvalidArgument: the value is not JSON, or too large.
@@ -62,7 +62,7 @@ class Notes:
         return self._note(SET_PROGRESS, text)
 
     def spend(self, _context: JobContext, cost: float | Decimal) -> Awaitable[None]:
-        """Note what the attempt has cost; only the newest value is written."""
+        """Record the cost of the attempt; only the newest value is written."""
         return self._note(SPEND, cost)
 
     def _note(self, statement: str, value: object) -> Awaitable[None]:
@@ -72,7 +72,7 @@ class Notes:
         return self
 
     def log(self, _context: JobContext, level: str, message: str) -> Awaitable[None]:
-        """Note a line of the job's log; what is too much is counted, and left out."""
+        """Record a log line; excess lines are counted and dropped."""
         text = str(message)[:MAX_LINE].replace("\0", "\ufffd")
         text = text.encode("utf-8", "replace").decode()
         with self._recorder.lock:
@@ -88,7 +88,7 @@ class Notes:
         return self._recorder.wait(self).__await__()
 
     async def end(self) -> None:
-        """Return when everything is written, or cannot be."""
+        """Wait until everything is written, or cannot be."""
         with self._recorder.lock:
             if self._left_out:
                 self._lines.append(("WARN", f"{self._left_out} lines more were left out"))
@@ -97,10 +97,10 @@ class Notes:
         await self
 
     def take(self, most: int) -> tuple[dict[str, object], list[tuple[Any, ...]], bool]:
-        """Return values and lines to be written next, and whether that is all.
+        """Return the next values and lines to write, and whether these are all.
 
         Args:
-            most: so many lines.
+            most: maximum number of lines.
         """
         newest, self._newest = self._newest, {}
         count = min(most, len(self._lines))
@@ -110,10 +110,10 @@ class Notes:
 
 
 class Recorder:
-    """Writes what attempts say soon. They take turns, and each waits only for its own notes.
+    """Writes the records of attempts soon. Attempts take turns; each waits only for its own.
 
     Attributes:
-        lock: held to change notes.
+        lock: held while notes change.
     """
 
     def __init__(self, connections: Connections) -> None:
@@ -126,19 +126,19 @@ class Recorder:
         self.lock = threading.Lock()
 
     def add(self, notes: Notes) -> None:
-        """Have notes written, from any thread, which holds the lock."""
+        """Request that notes are written. Callable from any thread that holds the lock."""
         is_woken = bool(self._pending) and self._writer is not None
         self._pending[notes] = None
         if not is_woken:
             self._loop.call_soon_threadsafe(self._start)
 
     async def wait(self, notes: Notes) -> None:
-        """Return when what an attempt has said until now is written; it may go on."""
+        """Wait until an attempt's records up to now are written."""
         while notes in self._pending or notes.is_in_flight:
             await self._round()
 
     async def flush(self) -> None:
-        """Return when all that anybody has said is written, or cannot be."""
+        """Wait until all records are written, or cannot be."""
         while self._pending or self._writer is not None:
             await self._round()
 
@@ -147,7 +147,7 @@ class Recorder:
             self._writer = self._loop.create_task(self._write())
 
     async def _round(self) -> None:
-        """Wait until what is being written now, or else what comes next, is written."""
+        """Wait for the present write, or else for the next one."""
         self._start()
         await asyncio.shield(self._round_end)
 
@@ -161,7 +161,7 @@ class Recorder:
             self._end_round()
 
     async def _write_some(self) -> None:
-        """Write an equal share of everybody's lines."""
+        """Write an equal share of each attempt's lines."""
         with self.lock:
             notes = list(self._pending)[: tuning.MAX_BATCH]
             share = tuning.MAX_BATCH // len(notes)
@@ -187,7 +187,7 @@ class Recorder:
             self._end_round()
 
     async def _send(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Write some together; one by one where the database refuses one of them."""
+        """Write several together; one by one if the database refuses one of them."""
         if not rows:
             return
         try:
@@ -196,7 +196,7 @@ class Recorder:
             raise
         except JobqError as error:
             if len(rows) == 1:
-                self._complaints.warning("a note of job %s was refused: %s", rows[0][0], error)
+                self._complaints.warning("a record of job %s was refused: %s", rows[0][0], error)
                 return
             for row in rows:
                 await self._send(statement, [row])
@@ -207,7 +207,7 @@ class Recorder:
 
 
 class Journal:
-    """Runs the statements of durable steps. Steps that end during a call go with the next."""
+    """Runs the statements of durable steps. Steps that end during a call are saved by the next."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
@@ -219,8 +219,8 @@ class Journal:
         """Run a statement of `jobq.registry.steps`; return its rows.
 
         Raises:
-            LeaseLost: the attempt no longer holds the job, for one because it was given back by
-                a call whose answer did not come.
+            LeaseLost: the attempt has lost its lease, for example because a call without an
+                answer has released it.
         """
         if statement != SAVE_STEP:
             return await self._answer(statement, parameters)
@@ -236,7 +236,7 @@ class Journal:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     async def _answer(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
-        """Ask the database until it answers; an attempt that cannot wait so long is stopped."""
+        """Repeat a call until the database answers; stop attempts that cannot wait so long."""
         backoff = Backoff()
         while True:
             try:
@@ -245,7 +245,7 @@ class Journal:
                 await asyncio.sleep(backoff.next())
 
     async def _write(self) -> None:
-        """Save steps until there is none left."""
+        """Save steps until none is left."""
         try:
             while self._steps:
                 steps: list[tuple[tuple[Any, ...], asyncio.Future[list[Any]]]] = []
@@ -260,7 +260,7 @@ class Journal:
             self._writer = None
 
     async def _save(self, steps: Sequence[tuple[tuple[Any, ...], asyncio.Future[Any]]]) -> None:
-        """Save some steps; one by one where the database refuses one of them."""
+        """Save several steps; one by one if the database refuses one of them."""
         if not steps:
             return
         job_ids, attempts, names, values = zip(*(step for step, _ in steps), strict=True)
@@ -275,7 +275,7 @@ class Journal:
                 return
             answers = [error] * len(steps)
         else:
-            lost = [LeaseLost("this attempt no longer holds the job", detail=f"job_id {job_id}")
+            lost = [LeaseLost("this attempt has lost its lease", detail=f"job_id {job_id}")
                     for job_id in job_ids]  # fmt: skip
             answers = [
                 error if outcome == "lost" or value is None else [(value,)]

@@ -1,4 +1,4 @@
-"""What ends a worker, and with which exit code; what ends a handler that blocks the loop."""
+"""The end of a worker and its exit code, and the end of a handler that blocks the loop."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Stop:
     """Whether the worker is to stop, and why.
 
     Attributes:
-        requested: set when it is to finish what it runs.
-        at_once: set when it is not to wait for that.
-        exit_code: what it will end with.
-        jobs: how many jobs have been run.
-        is_empty: whether no functions of the database are being run.
+        requested: set to stop after the running jobs.
+        at_once: set to stop without waiting for them.
+        exit_code: the exit status.
+        jobs: number of jobs that have run.
+        is_empty: whether no database functions run.
     """
 
     def __init__(self, max_jobs: int | None, max_bytes: int | None) -> None:
@@ -59,7 +59,7 @@ class Stop:
         self.is_empty = True
 
     def count(self, jobs: int) -> None:
-        """Count jobs that are settled, and stop if the worker is used up.
+        """Count settled jobs, and stop when ``max_jobs`` is reached.
 
         Args:
             jobs: how many of them had been started.
@@ -74,24 +74,24 @@ class Stop:
             self.recycle(f"its memory is used up, after {self.jobs} jobs")
 
     def recycle(self, why: str) -> None:
-        """Stop, to be started afresh."""
+        """Stop, to be restarted."""
         if not self.requested.is_set():
-            logger.info("worker is to be started afresh: %s", why)
+            logger.info("worker must be restarted: %s", why)
             self.exit_code = EXIT_RECYCLE
             self.requested.set()
 
     def request_if_empty(self) -> None:
-        """Stop because no job is due, unless functions of the database are being run."""
+        """Stop because no job is due, unless database functions run."""
         if self.is_empty:
             self.requested.set()
 
     def fail(self) -> None:
-        """Stop, because a part of the worker has failed."""
+        """Stop because a part of the worker has failed."""
         self.exit_code = EXIT_FAILED
         self.requested.set()
 
     def signalled(self, number: int) -> None:
-        """Take a signal: the first lets running jobs finish, the second does not."""
+        """Handle a signal: after the first, running jobs finish; after the second they do not."""
         if self.requested.is_set():
             logger.warning("stopping at once")
             self.exit_code = 128 + number
@@ -102,7 +102,7 @@ class Stop:
 def resident_bytes() -> int:
     """Return how many bytes of memory this process uses now.
 
-    Where the system does not say, the most that it has used.
+    If the system does not report this, the maximum so far.
     """
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
@@ -113,7 +113,7 @@ def resident_bytes() -> int:
 
 @contextmanager
 def stopping_on_signals(stop: Stop) -> Iterator[None]:
-    """Let SIGTERM, SIGINT and SIGHUP request a worker to stop."""
+    """Stop a worker on SIGTERM, SIGINT and SIGHUP."""
     loop = asyncio.get_running_loop()
     numbers = [signal.SIGTERM, signal.SIGINT]
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # it is under nohup
@@ -128,9 +128,9 @@ def stopping_on_signals(stop: Stop) -> Iterator[None]:
 
 
 class LoopBlockedError(BaseException):
-    """Raised in a coroutine handler that has blocked the event loop for too long.
+    """Raised in a coroutine handler that blocks the event loop for too long.
 
-    No Exception, so that no handler that tries again takes it for one.
+    Not an Exception, so that a handler's `except Exception` does not catch it.
     """
 
     def __init__(self) -> None:
@@ -142,11 +142,11 @@ class LoopBlockedError(BaseException):
 
 @contextmanager
 def watching_the_loop() -> Iterator[None]:
-    """Interrupt a coroutine handler that blocks the running loop: nothing else could end it.
+    """Interrupt a coroutine handler that blocks the running loop; nothing else could end it.
 
-    It would keep heartbeats from being sent, and every job of the worker would lose its lease. A
-    timer of the system interrupts whatever runs when the loop has not turned for too long. Only
-    in the main thread, because no other can be interrupted.
+    It would block the heartbeats, and every job of the worker would lose its lease. A system
+    timer interrupts the running code when the loop has been blocked for too long. Works only in
+    the main thread, because no other can be interrupted.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -162,11 +162,11 @@ def watching_the_loop() -> Iterator[None]:
         timer = loop.call_later(1.0, wind_up)
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
-        """Raise in the handler that runs, and every second again until it ends."""
+        """Raise in the running handler, every second until it ends."""
         nonlocal interruptions
         interruptions += 1
         if interruptions > tuning.STOP_WITHIN:  # by now the leases of all jobs have expired
-            logger.critical("a handler does not let go of the event loop")
+            logger.critical("a handler blocks the event loop and cannot be interrupted")
             os._exit(EXIT_RECYCLE)
         if asyncio.current_task(loop) is not None and current_job.get() is not None:
             raise LoopBlockedError
@@ -183,7 +183,7 @@ def watching_the_loop() -> Iterator[None]:
 
 
 def leave_soon(exit_code: int) -> None:
-    """End the process in a moment if handlers that hang keep it from ending by itself."""
+    """End the process soon if hanging handlers keep it from ending."""
     last_resort = threading.Timer(tuning.LAST_CALLS, os._exit, [exit_code])
     last_resort.daemon = True
     last_resort.start()

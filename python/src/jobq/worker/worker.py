@@ -54,12 +54,12 @@ CANCELLED: Final = "the worker, or a part of it, was cancelled: it stops"
 
 @dataclass
 class Shared:
-    """What the workers of one process share: a single one, or one for each database.
+    """What the workers of one process share, one for each database.
 
     Attributes:
-        slots: in which their jobs run.
-        stop: stops them.
-        metrics: what counts, if anything does.
+        slots: their slots.
+        stop: the state of their stop.
+        metrics: their metrics, if installed.
     """
 
     slots: Slots
@@ -68,10 +68,10 @@ class Shared:
     _pools: tuple[Threads, Processes] | None = field(default=None, init=False)
 
     def pools(self, processes: int | None) -> tuple[Threads, Processes]:
-        """Return the threads and processes that they share; made by the first who asks.
+        """Return the shared threads and processes, created at the first call.
 
         Args:
-            processes: how many there are; None is one for each core.
+            processes: the number of processes; None means one per core.
         """
         if self._pools is None:
             threads = Threads()
@@ -94,35 +94,35 @@ class Worker:
     Args:
         database: a libpq URL.
         registry: the handlers.
-        queues: in the order in which to look at them; or with weights, in which case a
-            queue of weight 3 is looked at first three times as often as one of weight 1.
-        concurrency: how many jobs run at a time.
+        queues: in the order of claims; or with weights: a queue of weight 3 comes first three
+            times as often as one of weight 1.
+        concurrency: maximum number of running jobs.
         max_in_process: how many of them at most are of a queue, by queue.
-        name: under which jobs are claimed; unique among workers.
-        release: of the program that the handlers are part of; shown with jobq's own to whoever
-            looks at workers.
-        listen: whether to be woken by notifications; else it polls.
-        listen_database: a libpq URL that leads to the server directly, when ``database``
-            leads to a pooler in transaction mode.
-        is_pooled: whether ``database`` leads to such a pooler; implied by
+        name: the name for claims; unique among workers.
+        release: the release of the program with the handlers; listed with the worker, next to
+            jobq's own.
+        listen: whether to use notifications; otherwise it polls.
+        listen_database: a direct libpq URL, if ``database`` is a pooler in transaction
+            mode.
+        is_pooled: whether ``database`` is such a pooler; implied by
             ``listen_database``.
-        poll: seconds between looks of a worker that is not woken.
-        grace: seconds that running jobs have after `stop` was called.
-        sleepy: whether an idle worker sends no statement at all until a job or a schedule is due
-            or it is woken, for databases that are suspended while they are idle. It is then no
-            longer listed among the workers after a minute.
+        poll: polling interval in seconds.
+        grace: seconds for running jobs to finish after `stop` was called.
+        sleepy: whether an idle worker sends no statement until a job or a schedule is due or a
+            notification arrives, for databases that suspend when idle. After a minute it is then
+            no longer listed as live.
         declare: whether to declare the registry's kinds at the start.
         until_empty: stop when no job is due and none runs, for cron and for tests.
-        max_jobs: stop to be started afresh after so many jobs.
-        max_bytes: stop to be started afresh when the process uses so much memory.
-        processes: how many processes run handlers registered with ``process=True``.
+        max_jobs: stop, to be restarted, after this many jobs.
+        max_bytes: stop, to be restarted, when the process uses this much memory.
+        processes: number of processes for handlers with ``process=True``.
         metrics_port: where to serve /metrics, /healthz and /readyz; None serves nothing, 0
-            takes a free port. Where it is taken the worker warns, and works without.
+            takes a free port. If the port is taken, the worker logs a warning and runs without.
         metrics_host: the address to serve them on.
-        shared: what it shares with the other workers of its process, where it is one of several.
+        shared: what it shares with other workers of its process.
 
     Raises:
-        ValueError: an argument may not have this value.
+        ValueError: an argument has an invalid value.
     """
 
     database: str
@@ -154,7 +154,7 @@ class Worker:
         if self.concurrency < 1:
             raise ValueError("concurrency must be at least 1")
         if not isinstance(self.name, str | None):
-            raise ValueError("name must be one text")  # noqa: TRY004 - as other arguments
+            raise ValueError("name must be a text")  # noqa: TRY004 - as other arguments
         self.name = self.name or f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
         if self.release is not None and not 1 <= len(self.release) <= LONGEST_RELEASE:
             raise ValueError(f"release must have 1 to {LONGEST_RELEASE} characters")
@@ -185,26 +185,26 @@ class Worker:
         self._is_left_behind = False
         self._is_ready = asyncio.Event()
 
-    # ---- life
+    # ---- run and stop
 
     async def run(self, *, handle_signals: bool = True) -> int:
         """Work until stopped; return an exit code.
 
-        After SIGTERM, SIGINT or SIGHUP the running jobs have `grace` seconds to finish; what
-        is not finished then goes back to its queue. A second signal ends it at once.
+        After SIGTERM, SIGINT or SIGHUP, running jobs have `grace` seconds to finish; the others
+        return to their queue. A second signal ends the worker at once.
 
         Args:
-            handle_signals: whether the process is the worker's: it reacts to them, has
-                coroutines interrupted that block the event loop, and ends the process
-                where handlers hang that nothing can stop. Only in the main thread.
+            handle_signals: whether the process belongs to the worker: it then handles signals,
+                interrupts coroutines that block the event loop, and ends the process if hanging
+                handlers cannot be stopped. Only in the main thread.
 
         Returns:
-            0 when it was stopped, 75 when it is to be started afresh, 128 and the signal's
-            number after a second signal.
+            0 if it was stopped, 75 if it must be restarted, 128 plus the signal's number
+            after a second signal.
 
         Raises:
-            NotPermitted: the database does not let this user work.
-            NotDeployed: jobq is not installed there.
+            NotPermitted: the login lacks the role of a worker.
+            NotDeployed: jobq is not installed in the database.
         """
         with ExitStack() as stack:
             if handle_signals:
@@ -216,9 +216,9 @@ class Worker:
         return self._stop.exit_code
 
     async def stop(self, grace: float | None = None) -> None:
-        """Stop as SIGTERM does, and return when everything has stopped.
+        """Stop like SIGTERM, and return when everything has stopped.
 
-        It returns within the grace period and 20 seconds, whatever handlers do.
+        It returns within the grace period plus 20 seconds, whatever handlers do.
 
         Args:
             grace: seconds for running jobs, instead of the worker's own.
@@ -242,7 +242,7 @@ class Worker:
 
     @asynccontextmanager
     async def lifespan(self, _app: object = None) -> AsyncIterator[None]:
-        """Work for as long as an ASGI application lives: ``Starlette(lifespan=…)``."""
+        """Work while an ASGI application runs: ``Starlette(lifespan=…)``."""
         async with self:
             yield
 
@@ -255,19 +255,19 @@ class Worker:
 
     @property
     def stuck(self) -> int:
-        """How many slots are held by handlers that run on long after their jobs were settled."""
+        """How many slots are occupied by handlers of jobs that were settled long ago."""
         return self._parts.producer.stuck if self._parts else 0
 
     @property
     def is_held_up(self) -> bool:
-        """Whether handlers run on whose jobs are settled, or a part has not stopped."""
+        """Whether handlers of settled jobs still run, or a part has not stopped."""
         overdue = self._parts.producer.overdue if self._parts else []
         return self._is_left_behind or bool(overdue)
 
     def health(self) -> dict[str, object]:
-        """Return whether the worker lives and does its work, and the reasons.
+        """Return the worker's health with reasons.
 
-        ``alive`` says that its parts run, ``ok`` that the database answers too.
+        ``alive``: its parts run. ``ok``: the database answers too.
         """
         since = self._connections.answered_ago if self._connections else None
         alive = self._parts is not None and self._stop.exit_code != EXIT_FAILED
@@ -284,16 +284,16 @@ class Worker:
         }
 
     def metrics_text(self) -> bytes | None:
-        """Return Prometheus's text; None where the extra ``metrics`` is not installed."""
+        """Return the metrics as text; None without the extra ``metrics``."""
         metrics = self._shared.metrics
         if metrics is None or self._parts is None:
             return None
         return metrics.text(self.running, self.stuck)
 
-    # ---- work, and the bound of its end
+    # ---- parts
 
     async def _work_until_stopped(self) -> None:
-        """Work in a task of its own, which is left behind if it does not end in time."""
+        """Work in a separate task, which is abandoned if it does not end in time."""
         stop = self._stop
         work = asyncio.create_task(self._work(), name="jobq work")
         cancelled = await _first([work, stop.requested], None)
@@ -304,7 +304,7 @@ class Worker:
         cancelled = await _first([work, stop.at_once], self.grace) or cancelled
         cancelled = await _first([work], tuning.STOP_WITHIN) or cancelled
         if not work.done():
-            logger.critical("a part of the worker has not stopped in time, and is left behind")
+            logger.critical("a part of the worker did not stop in time and is abandoned")
             self._is_left_behind = True
             stop.fail()
             work.cancel()
@@ -352,8 +352,8 @@ class Worker:
         """Wait for the database, and declare the kinds.
 
         Raises:
-            NotPermitted: the database does not let this user work.
-            NotDeployed: jobq is not installed there.
+            NotPermitted: the login lacks the role of a worker.
+            NotDeployed: jobq is not installed in the database.
         """
         backoff = Backoff()
         while not self._stop.requested.is_set():
@@ -368,7 +368,7 @@ class Worker:
                 return
 
     def _begin(self, parts: Parts) -> dict[str, asyncio.Task[None]]:
-        """Start every part in a task of its own."""
+        """Start every part in its own task."""
         works: dict[str, Coroutine[Any, Any, None]] = {
             "producer": parts.producer.run(),
             "heartbeat": parts.heartbeat.run(),
@@ -388,11 +388,11 @@ class Worker:
         return task
 
     def _on_part_end(self, task: asyncio.Task[None]) -> None:
-        """Stop the worker when a part has ended that should not have."""
+        """Stop the worker if a part has ended unexpectedly."""
         error = None if task.cancelled() else task.exception()
         if error is not None:
             if isinstance(error, JobqError):
-                logger.critical("the worker cannot go on: %s", error_text(error))
+                logger.critical("the worker cannot continue: %s", error_text(error))
             else:
                 logger.critical("a part of the worker failed", exc_info=error)
             self._error = self._error or error
@@ -405,10 +405,10 @@ class Worker:
     # ---- the end
 
     async def _shut_down(self, parts: Parts, tasks: dict[str, asyncio.Task[None]]) -> None:
-        """Finish what runs, give back what does not finish in time, and settle everything.
+        """Finish running jobs, release the rest after the grace period, and settle everything.
 
-        The producer and the heartbeat are started anew for it. So it does not matter what
-        state they are in, or whether somebody has cancelled them.
+        Restarts the producer and the heartbeat for this, so their state does not matter, even if
+        they were cancelled.
         """
         producer = parts.producer
         producer.stop_claiming()
@@ -431,7 +431,7 @@ class Worker:
         if coroutines:
             await asyncio.wait(coroutines, timeout=tuning.UNWIND)
         if unfinished:
-            logger.warning("giving back %d jobs that did not finish in time", len(unfinished))
+            logger.warning("releasing %d jobs that did not finish in time", len(unfinished))
         producer.abandon()
         await asyncio.wait({settling}, timeout=tuning.LAST_CALLS)
         if not settling.done():
@@ -450,7 +450,7 @@ class Worker:
 async def _first(
     things: Iterable[asyncio.Future[Any] | asyncio.Event], seconds: float | None
 ) -> asyncio.CancelledError | None:
-    """Wait for the first of these; return the cancellation that has ended the wait."""
+    """Wait for the first of these; return the cancellation if one ended the wait."""
     own = [asyncio.ensure_future(t.wait()) for t in things if isinstance(t, asyncio.Event)]
     tasks = [*own, *(t for t in things if isinstance(t, asyncio.Future))]
     try:
@@ -464,7 +464,7 @@ async def _first(
 
 
 class Parts:
-    """The parts of a worker that runs; each knows only earlier ones."""
+    """The parts of a running worker; each uses only earlier ones."""
 
     def __init__(self, worker: Worker, connections: Connections, pools: Pools) -> None:
         registry, shared, order = worker.registry, worker._shared, worker._order  # noqa: SLF001
@@ -497,7 +497,7 @@ class Parts:
 
 
 def loop_factory() -> Callable[[], AbstractEventLoop] | None:
-    """Return uvloop's, where it is installed (the extra ``fast``), else None for asyncio's."""
+    """Return uvloop's loop factory if installed (the extra ``fast``), else None for asyncio's."""
     try:
         uvloop: Any = importlib.import_module("uvloop")
     except ImportError:
