@@ -1,4 +1,4 @@
-"""The console: see the queue, and act on it, in a browser."""
+"""The console: web pages to observe the queue and act on it."""
 
 from jobq_console.app import Site
 from jobq_console.options import Options, Proxy

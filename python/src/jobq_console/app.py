@@ -69,7 +69,7 @@ class Site(Console):
         return [Route("/", self._lead), Route(PATH, self._lead), Mount(PATH, self.app())]
 
     async def _lead(self, _request: Request) -> Response:
-        """Lead from / and /console to the console."""
+        """Redirect / and /console to the console."""
         return RedirectResponse(f"{self.options.base}/", 303)
 
     def app(self) -> Starlette:
@@ -88,7 +88,7 @@ class Site(Console):
 
     @classmethod
     def maker(cls, options: Options = DEFAULTS) -> Callable[[str, Keys, Standby | None], Site]:
-        """Return what makes the console of an HTTP API, on connections that ask for little."""
+        """Return a factory for the console of an HTTP API, with few connections."""
 
         def make(url: str, keys: Keys, standby: Standby | None) -> Site:
             roles = ("jobq_operator", "jobq_reader")

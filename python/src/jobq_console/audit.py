@@ -21,10 +21,10 @@ async def show(visit: Visit) -> Response:
 
 
 def place(given: str | None) -> int | None:
-    """Return where a page goes on.
+    """Return the cursor of a page.
 
     Raises:
-        ApiError: it is no place in the audit.
+        ApiError: it is not a position in the audit.
     """
     if given is None:
         return None

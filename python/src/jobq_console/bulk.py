@@ -1,4 +1,4 @@
-"""What is done to all jobs that a filter shows: to those that were counted, and no others."""
+"""Actions on all jobs that match a filter: only on those that were counted."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ DONE: Final = {"redrive": "redriven", "run": "may run now"}
 
 
 def narrowed(chosen: Filter, action: str) -> Filter:
-    """Return a filter with only those states that an action is for.
+    """Return a filter restricted to the states that an action applies to.
 
     Raises:
-        ApiError: there is no such action, or no such state of it.
+        ApiError: the action does not exist, or does not apply to the state.
     """
     if action not in ACTIONS:
         raise ApiError("NOT_FOUND", message="This action does not exist.")
@@ -41,7 +41,7 @@ def narrowed(chosen: Filter, action: str) -> Filter:
 
 
 async def preview(visit: Visit) -> Response:
-    """Show how many jobs an action would be for, before it is done."""
+    """Show how many jobs an action would affect."""
     if not visit.visitor.may_operate:
         raise ApiError("FORBIDDEN", message="This requires the scope operate.")
     action = visit.query("action") or ""
@@ -54,7 +54,7 @@ async def preview(visit: Visit) -> Response:
 
 
 async def act(visit: Visit) -> Response:
-    """Do it to as many jobs as one transaction should take, and say how many are left."""
+    """Process one transaction's share of the jobs, and show how many are left."""
     word = visit.form.get("counted", "")
     bulk = visit.console.bulks.find(word)
     async with bulk.one_at_a_time:
@@ -73,7 +73,7 @@ def shown(
     visit: Visit, bulk: Bulk, word: str, items: list[Any], *,
     is_all: bool = True, left: int | None = None, outcomes: Counter[str] | None = None,
 ) -> Response:  # fmt: skip
-    """Show which jobs an action is for, and what was done of it."""
+    """Show the jobs of an action and its progress."""
     return visit.show(
         "bulk.html", bulk=bulk, word=word, items=items, is_all=is_all, at_once=AT_ONCE,
         left=bulk.total if left is None else left, outcomes=outcomes,
@@ -81,7 +81,7 @@ def shown(
 
 
 def ended(bulk: Bulk) -> str:
-    """Say for how many of those that were counted it was done."""
+    """Report how many of the counted jobs were processed."""
     if bulk.done >= bulk.total:
         return f"{bulk.label}: {plural(bulk.done, 'job')}."
     return (
@@ -91,10 +91,10 @@ def ended(bulk: Bulk) -> str:
 
 
 async def look(visit: Visit, chosen: Filter, bulk: Bulk | None = None) -> dict[str, Any]:
-    """Return the jobs that fit a filter, their ids in bytes; of a bulk action from the next on."""
+    """Return jobs that match a filter, ids in bytes; for a bulk action the remaining ones."""
     given = chosen.arguments()
     if bulk is not None:
-        # Among those that were looked at there may be more by now: jobs that came back.
+        # There may be more by now: jobs that returned to the state.
         given |= {"before": bulk.next_one, "max_looked": 20_000}
     found: dict[str, Any] = await visit.visitor.document(
         "jobq_http.show_jobs", **given, max_jobs=SAMPLE, with_ids=True
@@ -104,12 +104,12 @@ async def look(visit: Visit, chosen: Filter, bulk: Bulk | None = None) -> dict[s
 
 
 async def step(visit: Visit, bulk: Bulk) -> Counter[str]:
-    """Do it to the newest of those that were counted, have not had their turn, and still fit.
+    """Process the newest of the counted jobs that were not processed yet and still match.
 
-    A job that ends between the look and the act refuses the whole act; then fewer are tried.
+    A job that ends meanwhile makes the whole call fail; it is then repeated with fewer jobs.
 
     Returns:
-        How many came to which end.
+        The number of jobs by outcome.
     """
     reason = visit.form.get("reason", "").strip() or None
     for size in SIZES:
@@ -133,7 +133,7 @@ async def step(visit: Visit, bulk: Bulk) -> Counter[str]:
 async def done_to(
     visit: Visit, action: str, job_ids: list[UUID], reason: str | None
 ) -> Counter[str]:
-    """Do something to jobs, and return how many came to which end."""
+    """Apply an action to jobs, and return the number of jobs by outcome."""
     rows: list[tuple[Any, ...]]
     match action:
         case "cancel":

@@ -1,4 +1,4 @@
-"""Actions on many jobs that were counted, and wait for somebody to confirm them."""
+"""Bulk actions whose jobs were counted and that wait for confirmation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 KEPT: Final = 100  # previews, of 160 KB at most
 
-# What can be done, the states of jobs that it is for, and the name of the button.
+# Each action with the states that it applies to and the name of its button.
 ACTIONS: Final = {
     "cancel": (("queued", "retrying", "running"), "Cancel"),
     "redrive": (("dead",), "Redrive"),
@@ -25,15 +25,15 @@ ACTIONS: Final = {
 
 @dataclass(slots=True)
 class Bulk:
-    """An action, and the jobs that were counted for it.
+    """An action and the jobs counted for it.
 
     Attributes:
         action: its name.
-        chosen: the filter that they fitted.
+        chosen: their filter.
         counted: their ids in bytes, newest first.
-        turn: how many of them have had their turn.
-        done: for how many it was done.
-        one_at_a_time: held while jobs have their turn.
+        turn: how many of them were processed.
+        done: for how many the action succeeded.
+        one_at_a_time: held while jobs are processed.
     """
 
     action: str
@@ -55,24 +55,24 @@ class Bulk:
 
     @property
     def next_one(self) -> UUID:
-        """What follows the id of the first that has not had its turn."""
+        """The cursor before the first unprocessed job."""
         first = self.counted[16 * self.turn : 16 * self.turn + 16]
         return UUID(int=min(int.from_bytes(first, "big") + 1, 2**128 - 1))
 
     def waiting(self) -> dict[bytes, int]:
-        """Return the ids of those that have not had their turn, each with its place."""
+        """Return the ids of unprocessed jobs, each with its position."""
         places = range(self.turn, self.total)
         return {self.counted[16 * n : 16 * n + 16]: n for n in places}
 
 
 class Bulks:
-    """The previews of a server, by the word that their forms carry; the oldest are forgotten."""
+    """The previews of a server, by the token in their forms; the oldest are evicted."""
 
     def __init__(self) -> None:
         self._bulks: dict[str, Bulk] = {}
 
     def keep(self, bulk: Bulk) -> str:
-        """Return the word that leads back to a preview."""
+        """Store a preview, and return its token."""
         while len(self._bulks) >= KEPT:
             del self._bulks[next(iter(self._bulks))]
         word = secrets.token_urlsafe(16)
@@ -80,10 +80,10 @@ class Bulks:
         return word
 
     def find(self, word: str) -> Bulk:
-        """Return the preview that a form was made of.
+        """Return the preview of a form.
 
         Raises:
-            ApiError: it is not there any more.
+            ApiError: it was evicted.
         """
         if word not in self._bulks:
             raise ApiError(

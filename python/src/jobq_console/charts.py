@@ -20,14 +20,14 @@ SORTS: Final = {"backed": "backed off", "running": "runs", "success": "succeeded
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A stretch of a time line.
+    """A segment of a timeline.
 
     Attributes:
         sort: waited, backed, or the state that an attempt left the job in.
-        x: where it begins, of 1000.
-        width: how wide it is.
-        length: how long it lasted.
-        words: what it says.
+        x: its start, of 1000.
+        width: its width.
+        length: its duration.
+        words: its text.
     """
 
     sort: str
@@ -38,7 +38,7 @@ class Part:
 
 
 def time_line(job: dict[str, Any], attempts: Sequence[dict[str, Any]]) -> list[Part]:
-    """Return the stretches of a job's life: waited, ran, backed off."""
+    """Return the segments of a job's timeline: waited, ran, backed off."""
     now = datetime.now(UTC)
     stretches: list[tuple[str, datetime, datetime, str]] = []
     at = parsed(job["created_at"])
@@ -61,7 +61,7 @@ def time_line(job: dict[str, Any], attempts: Sequence[dict[str, Any]]) -> list[P
 
 
 def laid_out(stretches: Sequence[tuple[str, datetime, datetime, str]]) -> list[Part]:
-    """Return stretches side by side, each as wide as it is long, but never unseen."""
+    """Return segments in a row, each as wide as its duration, but always visible."""
     lengths = [(end - begin).total_seconds() for _, begin, end, _ in stretches]
     least = sum(lengths) * LEAST
     wide = [max(n, least) for n in lengths]
@@ -76,7 +76,7 @@ def laid_out(stretches: Sequence[tuple[str, datetime, datetime, str]]) -> list[P
 
 
 def legend(parts: Sequence[Part]) -> list[tuple[str, str, str]]:
-    """Return each sort that a time line has, its name, and how long that was in all."""
+    """Return each sort in a timeline, with its name and total duration."""
     sums: dict[str, timedelta] = {}
     for part in parts:
         sums[part.sort] = sums.get(part.sort, timedelta()) + part.length
@@ -100,11 +100,11 @@ class Bar:
 
     Attributes:
         color: its number.
-        x: where it stands, of 1000.
+        x: its left edge, of 1000.
         y: its top, of 150.
-        width: how wide it is.
-        height: how high it is.
-        words: what it says.
+        width: its width.
+        height: its height.
+        words: its text.
     """
 
     color: int
@@ -120,10 +120,10 @@ class Stack:
     """A chart of stacked bars.
 
     Attributes:
-        names: what the colors stand for, with their sums.
+        names: the names of the colors, with their sums.
         bars: the bars.
-        top: what the highest grid line stands for.
-        ticks: where times stand, and which.
+        top: the value of the highest grid line.
+        ticks: positions and texts of the times.
     """
 
     names: list[tuple[str, int]]
@@ -133,11 +133,11 @@ class Stack:
 
 
 def stacked(history: dict[str, Any], column: int) -> Stack:
-    """Return the stacked bars of a history, a color for each of the names with the most.
+    """Return the stacked bars of a history, with a color for each of the largest names.
 
     Args:
         history: as jobq_http.show_history() returns it.
-        column: what is counted: 2 enqueued, 3 succeeded, as in the rows of its counts.
+        column: index in the rows of counts: 2 for enqueued, 3 for succeeded.
     """
     buckets = count(history)
     found: dict[str, list[int]] = {}
@@ -188,9 +188,9 @@ class Lines:
     """A chart of lines on a logarithmic scale.
 
     Attributes:
-        lines: what each is drawn by, what its points without neighbours, and its color.
-        grid: where lines of the grid lie, and what they stand for.
-        ticks: where times stand, and which.
+        lines: path, path of single points, and color of each line.
+        grid: positions and values of the grid lines.
+        ticks: positions and texts of the times.
     """
 
     lines: list[tuple[str, str, int]]
@@ -229,13 +229,13 @@ def count(history: dict[str, Any]) -> int:
 
 
 def begins_of(history: dict[str, Any]) -> list[datetime]:
-    """Return when each bucket begins."""
+    """Return the start of each bucket."""
     since, width = parsed(history["since"]), timedelta(milliseconds=history["width_ms"])
     return [since + n * width for n in range(count(history))]
 
 
 def ticks(history: dict[str, Any]) -> list[tuple[float, str]]:
-    """Return where times stand below a chart, and which."""
+    """Return positions and texts of the times below a chart."""
     since, until = parsed(history["since"]), parsed(history["until"])
     form = "%d %b" if history["width_ms"] > LONG else "%H:%M"
     sixth = (until - since) / 6
@@ -243,18 +243,18 @@ def ticks(history: dict[str, Any]) -> list[tuple[float, str]]:
 
 
 def ceiling(value: float) -> float:
-    """Return a round number that is no less."""
+    """Round up to a round number."""
     size = 10 ** math.floor(math.log10(value)) if value >= 1 else 1
     return next(n * size for n in (1, 2, 3, 4, 5, 6, 8, 10) if n * size >= value)
 
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """How many jobs of a name have ended of late.
+    """Recently finished jobs of a name.
 
     Attributes:
-        bars: a trend line's, one for each of the last thirty minutes: its number, of 24 high.
-        rate: jobs a minute, of the last five.
+        bars: one bar for each of the last thirty minutes, at most 24 high.
+        rate: jobs per minute over the last five.
     """
 
     bars: list[tuple[int, float]]
@@ -262,7 +262,7 @@ class Trend:
 
 
 def trends(history: dict[str, Any], buckets: int = 30) -> dict[str, Trend]:
-    """Return the trend of each name whose jobs have ended of late."""
+    """Return the trend of each name with recently finished jobs."""
     first = count(history) - buckets
     ended: dict[str, list[int]] = {}
     for n, name, _, succeeded, _, dead, cancelled in history["counts"]:

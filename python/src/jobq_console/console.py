@@ -26,12 +26,12 @@ class Console:
     """What all requests to a console share.
 
     Args:
-        url: the database, whose user's log-in is what `ticket` lets in.
+        url: the database; `ticket` signs in as the login of this URL.
         database: its connections.
-        options: how the console behaves.
-        keys: the API keys that let in, or None.
-        ticket: a word that lets its bearer in once as the log-in of the URL, or None.
-        standby: what answers lists while it is fit, or None.
+        options: settings of the console.
+        keys: the API keys that can sign in, or None.
+        ticket: a token that signs in once as the login of the URL, or None.
+        standby: the standby for lists, or None.
     """
 
     def __init__(
@@ -57,20 +57,20 @@ class Console:
         self._standby = standby
 
     def visitor(self, name: str, scopes: frozenset[str]) -> Visitor:
-        """Return somebody who asks by the server's own connections."""
+        """Return a visitor that uses the server's own connections."""
         return Visitor(
             name, scopes, self.database, self.memory, is_log_in=False, standby=self._standby
         )
 
     def takes(self, ticket: str) -> bool:
-        """Whether this is the ticket; it is torn at that."""
+        """Whether this is the ticket, which is then invalidated."""
         if self._ticket is None or not hmac.compare_digest(self._ticket.encode(), ticket.encode()):
             return False
         self._ticket = None
         return True
 
     async def look(self) -> object:
-        """Return what is another whenever something has changed, by one light call.
+        """Return a value that changes whenever something has changed, by one cheap call.
 
         Raises:
             psycopg.Error: the database does not answer.

@@ -1,4 +1,4 @@
-"""Dead jobs: in groups that died of the same, to be redriven together."""
+"""Dead jobs, grouped by error, to redrive them together."""
 
 from __future__ import annotations
 

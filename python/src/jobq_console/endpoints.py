@@ -1,4 +1,4 @@
-"""Endpoints: where to, how they did in the last day; pause and resume."""
+"""Endpoints: targets, success rates of the last day; pause and resume."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NEWEST: Final = 2000  # dead jobs, of which the last errors are told
 
 
 async def show(visit: Visit) -> Response:
-    """Show endpoints with their success rates and what their jobs died of."""
+    """Show endpoints with their success rates and errors."""
     ask = visit.visitor
     (endpoints, more), history, dead = await asyncio.gather(
         ask.page(
@@ -37,7 +37,7 @@ async def show(visit: Visit) -> Response:
 
 
 def rates(history: dict[str, Any]) -> dict[str, tuple[int, int]]:
-    """Return for each kind how many attempts succeeded and how many there were."""
+    """Return for each kind the number of successful and of all attempts."""
     sums: dict[str, tuple[int, int]] = {}
     for _, kind, _, succeeded, failed, dead, _ in history["counts"]:
         good, all_ = sums.get(kind, (0, 0))
@@ -55,7 +55,7 @@ async def pause(visit: Visit) -> Response:
 
 
 async def resume(visit: Visit) -> Response:
-    """Deliver to an endpoint again."""
+    """Resume deliveries to an endpoint."""
     endpoint = visit.form.get("endpoint", "")
     await visit.visitor.act("resume_endpoint", endpoint=endpoint)
     visit.tell(f"Deliveries to {endpoint} are resumed.")

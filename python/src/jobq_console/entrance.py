@@ -1,4 +1,4 @@
-"""The ways in: an API key, a log-in of the database, a ticket; and the way out."""
+"""Sign-in by API key, database login or ticket, and sign-out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ REFUSED = {
 
 
 async def show(visit: Visit) -> Response:
-    """Show the entrance; a ticket in the address opens it."""
+    """Show the sign-in page; a ticket in the address signs in."""
     ticket = visit.query("ticket")
     if ticket is not None:
         if not visit.console.takes(ticket):
@@ -44,7 +44,7 @@ async def show(visit: Visit) -> Response:
 
 
 async def enter(visit: Visit) -> Response:
-    """Let somebody in by a key, or by a log-in of the database."""
+    """Sign in by a key, or by a database login."""
     address = visit.request.client.host if visit.request.client else ""
     key, user = visit.form.get("key", "").strip(), visit.form.get("user", "").strip()
     if key and visit.console.keys is not None:
@@ -69,10 +69,10 @@ async def enter(visit: Visit) -> Response:
 
 
 async def proven(url: str, user: str, password: str) -> str | None:
-    """Return the URL of a log-in whose password the database has asked for and accepted.
+    """Return the URL of a login whose password the database has required and accepted.
 
-    It is this process that connects. Where the database believes it without a password
-    (trust, peer, ident, a certificate), that says nothing of who has filled in the form.
+    This process connects. If the database accepts it without a password (trust, peer, ident,
+    a certificate), that does not identify the person who has filled in the form.
     """
     if not password:  # or the process's own would be tried: PGPASSWORD, a passfile, a service
         return None
@@ -88,7 +88,7 @@ async def proven(url: str, user: str, password: str) -> str | None:
 
 
 async def of_log_in(console: Console, url: str) -> Session:
-    """Return a session that asks as a log-in of the database, on connections of its own."""
+    """Return a session of a database login, with its own connections."""
     database = Database(url, 2, PATIENCE, (LOG_IN,))
     await database.open()
     try:

@@ -1,4 +1,4 @@
-"""Which jobs: a filter that stands in the address, so that it can be sent to a colleague."""
+"""Filters of jobs, as part of the address, so that users can share them."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ MOST_IDS = 100
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which jobs, in the words of the address; empty means all.
+    """A filter of jobs as in the address; empty means all.
 
     Attributes:
-        state: states with commas between them.
-        kind: of the jobs.
-        queue: where they are.
+        state: states, separated by commas.
+        kind: their kind.
+        queue: their queue.
         error: the code of their last error.
-        worker: who runs them, or ran them last.
-        after: made at this instant or later, in UTC.
-        until: made before this instant.
+        worker: the worker that runs them or ran them last.
+        after: created at or after this time, in UTC.
+        until: created before this time.
         metadata: name=text, name:=JSON (a number, true, null …), or a whole JSON object; names with
             dots between them are a path.
         payload: the same of their payload.
-        search: how their id begins or ends, one of their keys, or a part of their last error.
-        batch: the batch that they are members of.
-        ids: ids of single jobs with commas between them.
+        search: the beginning or end of their id, one of their keys, or a part of their last error.
+        batch: their batch.
+        ids: ids, separated by commas.
     """
 
     state: str = ""
@@ -55,12 +55,12 @@ class Filter:
 
     @classmethod
     def asked(cls, given: QueryParams, *, hides_payloads: bool) -> Self:
-        """Read a filter from an address.
+        """Parse the filter of an address.
 
         Raises:
-            ApiError: it is by payload or metadata, which are hidden here: they could be guessed.
+            ApiError: it filters by payload or metadata, which are hidden: values could be guessed.
         """
-        # Names are taken as they are: with a blank at an end it is another queue or kind.
+        # Names are not trimmed: a space at the end makes another queue or kind.
         words = {f.name: given.get(f.name, "") for f in fields(cls)}
         words |= {name: words[name].strip() for name in STRIPPED}
         for name in ("state", "ids"):
@@ -72,12 +72,12 @@ class Filter:
 
     @property
     def words(self) -> dict[str, str]:
-        """What is given, by name."""
+        """The non-empty fields, by name."""
         return {f.name: v for f in fields(self) if (v := getattr(self, f.name))}
 
     @property
     def address(self) -> str:
-        """The filter as an address has it."""
+        """The filter as a query string."""
         return query(self.words)
 
     @property
@@ -90,7 +90,7 @@ class Filter:
         """The ids, one by one.
 
         Raises:
-            ApiError: one of them is none, or they are too many.
+            ApiError: an id is invalid, or there are too many.
         """
         found = [i for part in self.ids.split(",") if (i := identity("ids", part))]
         if len(found) > MOST_IDS:
@@ -102,10 +102,10 @@ class Filter:
         return query({**self.words, **changes})
 
     def arguments(self) -> dict[str, Any]:
-        """Return what jobq_http.show_jobs() takes.
+        """Return the arguments for jobq_http.show_jobs().
 
         Raises:
-            ApiError: a value is not what it should be.
+            ApiError: a value is invalid.
         """
         known = {
             "states": self.states or None,
@@ -130,7 +130,7 @@ STRIPPED = ("after", "until", "metadata", "payload", "search", "batch")
 
 
 def identity(name: str, text: str) -> UUID | None:
-    """Return an id that somebody wrote."""
+    """Parse an id."""
     try:
         return UUID(text.strip()) if text else None
     except ValueError as error:
@@ -138,7 +138,7 @@ def identity(name: str, text: str) -> UUID | None:
 
 
 def instant(name: str, text: str) -> datetime | None:
-    """Return an instant that somebody wrote, in UTC where it says nothing else."""
+    """Parse a time, in UTC unless it has an offset."""
     if not text:
         return None
     try:
@@ -149,7 +149,7 @@ def instant(name: str, text: str) -> datetime | None:
 
 
 def members(what: str, text: str) -> str | None:
-    """Return the JSON object that metadata or a payload must contain."""
+    """Parse the object that metadata or a payload must contain."""
     if not text:
         return None
     refusal = MEMBERS.format(what)
@@ -172,7 +172,7 @@ def members(what: str, text: str) -> str | None:
 
 
 def cursor(text: str | None) -> UUID | None:
-    """Return where a page goes on."""
+    """Return the cursor of a page."""
     if not text:
         return None
     try:

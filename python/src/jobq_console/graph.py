@@ -1,4 +1,4 @@
-"""Where the jobs of a graph and their arrows are drawn, in layers from left to right."""
+"""The layout of a graph: its jobs and arrows, in layers from left to right."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Box:
     """A job in the picture.
 
     Attributes:
-        node: what the database says of it.
+        node: its document.
         x: its left edge.
         y: its upper edge.
         is_here: whether it is the job whose page this is.
@@ -35,13 +35,13 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A graph as it is drawn.
+    """The layout of a graph.
 
     Attributes:
         boxes: the jobs.
-        arrows: a path for each edge, and whether the child still waits for that.
-        width: of all.
-        height: of all.
+        arrows: a path for each edge, and whether the child still waits for it.
+        width: total width.
+        height: total height.
         is_whole: whether these are all jobs of the graph.
     """
 
@@ -53,7 +53,7 @@ class Picture:
 
 
 def drawn(graph: dict[str, Any]) -> Picture | None:
-    """Return the picture of what show_graph() tells, or None of a job that stands alone."""
+    """Return the layout of a result of show_graph(), or None for a single job."""
     nodes = {node["job_id"]: node for node in graph["nodes"]}
     edges = [e for e in graph["edges"] if e["parent_id"] in nodes and e["child_id"] in nodes]
     if not edges:
@@ -78,7 +78,7 @@ def drawn(graph: dict[str, Any]) -> Picture | None:
 def way(
     parent: str, child: str, layers: dict[str, int], parents: dict[str, list[str]]
 ) -> list[str]:
-    """Return what an edge passes: its ends, and in each layer between them a place of its own.
+    """Return the nodes on the path of an edge: its ends, and a position in each layer between them.
 
     The places are added to the layers and parents, so that nothing is drawn over them.
     """
@@ -106,7 +106,7 @@ def layered(parents: dict[str, list[str]]) -> dict[str, int]:
 
 
 def ordered(layers: dict[str, int], parents: dict[str, list[str]]) -> dict[str, int]:
-    """Return the place of each job in its layer: near its parents."""
+    """Return the position of each job in its layer, near its parents."""
     places: dict[str, int] = {}
 
     def wish(name: str) -> float:
@@ -135,7 +135,7 @@ def arrow(points: list[tuple[int, int]]) -> str:
 
 
 def fitting(text: str, room: float) -> str:
-    """Return a text, cut with a sign of it where it might not fit into so many pixels."""
+    """Return a text, cut with an ellipsis if it might not fit into this many pixels."""
     if sum(map(breadth, text)) <= room:
         return text
     ends = accumulate(map(breadth, text), initial=breadth("…"))
@@ -143,7 +143,7 @@ def fitting(text: str, room: float) -> str:
 
 
 def breadth(letter: str) -> float:
-    """Return how many pixels a letter takes at most in usual fonts."""
+    """Return the maximum width of a letter in common fonts, in pixels."""
     if letter in "mwMW@%…" or east_asian_width(letter) in "WF":
         return LETTER * 1.05
     return LETTER * (0.8 if letter.isupper() else 0.4 if letter in "filjtI.,:;|!'" else 0.65)

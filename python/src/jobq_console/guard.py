@@ -1,4 +1,4 @@
-"""What every request to the console passes: who it is from, and whether it is meant."""
+"""Checks every request to the console: its session and its origin."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ HEADERS: Final = {
 
 
 class Guard:
-    """Finds the session of a request, and sets what holds for every answer."""
+    """Finds the session of a request, and sets the headers of every response."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Guard:
             await self._app(scope, receive, send_guarded)
             return
         if request.method == "POST":
-            # Or the connection is closed while it is sent, and nobody sees the answer.
+            # Otherwise the connection is closed during the upload, and nobody sees the response.
             with suppress(ApiError):
                 await form(Request(scope, receive))
         answer = await self._refuse(request, problem)
@@ -95,7 +95,7 @@ class Guard:
     async def _who(
         self, request: Request, proxied: str | None, *, is_asset: bool
     ) -> tuple[Session | None, str | None, Exception | None]:
-        """Return whose session it is, the cookie of a new one, and why that is not sure."""
+        """Return the session, the cookie of a new one, and why it could not be checked."""
         given = request.cookies.get(cookie_of(request), "")
         session = self._console.sessions.find(given) if given else None
         if session is not None and session.proxied != proxied:
@@ -115,7 +115,7 @@ class Guard:
         return None, None, None
 
     async def _still(self, session: Session, request: Request, cookie: str) -> Session | None:
-        """Return a session, unless the key that opened it is not valid any more."""
+        """Return a session, unless its key is no longer valid."""
         if session.key_hash is not None and self._console.keys is not None:
             address = request.client.host if request.client else ""
             try:
@@ -134,7 +134,7 @@ class Guard:
         if proxy is None or not scope.get("jobq.is_proxied"):
             return None
         names = headers.getlist(proxy.header)
-        # Of several, one may be what the proxy's client said.
+        # Of several headers, one may come from the proxy's client.
         return in_utf_8(names[0])[:200] or None if len(names) == 1 else None
 
     async def _welcome(self, name: str) -> tuple[Session, str]:
@@ -147,7 +147,7 @@ class Guard:
 
 
 async def is_still_in(console: Console, session: Session, address: str) -> bool:
-    """Whether a session lasts, and the key that has opened it was valid a moment ago."""
+    """Whether a session has not ended, and its key was valid recently."""
     if session.key_hash is not None and console.keys is not None:
         try:
             async with asyncio.timeout(MOMENT / 2):
@@ -164,7 +164,7 @@ async def form(request: Request) -> dict[str, str]:
     """Return the fields of a form.
 
     Raises:
-        ApiError: it is too large, or not a form.
+        ApiError: it is too large or not a form.
     """
     body = bytearray()
     async for part in request.stream():
@@ -179,7 +179,7 @@ async def form(request: Request) -> dict[str, str]:
 
 
 def in_utf_8(header: str) -> str:
-    """Return a header's text as its sender wrote it: in UTF-8, else byte by byte as Latin-1."""
+    """Decode a header as UTF-8, or as Latin-1 if it is not valid."""
     try:
         return header.encode("latin-1").decode()
     except UnicodeDecodeError:
@@ -187,7 +187,7 @@ def in_utf_8(header: str) -> str:
 
 
 def check_origin(request: Request) -> None:
-    """Refuse a form that is not from a page of this server, TLS or none like its own.
+    """Refuse a form that is not from a page of this server with the same scheme.
 
     Raises:
         ApiError: FORBIDDEN.
@@ -205,5 +205,5 @@ def check_origin(request: Request) -> None:
 
 
 def hashed(key: str) -> bytes:
-    """Return the SHA-256 by which a key is known."""
+    """Return the SHA-256 of a key."""
     return hashlib.sha256(key.encode()).digest()

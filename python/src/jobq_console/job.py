@@ -1,4 +1,4 @@
-"""One job: what it is, how it went, why it does not run, and what can be done about it."""
+"""One job: its data, its history, why it does not run, and its actions."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ REDRIVEN: Final = {
 
 
 async def show(visit: Visit) -> Response:
-    """Show a job, and what can be done about it."""
+    """Show a job with its actions."""
     job_id = id_of(visit)
     ask = visit.visitor
-    # The others refuse the id of a recurring job, so that this must be known first.
+    # The other calls refuse the id of a recurring job, so this is checked first.
     [(document,)] = await ask.rows("jobq_http.show_job", job_id=job_id, vocabulary="kind")
     job, texts = read(document)
     if "result" not in texts:
@@ -60,23 +60,23 @@ def id_of(visit: Visit) -> UUID:
     """Return the id in the path.
 
     Raises:
-        ApiError: there can be no such job.
+        ApiError: it is not a valid id.
     """
     missing = ApiError("JOB_NOT_FOUND", message="This job does not exist.")
     return operation.id_of(visit.request.path_params["job_id"], missing)
 
 
 def before(visit: Visit) -> int:
-    """Return before which line the log is shown; else its end."""
+    """Return the line before which the log is shown; None shows its end."""
     text = visit.query("before") or ""
     is_number = text.isascii() and text.isdigit() and len(text) < 19
     return int(text) if is_number else LAST_LINE
 
 
 def read(document: bytes) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return a job, and as texts those of its members that hold what others wrote.
+    """Return a job, and its members with user data as JSON texts.
 
-    Numbers stand in the texts to their last digit.
+    The texts keep all digits of numbers.
     """
     members = msgspec.json.decode(document, type=dict[str, msgspec.Raw])
     texts: dict[str, str] = {
@@ -91,7 +91,7 @@ def read(document: bytes) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 async def download(visit: Visit) -> Response:
-    """Give a payload or a result as a file."""
+    """Download a payload or a result."""
     check_shown(visit)
     name = visit.request.path_params["name"]
     if name not in RAW:
@@ -103,7 +103,7 @@ async def download(visit: Visit) -> Response:
 
 
 def check_shown(visit: Visit) -> None:
-    """See that payloads are shown here.
+    """Check that payloads are not hidden.
 
     Raises:
         ApiError: they are hidden.
@@ -113,7 +113,7 @@ def check_shown(visit: Visit) -> None:
 
 
 def file(text: str, name: str) -> Response:
-    """Give JSON as a file."""
+    """Return JSON as a download."""
     headers = {"content-disposition": f'attachment; filename="{name}"'}
     return Response(text, media_type="application/json", headers=headers)
 
@@ -142,7 +142,7 @@ async def run_now(visit: Visit) -> Response:
 
 
 async def cancel_tree(visit: Visit) -> Response:
-    """Cancel a job with all that hangs together with it."""
+    """Cancel a job and all connected jobs."""
     reason = visit.form.get("reason", "").strip() or None
     rows = await visit.visitor.act("cancel_tree", job_id=id_of(visit), reason=reason)
     visit.tell(f"Cancelled, or cancellation requested: {plural(len(rows), 'job')}.")
@@ -150,14 +150,14 @@ async def cancel_tree(visit: Visit) -> Response:
 
 
 async def redrive_tree(visit: Visit) -> Response:
-    """Run again what failed of all that hangs together with a job."""
+    """Redrive the failed jobs of a job's tree."""
     rows = await visit.visitor.act("redrive_tree", job_id=id_of(visit), scope="failed")
     visit.tell(f"Redriven: {plural(len(rows), 'job')}.")
     return to_job(visit)
 
 
 def to_job(visit: Visit) -> Response:
-    """Lead back to the job."""
+    """Redirect to the job."""
     return visit.back(f"/jobs/{id_of(visit)}")
 
 

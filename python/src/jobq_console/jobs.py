@@ -1,4 +1,4 @@
-"""Jobs: lists by filter, and the way to one by its id."""
+"""Jobs: lists by filter, and search by id."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def show(visit: Visit) -> Response:
 
 
 async def look_up(visit: Visit) -> Response:
-    """Lead to a job by its id, or to the jobs that a part of an id, a key or an error finds."""
+    """Redirect to a job by its id, or to the jobs with this part of an id, key or error."""
     given = (visit.query("search") or "").strip()
     try:
         return visit.back(f"/jobs/{UUID(given)}")

@@ -1,4 +1,4 @@
-"""The smallest pieces of pages, which stand on them by the hundred: so they are made in Python."""
+"""The smallest parts of pages, created in Python because a page has hundreds of them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 NONE: Final = Markup(f'<span class="none">{NOTHING}</span>')  # noqa: S704 - a constant
 
 
-# Blanks that no page shows: another name has none there.
+# Spaces that pages do not show, although the name differs.
 ENDS: Final = re.compile(r"^ +| +$")
 
 
 def written(text: object, most: int = 200) -> Markup:
-    """Return what others wrote: as text, in a direction of its own, and cut with a sign of it."""
+    """Return user text: escaped, with an isolated direction, and cut with an ellipsis."""
     whole = NOTHING if text is None else str(text)
     cut = "…" if len(whole) > most else ""
     shown = ENDS.sub(lambda blanks: r"\u0020" * len(blanks.group()), plain(whole, most))
@@ -31,14 +31,14 @@ def written(text: object, most: int = 200) -> Markup:
 
 
 def listed(names: list[str], most: int = 12, letters: int = 60) -> Markup:
-    """Return names with commas between them, each cut, and how many more there are."""
+    """Return names separated by commas, each cut, and the number of the others."""
     first = Markup(", ").join(written(name, letters) for name in names[:most])
     more = len(names) - most
     return first + (f" and {more:,} more" if more > 0 else "") if names else NONE
 
 
 def when(given: str | datetime | None) -> Markup:
-    """Return how long ago an instant was, with the instant itself for who points at it."""
+    """Return how long ago a time was, with the time as a tooltip."""
     if given is None:
         return NONE
     at = parsed(given)
@@ -53,7 +53,7 @@ def state(name: str) -> Markup:
 
 
 def bars(chart: Stack, colors: list[str]) -> Markup:
-    """Return the bars of a chart, each with its words for who points at it."""
+    """Return the bars of a chart, each with its text as a tooltip."""
     return Markup(  # noqa: S704 - escaped
         "".join(
             f'<rect class="{colors[b.color]}" x="{b.x}" y="{b.y}" width="{b.width}" '

@@ -1,4 +1,4 @@
-"""What the database has just answered: who asks for the same at once is given the same."""
+"""A short cache of the database's answers, shared by concurrent requests."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Seconds for which an answer serves whoever asks for the same.
+# Lifetime of an answer in seconds.
 LASTS: Final = 1.0
 
 
 class Memory:
-    """Answers of the database, while they are new: twenty open pages look again at once."""
+    """Recent answers of the database, because many open pages update at the same time."""
 
     def __init__(self) -> None:
         self._tasks: dict[Hashable, tuple[float, asyncio.Task[Any]]] = {}
 
     def forget(self) -> None:
-        """Ask anew from here on: something has changed."""
+        """Drop all answers, because something has changed."""
         self._tasks.clear()
 
     async def get(self, key: Hashable, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Return what is being asked, or was just now, by this key; else ask."""
+        """Return the present or recent answer for this key, or query it."""
         now = time.monotonic()
         for old in [k for k, (until, _) in self._tasks.items() if until < now]:
             del self._tasks[old]

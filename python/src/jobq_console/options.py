@@ -1,4 +1,4 @@
-"""How a console behaves."""
+"""Settings of the console."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Final
 # Where the server mounts the console.
 PATH: Final = "/console"
 
-# What the console asks for ends after this: a page that would load the database is refused.
+# Timeout of the console's queries, so that no page can load the database.
 PATIENCE: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A proxy that says who its users are.
+    """A proxy that authenticates users.
 
     Attributes:
-        header: the header that names the user; heeded from the server's known proxies alone.
-        scopes: what its users may do, some of read and operate.
+        header: the header with the user's name; used only from known proxies.
+        scopes: the scopes of its users: read, operate or both.
     """
 
     header: str
@@ -27,14 +27,14 @@ class Proxy:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a console behaves.
+    """Settings of the console.
 
     Attributes:
-        pool_size: at most as many connections for each role that it acts as.
-        hides_payloads: whether payloads, results, metadata and log lines stay unseen.
-        proxy: who else says who a user is, if somebody does.
-        longest: seconds until a session ends, whatever happens in it.
-        idle: seconds after which a session ends in which nothing happens.
+        pool_size: maximum number of connections per role.
+        hides_payloads: whether to hide payloads, results, metadata and log lines.
+        proxy: the proxy that authenticates users, if any.
+        longest: maximum duration of a session in seconds.
+        idle: seconds without a request after which a session ends.
         prefix: the path under which a proxy serves this server, such as "/jobs"; the proxy removes
             it from requests, and the console adds it to its links.
     """
@@ -48,5 +48,5 @@ class Options:
 
     @property
     def base(self) -> str:
-        """The console's path as browsers know it."""
+        """The console's path in browsers, including the prefix."""
         return self.prefix + PATH

@@ -1,4 +1,4 @@
-"""The overview: what threatens the promise, how much there is to do, and how it went."""
+"""The overview: findings of health(), totals and history."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ async def show(visit: Visit) -> Response:
 
 
 def one_of(given: str | None, known: tuple[str, ...]) -> str:
-    """Return what is given, or the first that is known.
+    """Return a valid choice; the first one by default.
 
     Raises:
-        ApiError: it is not known.
+        ApiError: it is not a valid choice.
     """
     if given is not None and given not in known:
         raise ApiError("INVALID_REQUEST", f"'{given[:80]}' is none of {', '.join(known)}")

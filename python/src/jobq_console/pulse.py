@@ -1,4 +1,4 @@
-"""One look at the database for all pages that are open, and a word to them when it moved."""
+"""One poll of the database for all open pages, which are notified of changes."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ AWAY: Final = b"event: away\ndata: \n\n"
 
 
 class Pulse:
-    """Looks every two seconds while somebody watches, once for all of them.
+    """Polls every two seconds while pages are open, once for all of them.
 
     Args:
-        look: returns what is another whenever something has changed.
-        on_change: is called before pages are told that something has changed.
+        look: returns a value that changes whenever something has changed.
+        on_change: called before pages are notified of a change.
     """
 
     def __init__(
@@ -46,15 +46,15 @@ class Pulse:
 
     @property
     def is_full(self) -> bool:
-        """Whether no more may watch."""
+        """Whether no further streams are accepted."""
         return self._watching >= MOST_STREAMS
 
     async def beats(
         self, session: Session, is_still_in: Callable[[], Awaitable[bool]]
     ) -> AsyncIterator[bytes]:
-        """Yield an event each time that something may have changed, while its reader is in.
+        """Yield an event for each possible change, until the session ends.
 
-        While the database does not answer, the event says that instead.
+        While the database does not answer, the event reports that instead.
         """
         self._watching += 1
         session.streams += 1
@@ -99,7 +99,7 @@ class Pulse:
             await asyncio.sleep(EVERY)
 
     async def _answer(self) -> object:
-        """Look once; who waits for long is told so meanwhile."""
+        """Poll once; streams are notified if this takes long."""
         asked = asyncio.ensure_future(self._look_once())
         try:
             await asyncio.wait([asked], timeout=SILENCE)
@@ -124,7 +124,7 @@ class Pulse:
         self._tell()
 
     async def close(self) -> None:
-        """End all streams, and the looking."""
+        """End all streams and the polling."""
         self.stop()
         if self._task is not None:
             self._task.cancel()

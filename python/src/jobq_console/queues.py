@@ -1,4 +1,4 @@
-"""Queues: how deep, how fast, how old; pause and resume; keys, and who holds them."""
+"""Queues: depth, rate and age; pause and resume; keys and the jobs that hold them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HOURS: Final = ("1", "4", "24")
 
 
 async def show(visit: Visit) -> Response:
-    """Show a page of queues, by name, with those of the page in order of need."""
+    """Show a page of queues by name, sorted by urgency."""
     first = visit.query("first")
     found, history = await asyncio.gather(
         visit.visitor.document(
@@ -34,13 +34,13 @@ async def show(visit: Visit) -> Response:
 
 
 def sickness(queue: dict[str, Any]) -> tuple[float, int, int, str]:
-    """Return what puts queues in order: the longest wait, then the dead, then the depth."""
+    """Return the sort key of a queue: the longest wait, then dead jobs, then depth."""
     waited = queue["oldest_runnable_ms"] or 0
     return -waited, -queue["dead"], -queue["queued"], queue["queue"]
 
 
 async def show_one(visit: Visit) -> Response:
-    """Show what a queue allows, which of its keys are held, and who holds keys."""
+    """Show the limits of a queue, its held keys, and the jobs that hold keys."""
     queue, key = visit.query("name") or "", visit.query("key")
     asked = {"queue": queue, **({"concurrency_key": key} if key else {})}
     document, history, standing, workers = await asyncio.gather(
@@ -59,7 +59,7 @@ async def show_one(visit: Visit) -> Response:
 
 
 async def hold(visit: Visit) -> Response:
-    """Start no job of a key, for some hours or until it is released."""
+    """Hold a key for some hours or until it is released."""
     queue, key = visit.form.get("queue", ""), visit.form.get("key", "")
     hours = visit.form.get("hours", "")
     until = datetime.now(UTC) + timedelta(hours=int(hours)) if hours in HOURS else "infinity"
@@ -72,7 +72,7 @@ async def hold(visit: Visit) -> Response:
 
 
 async def release(visit: Visit) -> Response:
-    """Let the jobs of a held key start again."""
+    """Release a held key."""
     queue, key = visit.form.get("queue", ""), visit.form.get("key", "")
     [(was_held,)] = await visit.visitor.act("release_key", queue=queue, concurrency_key=key)
     visit.tell(f"Key {key} is released." if was_held else f"Key {key} was not held.")

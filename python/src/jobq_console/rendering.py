@@ -1,4 +1,4 @@
-"""The templates of pages, and the words that they use."""
+"""The templates of pages and their filters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Pages(Environment):
     """Templates that read documents of the database."""
 
     def getattr(self, obj: Any, attribute: str) -> Any:  # noqa: ANN401 - as Jinja has it
-        """Return a member of a document without a look for an attribute of that name first."""
+        """Return a member of a document without checking for an attribute of that name first."""
         if type(obj) is dict and attribute in obj:
             return obj[attribute]
         return super().getattr(obj, attribute)

@@ -1,4 +1,4 @@
-"""Schedules: when they fire next, how they went, run now, pause."""
+"""Schedules: next runs and results; run now, pause, resume."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LAST: Final = 20
 
 
 async def show(visit: Visit) -> Response:
-    """Show schedules, with how each does."""
+    """Show schedules with their status."""
     ask = visit.visitor
     before = cursor(visit.query("before"))
     schedules, more = await ask.page(
@@ -37,7 +37,7 @@ async def show(visit: Visit) -> Response:
 
 
 async def show_one(visit: Visit) -> Response:
-    """Show a schedule: its next firings, and what came of the last ones."""
+    """Show a schedule: its next runs and the last results."""
     schedule_id = id_of(visit)
     ask = visit.visitor
     documents, standing, next_ones, (last_ones, _) = await asyncio.gather(
@@ -54,7 +54,7 @@ async def show_one(visit: Visit) -> Response:
 
 
 async def download(visit: Visit) -> Response:
-    """Give the payload of a schedule's jobs as a file."""
+    """Download the payload of a schedule's jobs."""
     check_shown(visit)
     schedule_id = id_of(visit)
     [(document,)] = await visit.visitor.rows(
@@ -68,14 +68,14 @@ def id_of(visit: Visit) -> UUID:
     """Return the id in the path.
 
     Raises:
-        ApiError: there can be no such schedule.
+        ApiError: it is not a valid id.
     """
     missing = ApiError("SCHEDULE_NOT_FOUND", status=404, message="This schedule does not exist.")
     return operation.id_of(visit.request.path_params["schedule_id"], missing)
 
 
 async def run_now(visit: Visit) -> Response:
-    """Run once what a schedule runs, beside its slots; a form that is sent twice runs it once."""
+    """Create one additional job of a schedule; a form that is sent twice creates it once."""
     schedule_id = id_of(visit)
 
     async def run() -> UUID:
@@ -89,7 +89,7 @@ async def run_now(visit: Visit) -> Response:
 
 
 async def pause(visit: Visit) -> Response:
-    """Let a schedule fire no more."""
+    """Pause a schedule."""
     schedule_id = id_of(visit)
     reason = visit.form.get("reason", "").strip() or None
     await visit.visitor.act("pause_schedule", schedule=str(schedule_id), reason=reason)
@@ -98,7 +98,7 @@ async def pause(visit: Visit) -> Response:
 
 
 async def resume(visit: Visit) -> Response:
-    """Let a paused schedule fire again."""
+    """Resume a schedule."""
     schedule_id = id_of(visit)
     await visit.visitor.act("resume_schedule", schedule=str(schedule_id))
     visit.tell("The schedule is resumed.")

@@ -1,4 +1,4 @@
-"""A console by itself, for who has a log-in of the database."""
+"""A standalone console for database logins."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def serve(
     """Serve the console until interrupted.
 
     Args:
-        database_url: a PostgreSQL connection string; what its user may do, who comes in by
-            the address that is said may do too.
-        listening: a socket of the loopback address.
-        options: how it behaves.
-        say: is told the address, which lets in once.
+        database_url: a PostgreSQL connection string; the printed address signs in with the
+            rights of its login.
+        listening: a socket on the loopback address.
+        options: its settings.
+        say: called with the address, which signs in once.
     """
     ticket = secrets.token_urlsafe(24)
     database = Database(database_url, 1, PATIENCE, (LOG_IN,))

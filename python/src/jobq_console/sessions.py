@@ -1,4 +1,4 @@
-"""Sessions: who came in by which way, known again by a cookie, until they end."""
+"""Sessions: who has signed in and how, identified by a cookie."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ MOST_OF_ONE: Final = 20  # of a proxy's user: a client that keeps no cookies beg
 
 @dataclass(slots=True)
 class Session:
-    """What the server keeps of a visit.
+    """A session of the console.
 
     Attributes:
-        visitor: who.
-        key_hash: the SHA-256 of the API key that they came in with, looked up each time.
-        proxied: the name by which a proxy vouches for them, at each request.
-        token: what forms carry, so that no other site can forge them.
-        said: what was done, to be told on the next page.
-        done: what forms that are done once have begun, by their paths and words.
-        is_ended: whether somebody has left it.
-        streams: how many of its pages follow what happens.
+        visitor: the user.
+        key_hash: the SHA-256 of the session's API key, checked at each request.
+        proxied: the user's name from the proxy, checked at each request.
+        token: the CSRF token of forms.
+        said: messages for the next page.
+        done: outcomes of forms that act once, by path and token.
+        is_ended: whether the user has signed out.
+        streams: number of open event streams.
     """
 
     visitor: Visitor
@@ -76,7 +76,7 @@ class Sessions:
         return cookie
 
     def find(self, cookie: str) -> Session | None:
-        """Return the session that a cookie opens, if it lasts."""
+        """Return the session of a cookie, if it has not ended."""
         session = self._sessions.get(_hashed(cookie))
         if session is None or not self.lasts(session):
             return None
@@ -88,7 +88,7 @@ class Sessions:
         await self.end(_hashed(cookie))
 
     async def end(self, name: bytes) -> None:
-        """End a session, and close what is its own."""
+        """End a session and close its connections."""
         session = self._sessions.pop(name, None)
         if session is not None:
             session.is_ended = True
@@ -100,7 +100,7 @@ class Sessions:
             await self.end(name)
 
     def keep(self, request: Request, response: Response, cookie: str) -> None:
-        """Give a cookie to the browser."""
+        """Set a cookie."""
         response.set_cookie(
             cookie_of(request),
             cookie,
@@ -112,14 +112,14 @@ class Sessions:
         )
 
     def lasts(self, session: Session) -> bool:
-        """Whether a session has not ended; to ask is no visit."""
+        """Whether a session has not ended; does not count as a request."""
         now = time.monotonic()
         is_new = now - session.began < self._options.longest
         return is_new and now - session.seen < self._options.idle and not session.is_ended
 
 
 def cookie_of(request: Request) -> str:
-    """Return the name of a server's cookie; those of a host's other ports have their own."""
+    """Return the name of a server's cookie, which differs for each port of a host."""
     port = re.search(r":(\d{1,5})$", request.headers.get("host", ""), re.ASCII)
     return f"jobq_console_{port[1]}" if port else "jobq_console"
 

@@ -1,4 +1,4 @@
-"""The stream that tells an open page when to look again."""
+"""The event stream that makes an open page update."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
     from jobq_console.console import Console
 
-# Of a session: a browser opens six connections to a server by HTTP/1.1, and needs some for pages.
+# Per session: a browser opens six HTTP/1.1 connections to a server, and needs some for pages.
 MOST_OF_ONE: Final = 4
 
 
 async def stream(request: Request) -> Response:
-    """Tell a page when to look again."""
+    """Send an event whenever a page must update."""
     session = request.scope.get("jobq.session")
     console: Console = request.app.state.console
     pulse = console.pulse

@@ -1,4 +1,4 @@
-"""JSON as a tree that folds: what is large is cut, and numbers keep their last digit."""
+"""JSON as a collapsible tree: large values are cut, and numbers keep all digits."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ SHORT: Final = 12  # members of what is shown unfolded below the top
 
 
 class Number(str):
-    """A number as it is written."""
+    """A number with its original text."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """What is shown of a JSON text.
+    """The displayed part of a JSON text.
 
     Attributes:
         markup: the tree.
@@ -43,7 +43,7 @@ def tree(text: str, name: str) -> Tree:
 
     Args:
         text: the JSON.
-        name: of the whole, by which a browser knows again what is unfolded.
+        name: name of the tree, by which a browser restores expanded nodes.
     """
     pen = Pen()
     try:
@@ -56,7 +56,7 @@ def tree(text: str, name: str) -> Tree:
 
 
 class Pen:
-    """Draws for as long as there is room."""
+    """Renders up to a size limit."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
@@ -65,7 +65,7 @@ class Pen:
         self._nodes = MOST_NODES
 
     def draw(self, value: Any, label: str, place: str, depth: int) -> None:  # noqa: ANN401 - JSON
-        """Draw a value behind its name or number."""
+        """Render a value after its name or index."""
         self._nodes -= 1
         match value:
             case dict() if value:
@@ -79,7 +79,7 @@ class Pen:
                 self._leaf(value)
 
     def text(self, text: str) -> None:
-        """Draw a text, or what there is room for."""
+        """Render a text, cut at the size limit."""
         room = max(self._room, 0)
         self._room -= len(text)
         self.parts.append(escape(plain(text, room)))

@@ -1,4 +1,4 @@
-"""One request of somebody who is in: pages that show, actions that do and lead back."""
+"""One request of a signed-in user: pages, and actions that redirect to a page."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ logger = logging.getLogger("jobq.console")
 
 T = TypeVar("T")
 
-# Forms of a session that are known to have been sent.
+# Number of sent forms that a session remembers.
 KEPT: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What a path does for a method.
+    """A route of the console.
 
     Attributes:
         path: below the console's.
-        handler: makes the answer; an action's is given the form too.
+        handler: creates the response; for an action it receives the form.
         method: GET to show, POST to act.
-        is_open: whether it is there for who is not in.
-        takes: the parameters that its address may have.
+        is_open: whether it works without a session.
+        takes: the allowed query parameters.
     """
 
     path: str
@@ -63,9 +63,9 @@ class Visit:
     """One request.
 
     Attributes:
-        request: as Starlette has it.
-        console: what all requests share.
-        session: whose it is; None at the entrance.
+        request: Starlette's request.
+        console: the shared state.
+        session: its session; None on the sign-in page.
         form: the fields of an action's form.
     """
 
@@ -77,7 +77,7 @@ class Visit:
 
     @property
     def visitor(self) -> Visitor:
-        """Who asks."""
+        """The user."""
         assert self.session is not None  # noqa: S101 - by answer()
         return self.session.visitor
 
@@ -86,7 +86,7 @@ class Visit:
         """The filter of this address.
 
         Raises:
-            ApiError: it is by what is hidden here.
+            ApiError: it uses hidden fields.
         """
         hides_payloads = self.console.options.hides_payloads
         return Filter.asked(self.request.query_params, hides_payloads=hides_payloads)
@@ -97,13 +97,13 @@ class Visit:
         return self.request.cookies.get(cookie_of(self.request), "")
 
     def query(self, name: str) -> str | None:
-        """Return a parameter of the address as it is, or None where it is empty."""
+        """Return a query parameter unchanged, or None if it is empty."""
         return self.request.query_params.get(name) or None
 
     def show(self, template: str, status: int = 200, **context: object) -> Response:
         """Render a page."""
         said: list[tuple[str, str]] = []
-        # An open page that only looks for what is new shows no words.
+        # Live updates of an open page show no messages.
         if self.session is not None and "hx-request" not in self.request.headers:
             said, self.session.said = self.session.said, []
         text = TEMPLATES.get_template(template).render(
@@ -130,11 +130,11 @@ class Visit:
 
     @property
     def base(self) -> str:
-        """The console's path as browsers know it."""
+        """The console's path in browsers, including the prefix."""
         return self.console.options.base
 
     def inside(self, address: str | None, otherwise: str) -> str:
-        """Return an address if it is a page of the console, else another path of the console's."""
+        """Return an address if it is a page of the console, else a default path."""
         path = (address or "").partition("?")[0]
         is_inside = path.startswith(f"{self.base}/") and not DEVIOUS.search(path)
         if address and is_inside and address.isprintable():
@@ -142,21 +142,21 @@ class Visit:
         return self.base + otherwise
 
     def tell(self, words: str, mood: str = "good") -> None:
-        """Say something on the next page."""
+        """Show a message on the next page."""
         if self.session is not None and (mood, words) not in self.session.said:
             self.session.said.append((mood, words))
 
     async def once(self, act: Callable[[], Coroutine[Any, Any, T]], again: str) -> T:
-        """Do what a form asks for; whoever sends the same form again is given the first's outcome.
+        """Perform the action of a form; a repeated form gets the outcome of the first one.
 
-        A page that is shown anew has other forms.
+        A reloaded page has new forms.
 
         Args:
-            act: does it.
-            again: what is told of a form that was sent before.
+            act: performs the action.
+            again: the message for a repeated form.
 
         Raises:
-            Exception: as the action; then the form may be sent again.
+            Exception: of the action; the form can then be sent again.
         """
         assert self.session is not None  # noqa: S101 - by answer()
         done = self.session.done
@@ -177,11 +177,11 @@ class Visit:
         return outcome
 
     def back(self, otherwise: str) -> Response:
-        """Lead to where the form said, if that is a page of the console."""
+        """Redirect to the target of the form, if it is a page of the console."""
         return RedirectResponse(self.inside(self.form.get("back"), otherwise), 303)
 
 
-# What browsers read as another address than it seems: steps up, also encoded, and backslashes.
+# Paths that browsers normalize: steps up, also encoded, and backslashes.
 DEVIOUS: Final = re.compile(r"[^!-~]|\\|/(?:\.|%2e){1,2}(?:/|$)|//|%2f|%5c", re.IGNORECASE)
 
 
@@ -226,10 +226,10 @@ async def _answer(page: Page, request: Request) -> Response:
 
 
 def check_parameters(page: Page, request: Request) -> None:
-    """Refuse an address with a parameter that the page does not take.
+    """Refuse unknown query parameters.
 
     Raises:
-        ApiError: INVALID_REQUEST: a filter that is misspelt would else show, and act on, more.
+        ApiError: INVALID_REQUEST: a misspelt filter would otherwise match more jobs.
     """
     for name in request.query_params:
         if name not in page.takes:
@@ -238,10 +238,10 @@ def check_parameters(page: Page, request: Request) -> None:
 
 
 def _ask_who(request: Request, visit: Visit) -> Response:
-    """Lead to the entrance; from another site's link first to this page itself.
+    """Redirect to the sign-in page; from another site's link first to this page itself.
 
-    A browser does not send a strict cookie when it follows a link from elsewhere, but
-    does when this site's own page asks it to load once more.
+    A browser does not send a strict cookie when it follows a link from another site, but does
+    when a page of this site reloads.
     """
     if request.headers.get("sec-fetch-site") == "cross-site":
         return visit.show("again.html")
@@ -249,7 +249,7 @@ def _ask_who(request: Request, visit: Visit) -> Response:
 
 
 def origin_of(visit: Visit) -> str | None:
-    """Return the page of the console that led here, or None."""
+    """Return the referring page of the console, or None."""
     request = visit.request
     given = urlsplit(request.headers.get("referer", ""))
     if given.netloc != request.headers.get("host"):
@@ -259,7 +259,7 @@ def origin_of(visit: Visit) -> str | None:
 
 
 async def refuse(request: Request, error: Exception) -> Response:
-    """Show what went wrong."""
+    """Show an error."""
     answer = translate(error)
     if answer.code == "TIMEOUT":
         answer.hint = answer.hint or "Narrow the search: a shorter time, a queue, a state."

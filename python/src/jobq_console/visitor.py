@@ -1,4 +1,4 @@
-"""Who looks at the console, and what they may ask the database for."""
+"""The users of the console and their queries."""
 
 from __future__ import annotations
 
@@ -15,23 +15,22 @@ if TYPE_CHECKING:
     from jobq_http.database import Database
     from jobq_http.standby import Standby
 
-# What a standby may answer.
+# Functions that a standby can answer.
 LISTS: Final = {
     "jobq_http.page_audit", "jobq_http.show_dead_jobs", "jobq_http.show_history",
     "jobq_http.show_jobs", "jobq_http.show_queues", "jobq_http.show_totals",
     "jobq_http.show_workers",
 }  # fmt: skip
-# Seconds after an action, and what the standby lies behind, for which its author is shown what
-# is current.
+# Seconds, plus the standby's lag, for which a user sees current data after an action.
 CURRENT: Final = 10.0
 
 
 class Visitor:
-    """Somebody who has come in.
+    """A signed-in user.
 
     Attributes:
-        name: who, as the audit and the page call them.
-        scopes: read, and operate where they may act.
+        name: the name in the audit and on pages.
+        scopes: read, and operate if actions are allowed.
     """
 
     def __init__(
@@ -54,7 +53,7 @@ class Visitor:
 
     @property
     def may_operate(self) -> bool:
-        """Whether they may act."""
+        """Whether actions are allowed."""
         return "operate" in self.scopes
 
     @property
@@ -64,7 +63,7 @@ class Visitor:
         return "jobq_operator" if self.may_operate else "jobq_reader"
 
     async def rows(self, function: str, **arguments: object) -> list[tuple[Any, ...]]:
-        """Return what a function that only reads answers."""
+        """Return the result of a function that only reads."""
         database = self._source(function)
         key = (database, self._role, function, msgspec.json.encode(arguments))
         return await self._memory.get(
@@ -73,14 +72,14 @@ class Visitor:
 
     @property
     def lag(self) -> float | None:
-        """By how many seconds lists may lie behind; None where they are current."""
+        """The maximum lag of lists in seconds; None if they are current."""
         if self._standby is None or not self._standby.is_fit:
             return None
         behind = self._standby.lag
         return None if time.monotonic() - self._acts_at < CURRENT + behind else behind
 
     def stay_current(self) -> None:
-        """Be shown what is current for a while: who acts, or is about to, must see it."""
+        """Use current data for a while, during and after an action."""
         self._acts_at = time.monotonic()
         self._memory.forget()
 
@@ -90,17 +89,17 @@ class Visitor:
         return self._database
 
     async def document(self, function: str, **arguments: object) -> Any:  # noqa: ANN401 - JSON
-        """Return the one JSON document that a function answers."""
+        """Return the JSON document that a function returns."""
         [(document,)] = await self.rows(function, **arguments)
         return msgspec.json.decode(document) if isinstance(document, bytes) else document
 
     async def page(self, function: str, **arguments: object) -> tuple[list[Any], Any]:
-        """Return the documents of a page, and the cursor that leads on, or None."""
+        """Return the documents of a page, and the next cursor or None."""
         rows = await self.rows(function, **arguments)
         return [msgspec.json.decode(item) for item, _ in rows], rows[-1][1] if rows else None
 
     async def act(self, function: str, **arguments: object) -> list[tuple[Any, ...]]:
-        """Do something, in the visitor's name."""
+        """Call a function on behalf of the user."""
         self._memory.forget()
         acting_for = None if self._is_log_in else self.name
         try:
@@ -109,6 +108,6 @@ class Visitor:
             self.stay_current()
 
     async def close(self) -> None:
-        """Close what is the visitor's own."""
+        """Close the user's own connections."""
         if self._is_log_in:
             await self._database.close()

@@ -1,4 +1,4 @@
-"""How pages write times, lengths, counts, and what others have written."""
+"""Formats of times, durations, counts and user texts."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def version() -> str:
 
 
 def parsed(text: str | datetime) -> datetime:
-    """Return an instant."""
+    """Parse a time."""
     return text if isinstance(text, datetime) else datetime.fromisoformat(text)
 
 
 def length(milliseconds: float | None) -> str:
-    """Return a length of time in the two largest units that it has."""
+    """Return a duration in its two largest units."""
     if milliseconds is None:
         return NOTHING
     seconds = abs(milliseconds) / 1000
@@ -52,7 +52,7 @@ def length(milliseconds: float | None) -> str:
 
 
 def ago(text: str | datetime | None) -> str:
-    """Return how long ago an instant was, or how far ahead it lies."""
+    """Return how long ago a time was, or how far in the future it is."""
     if text is None:
         return NOTHING
     past = datetime.now(UTC) - parsed(text)
@@ -63,26 +63,26 @@ def ago(text: str | datetime | None) -> str:
 
 
 def moment(text: str | datetime | None) -> str:
-    """Return an instant to the second, in UTC."""
+    """Return a time to the second, in UTC."""
     return "" if text is None else f"{parsed(text).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def clock(text: str | datetime) -> str:
-    """Return an instant as its own zone's clock shows it, with the day where it is not today."""
+    """Return the local time in the time's own zone, with the date unless it is today."""
     at = parsed(text)
     is_today = at.date() == datetime.now(at.tzinfo).date()
     return f"{at:%H:%M}" if is_today else f"{at:%a %d %b %H:%M}"
 
 
 def number(value: float | None) -> str:
-    """Return a number with its thousands apart."""
+    """Return a number with thousands separators."""
     if value is None:
         return NOTHING
     return f"{value:,.0f}" if value == int(value) or value >= 100 else f"{value:,.1f}"
 
 
 def capped(value: int, most: int = MOST_COUNTED) -> str:
-    """Return a count that ends: at more than `most` it says so."""
+    """Return a bounded count, with a + above `most`."""
     return f"{most:,}+" if value > most else f"{value:,}"
 
 
@@ -93,7 +93,7 @@ def count(counts: Mapping[str, Any], name: str) -> str:
 
 
 def short(value: float) -> str:
-    """Return a number in little room: 1500 is 1.5k."""
+    """Return a short form of a number: 1500 is 1.5k."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= size:
             return f"{value / size:.3g}{unit}"
@@ -106,17 +106,17 @@ def plural(count: int, one: str, many: str | None = None) -> str:
 
 
 def plain(text: object, most: int = MOST_TEXT) -> str:
-    """Return what others wrote with what is unseen in it made visible, and cut."""
+    """Return user text with invisible characters made visible, and cut."""
     return visible(str(text)[:most])
 
 
 def json(value: object) -> str:
-    """Return a value as it stands in JSON, a text as it is."""
+    """Return a value as JSON, a text unchanged."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def sql(text: object) -> str:
-    """Return a text as a literal of SQL."""
+    """Return a text as an SQL literal."""
     whole = str(text)
     quoted = whole.replace("'", "''").replace("\\", "\\\\")
     shown = visible(quoted)
@@ -124,5 +124,5 @@ def sql(text: object) -> str:
 
 
 def query(parameters: Mapping[str, object]) -> str:
-    """Return parameters as an address has them, without the empty ones."""
+    """Return parameters as a query string, without empty ones."""
     return urlencode({name: value for name, value in parameters.items() if value})

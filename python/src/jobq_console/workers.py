@@ -1,4 +1,4 @@
-"""Workers: who works, on what, since when."""
+"""Workers: their state and their jobs."""
 
 from __future__ import annotations
 

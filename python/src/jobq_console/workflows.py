@@ -1,4 +1,4 @@
-"""What takes more than one job: graphs, batches, and jobs that wait for events."""
+"""Workflows: graphs, batches, and jobs that wait for events."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ STATES = ("blocked", "queued", "running", "retrying", "succeeded", "dead", "canc
 
 
 async def show(visit: Visit) -> Response:
-    """Show what is in progress."""
+    """Show workflows in progress."""
     return visit.show("workflows.html", **await visit.visitor.document("jobq_http.show_workflows"))
 
 
 async def show_batch(visit: Visit) -> Response:
-    """Show how far a batch is."""
+    """Show the progress of a batch."""
     batch_id = identity("batch", visit.request.path_params["batch_id"])
     rows = await visit.visitor.rows("batch_status", batch_id=batch_id)
     opened_at, sealed_at, ended_at, total, *counts = rows[0]
