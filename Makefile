@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-patroni run test lint lint-python lint-sql lint-prose format bench bench-peers fault update release jobq.sql jobq-core.sql docs site clean
+.PHONY: help setup setup-patroni run test lint lint-python lint-sql lint-prose format bench bench-peers fault update release jobq.sql jobq-core.sql dist docs site clean
 
 help: ## Show this list
 	@grep -hE '^[a-z.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z.-]+):.*## (.*)/make \1\t\2/' | expand -t 18
@@ -48,6 +48,7 @@ lint-sql: $(VENV)/.test
 lint-prose: $(VENV)/.test
 	@echo "codespell"; $(BIN)/codespell --toml python/pyproject.toml *.md docs sql deploy clients python/src
 	@echo "prose"; $(BIN)/python docs/prose.py
+	@echo "workflow"; $(BIN)/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
 format: $(VENV)/.test ## Format the Python code
 	@$(RUFF) check -q --fix $(CONFIG) $(CODE); $(RUFF) format -q $(CONFIG) $(CODE)
@@ -76,6 +77,9 @@ update: ## After a new topic, a new column or a change of a released topic: writ
 
 release: ## Tag the plan and store the scripts of a release: make release TAG=v1.0.0
 	@$(PYTHON) sql/render.py --release $(TAG)
+
+dist: $(VENV)/.test ## Build the packages of a release into dist/, and try each in an empty environment
+	@.ci/dist
 
 docs: $(VENV)/.test ## Write the reference from the database's comments
 	@$(BIN)/python docs/reference.py

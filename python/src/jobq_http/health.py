@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
+from jobq import __version__
 from jobq_http.declared import section
 from jobq_http.operation import Answer, encoded
 from jobq_http.values import answer
@@ -20,12 +21,14 @@ Readiness = answer(
     "Whether jobs can be taken in and looked up: ok, or error(reason).",
     "queue repo timestamp",
 )
-Health = answer("Health", "That the server runs.", "status", status=Literal["ok"])
+Health = answer(
+    "Health", "That the server runs, and its version.", "status version", status=Literal["ok"]
+)
 
 
 async def healthz(_call: Call) -> Response:
-    """Say that the server runs."""
-    return encoded({"status": "ok"})
+    """Say that the server runs, and its version."""
+    return encoded({"status": "ok", "version": __version__})
 
 
 async def ready(call: Call) -> Response:
