@@ -7,7 +7,7 @@ import json
 import re
 import subprocess
 import sys
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import psycopg
 import pytest
-from http_api import SETTINGS, Api, opened, served
+from http_api import SETTINGS, Api, opened
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from waiting import until
 
@@ -405,8 +405,8 @@ async def test_every_answer_forbids_what_is_not_its_own(browser: Browser) -> Non
     for path in ("/console/enter", "/console/nowhere", "/console/static/console.css"):
         policy = (await browser.get(path)).headers["content-security-policy"]
         assert policy.startswith("default-src 'none'") and "unsafe" not in policy
-    for path in ("/console/", "/console/jobs", "/console/stream"):
-        assert (await browser.get(path)).status_code in {303, 401}
+    for path in ("/console/", "/console/jobs", "/console/pulse"):
+        assert (await browser.get(path)).status_code == 303
 
 
 async def test_only_the_proxy_says_who_its_users_are(database: str) -> None:
@@ -963,44 +963,23 @@ def test_what_is_unseen_is_made_visible(letter: str) -> None:
 
 
 @pytest.mark.parametrize("is_revoked", [True, False])
-async def test_a_stream_ends_with_its_session(database: str, is_revoked: bool) -> None:
-    async with served(database, replace(SETTINGS, console=Site.maker())) as api:
-        browser = Browser(api)
-        browser.client.headers["host"] = "jobq"
-        await browser.sign_in(["read"])
-        token = await browser.token()
-        async with browser.client.stream("GET", "/console/stream") as following:
-            assert following.status_code == 200
-            lines = following.aiter_lines()
-            assert await anext(lines) == "retry: 3000"
-            if is_revoked:
-                api.run("select jobq_http.revoke_api_key(name) from jobq_http.list_api_keys()")
-            else:
-                await browser.post("/console/leave", token=token)
-            async with asyncio.timeout(60):
-                async for _ in lines:
-                    pass
-
-
-async def test_streams_leave_a_browser_connections_for_pages(database: str) -> None:
-    async with (
-        served(database, replace(SETTINGS, console=Site.maker())) as api,
-        AsyncExitStack() as on,
-    ):
-        browser = Browser(api)
-        browser.client.headers["host"] = "jobq"
-        await browser.sign_in(["read"])
-        followed = []
-        for _ in range(4):  # of the six that it opens
-            stream = browser.client.stream("GET", "/console/stream")
-            followed.append((await on.enter_async_context(stream)).aiter_lines())
-            assert await anext(followed[-1]) == "retry: 3000"
-        async with browser.client.stream("GET", "/console/stream") as fifth:
-            assert fifth.status_code == 429
-        browser.client.cookies.clear()
-        await browser.sign_in(["read"])
-        async with browser.client.stream("GET", "/console/stream") as other:
-            assert other.status_code == 200
+async def test_a_page_is_told_of_changes_until_its_session_ends(
+    browser: Browser, is_revoked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobq_http.auth.MEMORY", 0.0)
+    await browser.sign_in(["read"])
+    token = await browser.token()
+    first = await browser.get("/console/pulse")
+    browser.api.run("select jobq.enqueue('a')")
+    async with asyncio.timeout(30):
+        while (now := await browser.get("/console/pulse")).text == first.text:
+            await asyncio.sleep(0.05)
+    assert now.status_code == 200
+    if is_revoked:
+        browser.api.run("select jobq_http.revoke_api_key(name) from jobq_http.list_api_keys()")
+    else:
+        await browser.post("/console/leave", token=token)
+    assert (await browser.get("/console/pulse")).status_code == 303
 
 
 async def test_a_queue_names_who_serves_it(browser: Browser) -> None:

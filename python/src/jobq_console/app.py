@@ -20,6 +20,7 @@ from jobq_console import (
     job,
     jobs,
     overview,
+    pulse,
     queues,
     schedules,
     workers,
@@ -28,7 +29,6 @@ from jobq_console import (
 from jobq_console.console import Console
 from jobq_console.guard import Guard
 from jobq_console.options import PATH, PATIENCE, Options
-from jobq_console.stream import stream
 from jobq_console.visit import refuse, routes
 from jobq_http.database import Database
 
@@ -57,6 +57,7 @@ PAGES = (
     *definitions.PAGES,
     *workflows.PAGES,
     *audit.PAGES,
+    *pulse.PAGES,
 )
 
 
@@ -77,7 +78,6 @@ class Site(Console):
         app = Starlette(
             routes=[
                 *routes(PAGES),
-                Route("/stream", stream),
                 Mount("/static", StaticFiles(packages=[("jobq_console", "static")])),
             ],
             middleware=[Middleware(Guard, console=self, refuse=refuse)],

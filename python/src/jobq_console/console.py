@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from jobq_console.bulks import Bulks
 from jobq_console.memory import Memory
-from jobq_console.pulse import Pulse
 from jobq_console.sessions import Sessions
 from jobq_console.visitor import Visitor
 from jobq_http.database import LOG_IN
@@ -51,7 +50,6 @@ class Console:
         self.sessions = Sessions(options)
         self.memory = Memory()
         self.bulks = Bulks()
-        self.pulse = Pulse(self.look, self.memory.forget)
         self.guesses = Rates(GUESSES_PER_SECOND)
         self._ticket = ticket
         self._standby = standby
@@ -69,26 +67,20 @@ class Console:
         self._ticket = None
         return True
 
-    async def look(self) -> object:
-        """Return a value that changes whenever something has changed, by one cheap call.
+    async def look(self) -> None:
+        """Check that the database answers.
 
         Raises:
-            psycopg.Error: the database does not answer.
+            psycopg.Error: it does not.
         """
         role = "jobq_reader" if self.keys else LOG_IN
-        [(now,)] = await self.database.fetch(role, "jobq_http.show_pulse")
-        return now
+        await self.database.fetch(role, "jobq_http.show_pulse")
 
     async def open(self) -> None:
         """Start connecting."""
         await self.database.open()
 
     async def close(self) -> None:
-        """End streams and sessions, and close every connection."""
-        await self.pulse.close()
+        """End sessions, and close every connection."""
         await self.sessions.close()
         await self.database.close()
-
-    def stop(self) -> None:
-        """End the streams of its pages."""
-        self.pulse.stop()

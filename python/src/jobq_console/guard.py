@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import logging
 import secrets
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -16,7 +15,6 @@ from starlette.requests import Request
 
 from jobq_console.options import PATIENCE
 from jobq_console.sessions import Session, cookie_of
-from jobq_http.auth import MEMORY
 from jobq_http.errors import ApiError
 
 if TYPE_CHECKING:
@@ -27,9 +25,6 @@ if TYPE_CHECKING:
 
     from jobq_console.console import Console
 
-logger = logging.getLogger("jobq.console")
-
-MOMENT: Final = 2.0  # seconds
 MAX_FORM: Final = 64 * 1024
 HEADERS: Final = {
     "content-security-policy": (
@@ -144,20 +139,6 @@ class Guard:
             self._console.visitor(f"user {name}", frozenset(proxy.scopes)), proxied=name
         )
         return session, await self._console.sessions.begin(session)
-
-
-async def is_still_in(console: Console, session: Session, address: str) -> bool:
-    """Whether a session has not ended, and its key was valid recently."""
-    if session.key_hash is not None and console.keys is not None:
-        try:
-            async with asyncio.timeout(MOMENT / 2):
-                await console.keys.look_up(session.key_hash, address, left=MEMORY - MOMENT)
-        except ApiError as error:
-            if error.code == "UNAUTHORIZED":
-                return False
-        except (TimeoutError, psycopg.Error) as error:
-            logger.debug("a stream's key: %s", error)
-    return console.sessions.lasts(session)
 
 
 async def form(request: Request) -> dict[str, str]:

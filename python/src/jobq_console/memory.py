@@ -20,10 +20,17 @@ class Memory:
 
     def __init__(self) -> None:
         self._tasks: dict[Hashable, tuple[float, asyncio.Task[Any]]] = {}
+        self._pulse: object = None
 
     def forget(self) -> None:
         """Drop all answers, because something has changed."""
         self._tasks.clear()
+
+    def forget_at(self, pulse: object) -> None:
+        """Ask anew from here on if the pulse is another than before."""
+        if pulse != self._pulse:
+            self._pulse = pulse
+            self.forget()
 
     async def get(self, key: Hashable, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Return the present or recent answer for this key, or query it."""

@@ -54,17 +54,4 @@ def serve(
         timeout_graceful_shutdown=2, proxy_headers=False,
         http=connections(), ws="none",  # type: ignore[arg-type]  # a factory
     )  # fmt: skip
-    Alone(config, console).run([listening])
-
-
-class Alone(uvicorn.Server):
-    """A server that ends its pages' streams when it stops."""
-
-    def __init__(self, config: uvicorn.Config, console: Site) -> None:
-        super().__init__(config)
-        self._console = console
-
-    async def shutdown(self, sockets: list[socket] | None = None) -> None:
-        """Stop."""
-        self._console.stop()
-        await super().shutdown(sockets)
+    uvicorn.Server(config).run([listening])

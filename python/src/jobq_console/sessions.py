@@ -35,7 +35,6 @@ class Session:
         said: messages for the next page.
         done: outcomes of forms that act once, by path and token.
         is_ended: whether the user has signed out.
-        streams: number of open event streams.
     """
 
     visitor: Visitor
@@ -47,7 +46,6 @@ class Session:
     began: float = field(default_factory=time.monotonic)
     seen: float = field(default_factory=time.monotonic)
     is_ended: bool = False
-    streams: int = 0
 
     def owns(self, token: str) -> bool:
         """Whether a form's token is this session's."""

@@ -105,9 +105,6 @@ class Site(Protocol):
     async def open(self) -> None:
         """Start."""
 
-    def stop(self) -> None:
-        """End what would keep the server from stopping."""
-
     async def close(self) -> None:
         """End everything."""
 
@@ -213,7 +210,6 @@ def create_app(database_url: str, settings: Settings = DEFAULTS) -> Starlette:
     app.state.is_metrics_open = settings.is_metrics_open
     app.state.longest_wait = settings.longest_wait
     app.state.patience = settings.patience
-    app.state.console = console
     return app
 
 
@@ -281,8 +277,6 @@ class Server(uvicorn.Server):
         """Stop, in at most timeout_graceful_shutdown seconds."""
         state = self.config.app.state  # type: ignore[union-attr]
         state.is_stopping = True
-        if state.console:
-            state.console.stop()
         await super().shutdown(sockets)
 
 

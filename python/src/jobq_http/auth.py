@@ -82,15 +82,15 @@ class Keys:
         self._rates.spend(key.name, key.requests_per_second)
         return key
 
-    async def look_up(self, hashed: bytes, address: str, left: float = 0.0) -> Key:
-        """Return who holds the key with this SHA-256; asks if that is known for `left` s at most.
+    async def look_up(self, hashed: bytes, address: str) -> Key:
+        """Return who holds the key with this SHA-256.
 
         Raises:
             ApiError: UNAUTHORIZED, or RATE_LIMITED.
             psycopg.Error: the database does not answer.
         """
         key, until = self._known.get(hashed, (None, 0.0))
-        if key is None or until - left < time.monotonic():
+        if key is None or until < time.monotonic():
             key = await self._ask_once(hashed, address)
         return key
 

@@ -3,8 +3,9 @@
   "use strict";
   const $ = (selector) => document.querySelector(selector);
 
-  // Follow: the server says when something has changed, and the page looks again.
-  let source = null;
+  // Follow: ask for a number every two seconds, and look again when it is another.
+  let pulse = null;
+  let isAsking = false;
   let isStale = false;
   let restore = () => {};
   let seen = new Date(); // when what is shown was asked for
@@ -81,40 +82,34 @@
     }
     const shown = $("[data-live-mark]");
     if (!shown) return;
-    shown.hidden = Boolean(trouble) || source?.readyState !== EventSource.OPEN;
+    shown.hidden = Boolean(trouble) || pulse === null;
     shown.classList.toggle("waits", isStale);
     shown.textContent = isStale ? "waits" : "live";
     shown.title = isStale
       ? "There is news. It is shown when no box is open, no field is in use and no text is selected."
       : "This page follows what happens";
   };
-  const follow = () => {
-    const url = document.body.dataset.stream;
-    if (!url || source || !live() || document.hidden) return;
-    source = new EventSource(url);
-    source.addEventListener("open", mark);
-    source.addEventListener("error", () => {
+  const follow = async () => {
+    const url = document.body.dataset.pulse;
+    if (!url || !live() || document.hidden || isAsking) return;
+    isAsking = true;
+    try {
+      const answer = await fetch(url, { redirect: "manual", signal: AbortSignal.timeout(15000) });
+      // Who is silent, or that the session has ended, the page itself finds out.
+      const now = answer.ok ? await answer.text() : null;
+      const isNews = now === null || now !== pulse || trouble || new Date() - seen > 15000;
+      pulse = now ?? pulse;
+      if (isNews) look();
+    } catch {
+      troubled("the console does not answer.");
+    } finally {
+      isAsking = false;
       mark();
-      look(); // leads to the entrance if the session has ended, and finds out who is silent
-      if (source?.readyState !== EventSource.CLOSED) return; // it tries again by itself
-      rest();
-      setTimeout(follow, 5000);
-    });
-    source.addEventListener("changed", look);
-    source.addEventListener("away", () => troubled("the database does not answer now."));
+    }
   };
-  const rest = () => {
-    if (source) source.close();
-    source = null;
-    mark();
-  };
-  document.addEventListener("visibilitychange", () => {
-    if (document.hidden) rest();
-    else { follow(); look(); }
-  });
-  window.addEventListener("pagehide", rest);
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) { follow(); look(); } });
+  setInterval(follow, 2000);
   setInterval(() => { if (isStale && !trouble) look(); }, 2000);
-  setInterval(() => { if (trouble) look(); }, 5000);
   document.addEventListener("htmx:afterSwap", dress);
   document.addEventListener("htmx:beforeSwap", (event) => {
     if (isRefused(event.detail.xhr)) return;
