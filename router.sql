@@ -542,6 +542,62 @@ as $$
     ), 0)
 $$;
 
+-- Whether an error says that a shard did not answer, because it is away or refuses the log-in.
+create function jobq_router.is_unanswered(state text, message text)
+returns boolean
+language sql
+immutable
+as $$
+    select message ~ '^(PL/Proxy function )?jobq_router\.\w+\(\d+\): ' and (
+        state ~ '^(08|57P)'
+        or state = 'XX000' and message ~ '\] PQ|REMOTE \(null\)|timeout|Lost result|Unfinished|poll\(\)'
+    )
+$$;
+
+create function jobq_router.is_away(state text, message text)
+returns boolean
+language sql
+immutable
+as $$
+    select jobq_router.is_unanswered(state, message)
+    and message !~ 'password|authentication|pg_hba|role "'
+$$;
+
+-- The partitions that answer, after a warning that names the shards that do not; null where none does.
+create function jobq_router.present()
+returns integer[]
+language plpgsql
+as $$
+declare
+    _present integer[];
+    _away text;
+begin
+    select
+        array_agg(s.partition) filter (where s.answers),
+        string_agg(s.shard_id::text, ', ') filter (where not s.answers)
+    into _present, _away
+    from (
+        select s.shard_id, s.partition, jobq_router.answers(s.partition)
+        from jobq_private.shard as s
+        order by s.shard_id
+        offset 0
+    ) as s;
+    if _present is not null and _away is not null then
+        raise warning 'a shard does not respond: its rows are missing'
+        using errcode = 'JQ012', detail = 'shard ' || _away, constraint = 'SHARD_AWAY';
+    end if;
+    return _present;
+end
+$$;
+
+create function jobq_router.each_of(partitions integer[])
+returns setof integer
+language sql
+immutable
+as $$
+    select unnest(partitions)
+$$;
+
 -- Raises an error of a shard as that raised it, and what PL/Proxy says where none answers as
 -- SHARD_AWAY, or as 28000 where a shard refuses the log-in.
 create function jobq_router.tell(
@@ -554,10 +610,7 @@ declare
     _said constant text := substring(tell.message from 'REMOTE [^:]*: (.*)$');
     _shards text;
 begin
-    if tell.message ~ '^(PL/Proxy function )?jobq_router\.\w+\(\d+\): ' and (
-        tell.state ~ '^(08|57P)'
-        or tell.state = 'XX000' and tell.message ~ '\] PQ|REMOTE \(null\)|timeout|Lost result|Unfinished|poll\(\)'
-    ) then
+    if jobq_router.is_unanswered(tell.state, tell.message) then
         select coalesce(
             'shard ' || string_agg(s.shard_id::text, ', ' order by s.shard_id),
             'a shard was away, and is back'
@@ -565,7 +618,7 @@ begin
         from jobq_private.shard as s
         where s.partition = tell.partition
         or tell.partition is null and not jobq_router.answers(s.partition);
-        if tell.message ~ 'password|authentication|pg_hba|role "' then
+        if not jobq_router.is_away(tell.state, tell.message) then
             raise exception 'a shard refuses the log-in' using
                 errcode = '28000', detail = _shards,
                 hint = 'mend it with: alter user mapping for ... server jobq options (set ...)';

@@ -37,6 +37,7 @@ comment on table jobq_private.shard_epoch is 'From when on which shards get new 
 --   every     on all shards; the answer is any true, the sum of counts, or the first
 --   any       on one shard, as all answer alike
 --   all       on all shards; detail makes one answer of their rows, which are `answers`
+--   lists     as all, but without the shards that do not answer, which a warning names
 --   some      where job_ids says, or from shard to shard until the argument in detail is reached
 --   split     by shard, and put together in the order of the argument that detail names
 --   jobs      new jobs, those of each shard together, and answered in their order
@@ -48,8 +49,8 @@ create table jobq_private.route (
     detail text not null,
     constraint route_pkey primary key (function_name),
     constraint route_class_check check (class in (
-        'key', 'lot', 'id', 'schedule', 'every', 'any', 'all', 'some', 'split', 'jobs', 'own',
-        'refused'
+        'key', 'lot', 'id', 'schedule', 'every', 'any', 'all', 'lists', 'some', 'split', 'jobs',
+        'own', 'refused'
     ))
 );
 
@@ -142,32 +143,32 @@ values
 ('preview_cron', 'any', ''),
 ('settings', 'any', ''),
 ('show_definition', 'any', ''),
-('list_workers', 'all', ''),
+('list_workers', 'lists', ''),
 ('recover', 'all', ''),
 ('tick', 'all', ''),
 ('maintain', 'all', ''),
-('health', 'all', ''),
+('health', 'lists', ''),
 ('find_job', 'all',
     'select job_id from answers as a (job_id) where job_id is not null limit 1'),
-('list_jobs', 'all',
+('list_jobs', 'lists',
     'select a.* from answers as a where a.job_id >= coalesce((select m.job_id from answers as m'
     || ' where m.state is null order by m.job_id desc limit 1), ''00000000-0000-0000-0000-000000000000'')'
     || ' order by a.job_id desc limit max_jobs'),
 ('list_undeclared_kinds', 'all', 'select distinct a.* from answers as a order by 1'),
-('list_schedules', 'all',
+('list_schedules', 'lists',
     'select * from answers order by schedule_id desc limit max_schedules'),
-('list_limits', 'all',
+('list_limits', 'lists',
     'select queue, concurrency_key, max_running, rate_limit, rate_period, '
     || 'rate_burst, sum(running)::bigint, max(updated_at) from answers group by 1, 2, '
     || '3, 4, 5, 6 order by 1, 2'),
-('list_budgets', 'all',
+('list_budgets', 'lists',
     'select scope_type, scope, concurrency_key, each_key, sum(amount), period, time_zone, '
     || 'sum(spent), sum(reserved), min(next_period_at) from answers group by 1, 2, 3, 4, 6, 7 '
     || 'order by 1, 2, 4, 3 nulls first'),
-('metrics', 'all',
+('metrics', 'lists',
     'select name, queue, case when name ~ ''seconds|rate'' then max(value) else '
     || 'sum(value) end from answers group by 1, 2 order by 1, 2'),
-('queue_stats', 'all',
+('queue_stats', 'lists',
     'select queue, sum(queued)::bigint, sum(scheduled)::bigint, '
     || 'sum(running)::bigint, sum(retrying)::bigint, sum(dead)::bigint, '
     || 'max(oldest_runnable), sum(finished_last_minute)::bigint, bool_and(is_paused), '

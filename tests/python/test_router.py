@@ -247,7 +247,11 @@ def test_batches_are_put_together_in_their_order(routed: Routed) -> None:
         routed.run("select * from jobq.release_many(%s, %s)", ids, [1])
 
 
-def test_a_shard_that_is_away_stops_only_what_is_its(routed: Routed) -> None:
+def test_a_shard_that_is_away_stops_only_what_is_its(
+    routed: Routed, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Client(routed.shards[1]) as one:
+        one.enqueue("work")
     routed.run("select jobq.put_shard(1, 'host=127.0.0.1 port=1 dbname=away')")
     mine = [key for key in KEYS if choose_shard([0, 1], key) == 0]
     (other,) = {*KEYS[:8]} - {*mine} and [next(key for key in KEYS if key not in mine)]
@@ -257,14 +261,63 @@ def test_a_shard_that_is_away_stops_only_what_is_its(routed: Routed) -> None:
         with pytest.raises(DatabaseUnavailable, match="shard 1") as told:
             client.enqueue("work", concurrency_key=other)
         assert told.value.code == "SHARD_AWAY" and told.value.sqlstate == "JQ012"
+        assert len(client.list_jobs()) == len(mine)
+        assert sum(queue.queued for queue in client.queue_stats()) == len(mine)
+        assert [record.message for record in caplog.records] == [
+            "a shard does not respond: its rows are missing (shard 1)"
+        ] * 2
         with pytest.raises(DatabaseUnavailable, match="shard 1;"):
-            client.list_jobs()
+            client.find("work", "nowhere")
     states = [json.loads(line) for line in routed.command(
         "list", "--json", "--login", routed.login
     ).splitlines()]  # fmt: skip
     assert [(each["state"], each["queued"]) for each in states] == [
         ("ok", len(mine)), ("away", None),
     ]  # fmt: skip
+
+
+def test_lists_answer_without_a_shard_that_is_away_and_name_it(routed: Routed) -> None:
+    with Client(routed.url) as client:
+        client.enqueue_many([{"kind": "work", "idempotency_key": key} for key in KEYS])
+        client.put_limit("default", "customer-7", 3)
+    with psycopg.connect(routed.shards[0]) as shard:
+        lists: list[str] = [
+            name
+            for (name,) in shard.execute(
+                "select function_name from jobq_private.route where class = 'lists' order by 1"
+            ).fetchall()
+        ]
+    assert {"list_budgets", "list_jobs", "queue_stats", "health", "metrics"} <= {*lists}
+    with psycopg.connect(routed.url, autocommit=True) as connection:
+        warned: list[tuple[str | None, ...]] = []
+        connection.add_notice_handler(
+            lambda n: (
+                warned.append((n.sqlstate, n.message_detail)) if n.severity == "WARNING" else None
+            )
+        )
+        whole = {name: len(_rows(connection, name)) for name in lists}
+        assert not warned
+        (mine,) = connection.execute("select count(*) from jobq.list_jobs()").fetchone() or (0,)
+        connection.execute("select jobq.put_shard(1, 'host=127.0.0.1 port=1 dbname=away')")
+        for name in lists:
+            warned.clear()
+            rows = _rows(connection, name)
+            assert warned == [("JQ012", "shard 1")], name
+            assert 0 < len(rows) <= whole[name] if whole[name] else not rows, name
+        (left,) = connection.execute("select count(*) from jobq.list_jobs()").fetchone() or (0,)
+        assert 0 < left < mine
+        connection.execute("select jobq.put_shard(0, 'host=127.0.0.1 port=1 dbname=away')")
+        with pytest.raises(psycopg.Error, match="shard 0, 1;"):
+            connection.execute("select * from jobq.queue_stats()")
+
+
+def _rows(connection: psycopg.Connection[Any], name: str) -> list[Any]:
+    schema = connection.execute(
+        "select pronamespace::regnamespace::text from pg_proc where proname = %s"
+        " and pronamespace::regnamespace::text in ('jobq', 'jobq_internal')", [name]
+    ).fetchone()  # fmt: skip
+    assert schema is not None
+    return connection.execute(f"select * from {schema[0]}.{name}()".encode()).fetchall()
 
 
 def test_a_shard_that_refuses_the_log_in_is_not_called_away(routed: Routed) -> None:

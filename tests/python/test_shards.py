@@ -151,7 +151,9 @@ async def test_idempotency_holds_when_a_shard_is_added_and_one_is_drained(
         assert [job.job_id for job in again] == [job.job_id for job in after[30:]]
 
 
-def test_a_shard_that_is_away_stops_only_what_is_its(shards: list[str]) -> None:
+def test_a_shard_that_is_away_stops_only_what_is_its(
+    shards: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
     widen(shards)
     away = psycopg.conninfo.make_conninfo(shards[1], port=1)
     mine = [key for key in map(str, range(20)) if choose_shard([0, 1], key) == 0]
@@ -160,8 +162,10 @@ def test_a_shard_that_is_away_stops_only_what_is_its(shards: list[str]) -> None:
             client.enqueue("work", concurrency_key=key)
         with pytest.raises(DatabaseUnavailable, match="shard 1"):
             client.get("0198c0de-1234-7abc-9f01-0123456789ab")
+        assert len(client.list_jobs()) == len(mine)
+        assert "its rows are missing (shard 1)" in caplog.text
         with pytest.raises(DatabaseUnavailable, match="shard 1"):
-            client.list_jobs()
+            client.find("work", "nowhere")
     with ShardedClient([away], patience=1) as client, pytest.raises(DatabaseUnavailable):
         client.queue_stats()
 

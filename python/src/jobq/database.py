@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import select
 import time
 from contextlib import contextmanager
@@ -26,12 +27,16 @@ __all__ = [
     "OWN_CALLS",
     "AsyncPool",
     "Pool",
+    "configure",
+    "configure_async",
     "confirmed",
     "conninfo",
     "renewed",
     "use_json",
     "use_json_async",
 ]
+
+logger = logging.getLogger("jobq.client")
 
 # A peer that is gone is noticed within 10 seconds: while data is under way by the user
 # timeout (milliseconds), else by keepalives (seconds: 4 + 2 * 2).
@@ -129,6 +134,22 @@ def use_json(context: AdaptContext) -> None:
 async def use_json_async(connection: AsyncConnection[Any]) -> None:
     """Configure a connection of an asynchronous pool as `use_json` does."""
     use_json(connection)
+
+
+def configure(connection: Connection[Any] | AsyncConnection[Any]) -> None:
+    """Configure a connection for a client: as `use_json` does, and log the warnings of jobq."""
+    use_json(connection)
+    connection.add_notice_handler(_log_warning)
+
+
+async def configure_async(connection: AsyncConnection[Any]) -> None:
+    """Configure a connection of an asynchronous pool as `configure` does."""
+    configure(connection)
+
+
+def _log_warning(notice: Diagnostic) -> None:
+    if (notice.sqlstate or "").startswith("JQ"):
+        logger.warning("%s (%s)", notice.message_primary, notice.message_detail)
 
 
 # A pool looks before it hands a connection out. A round trip would cost every call one; but a

@@ -47,6 +47,6 @@ def read_routes() -> dict[str, tuple[str, str]]:
     """Return how each function answers in a cluster: its class and what that needs to know."""
     text = (project_dir() / "deploy" / "shard_tables.sql").read_text()
     return {
-        name: (way, "" if way == "all" else detail.replace("''", "'"))
+        name: (way, "" if way in {"all", "lists"} else detail.replace("''", "'"))
         for name, way, detail in _ROUTE.findall(text)
     }

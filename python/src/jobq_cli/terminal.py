@@ -16,7 +16,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from jobq.client import Client
-from jobq.database import conninfo, use_json
+from jobq.database import configure, conninfo
 from jobq.errors import JobqError, translate
 from jobq.unseen import in_line, visible
 from jobq_embedded import ServerError
@@ -165,7 +165,7 @@ def asking(database_url: str) -> Iterator[Client]:
         translate(),
         psycopg.connect(conninfo(database_url, "jobq"), autocommit=True) as connection,
     ):
-        use_json(connection)
+        configure(connection)
         yield Client(connection)
 
 

@@ -79,9 +79,11 @@ class _Cluster:
         assert self._map is not None  # noqa: S101 - it has learnt it
         steps = routed(call, self._map)
         answer: Any = None
+        away: DatabaseUnavailable | None = None
         while True:
             try:
-                shard, wanted = steps.send(answer)
+                # Lists do without a shard that is away; other calls do not catch this.
+                shard, wanted = steps.send(answer) if away is None else steps.throw(away)
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
             if shard not in self._known:
@@ -90,8 +92,7 @@ class _Cluster:
                 answer = yield self._known[shard], wanted
             else:
                 answer = DatabaseUnavailable("no database with this number answers")
-            if isinstance(answer, DatabaseUnavailable):
-                raise _away(shard, answer) from answer
+            away = _away(shard, answer) if isinstance(answer, DatabaseUnavailable) else None
 
     def _learn(self, wanted: int | None = None) -> Steps[None]:
         """Ask for the map, and go on until a shard that is wanted is known."""
@@ -132,7 +133,8 @@ class ShardedClient(Client):
     Raises:
         TypeError: there is no such option.
         JobqError: every method, as `Client`; DatabaseUnavailable when a shard that is needed
-            does not answer, and names it.
+            does not answer, and names it. `queue_stats` and lists answer for the others, and
+            log a warning that names it.
     """
 
     def __init__(self, databases: Sequence[str], **options: Unpack[ClusterOptions]) -> None:
@@ -205,6 +207,8 @@ def _own(shards: dict[int, bool], epochs: list[Epoch]) -> int:
 def _away(shard: int, error: DatabaseUnavailable) -> DatabaseUnavailable:
     """Say which shard does not answer."""
     detail = ", ".join(filter(None, (f"shard {shard}", error.detail)))
-    return DatabaseUnavailable(
+    away = DatabaseUnavailable(
         error.message, sqlstate=error.sqlstate, detail=detail, hint=error.hint
     )
+    away.__cause__ = error
+    return away

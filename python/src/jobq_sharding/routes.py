@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from psycopg.rows import tuple_row
 
 from jobq.calls.arguments import as_jsonb
 from jobq.calls.call import scalar
-from jobq.errors import InvalidArgument
+from jobq.errors import DatabaseUnavailable, InvalidArgument
 from jobq.models import JobPage
 from jobq.project import read_routes
 from jobq_sharding.shards import choose_shard, shard_of
@@ -24,9 +25,12 @@ if TYPE_CHECKING:
     from jobq.calls.call import Call
     from jobq.models import Enqueued
 
+logger = logging.getLogger("jobq.client")
+
 __all__ = ["Epoch", "ShardMap", "Steps", "routed"]
 
-# A shard and what to call there, again and again, until the answer is known.
+# A shard and what to call there, again and again, until the answer is known. What is sent in is the
+# shard's answer; DatabaseUnavailable is thrown in where there is none.
 Steps = Generator["tuple[int, Call[Any]]", Any, Any]
 
 # By the name of the function.
@@ -121,7 +125,7 @@ def routed(call: Call[Any], cluster: ShardMap) -> Steps:
             code="ONE_DATABASE",
             detail=f"{call.function}: {detail}",
         )
-    return _all(call, cluster, merge)
+    return _all(call, cluster, merge, may_miss=way == "lists")
 
 
 def _only(way: str, detail: str, given: Mapping[str, Any], cluster: ShardMap) -> int | None:
@@ -140,10 +144,16 @@ def _one(shard: int, call: Call[Any]) -> Steps:
     return (yield shard, call)
 
 
-def _all(call: Call[Any], cluster: ShardMap, merge: Callable[..., Any]) -> Steps:
+def _all(call: Call[Any], cluster: ShardMap, merge: Callable[..., Any], *, may_miss: bool) -> Steps:
+    """Merge the answers of all shards. Lists do without shards that do not answer."""
     answers = []
     for shard in cluster.shards:
-        answers.append((yield shard, call))  # noqa: PERF401 - answers are sent in
+        try:
+            answers.append((yield shard, call))
+        except DatabaseUnavailable:
+            if not may_miss or (shard == cluster.shards[-1] and not answers):
+                raise
+            logger.warning("a shard does not respond: its rows are missing (shard %s)", shard)
     return merge(answers, call)
 
 

@@ -1,9 +1,9 @@
 -- Purpose: the PL/Proxy functions through which a router calls one function on its
 -- shards.
--- Invariant: one line each: on the partition in the first argument, on any, on all, or
--- on the one that the first argument gives for each element, whose ordinals are in the
--- second. A single value is selected without from, which saves the shard a scan.
--- Raises: nothing.
+-- Invariant: one line each: on the partition in the first argument, on any, on all, on
+-- those that the first argument lists, or on the one that it gives for each element,
+-- whose ordinals are in the second. A single value is selected without from, which saves
+-- the shard a scan. Raises: nothing.
 create or replace function jobq_private.router_calls(called jobq_private.routed_function)
 returns table (statement text)
 language sql
@@ -28,6 +28,7 @@ as $$
         ('one', '{integer}'::text[], 'run on $1; select * from <call>'),
         ('any', '{}', 'run on any; select * from <call>'),
         ('all', '{}', 'run on all; select * from <call>'),
+        ('present', '{integer[]}', 'run on jobq_router.each_of($1); select * from <call>'),
         ('split', '{integer[],integer[]}',
          'split all; run on $1; select ($2)[row_number() over ()] as ordinal_, a.* from <call> as a')
     ) as w (way, first, body)
@@ -65,6 +66,7 @@ as $$
         when 'refused' then '{}'
         when 'every' then '{all}'
         when 'all' then '{all}'
+        when 'lists' then '{all,present}'
         when 'split' then '{one,split}'
         when 'key' then '{one,any}'
         else '{one}'

@@ -1,8 +1,9 @@
 -- Purpose: the router's version of a public function: it finds the shard, calls the
 -- function there, and raises the shard's errors unchanged. Its class chooses the
 -- template.
--- Invariant: same names, types and defaults as on the shard. Raises: nothing. Never:
--- ONE_DATABASE.
+-- Invariant: same names, types and defaults as on the shard. PL/pgSQL refuses a column
+-- with the name of an argument; such a function becomes a wrapper in SQL.
+-- Raises: nothing. Never: ONE_DATABASE.
 create or replace function jobq_private.router_function(called jobq_private.routed_function)
 returns text
 language sql
@@ -20,16 +21,25 @@ begin
     %s
 exception when others then
     get stacked diagnostics _detail = pg_exception_detail, _hint = pg_exception_hint;
-    perform jobq_router.tell(sqlstate, sqlerrm, _detail, _hint, %s);
+    %sperform jobq_router.tell(sqlstate, sqlerrm, _detail, _hint, %s);
 end
-$router$
-$template$,
-        called.schema, called.name, called.arguments, called.result, called.volatility,
+$router$;
+$template$ || case
+            when called.arguments = n.arguments then ''
+            else format(
+                'create function %I.%I(%s) returns %s language sql %s as '
+                '$router$ select * from jobq_router.%I(%s) $router$',
+                called.schema, called.name, called.arguments, called.result, called.volatility,
+                n.name, substr(g.given, 3)
+            )
+        end,
+        n.schema, n.name, n.arguments, called.result, called.volatility,
         case
             when called.class = 'split'
             then format('_places integer[] := jobq_router.places_of_%s(%I);', called.detail, called.detail)
             when called.class = 'some' then '_partition integer; _ids uuid[]; _found integer; _count integer := 0;'
             when called.class = 'key' then '_partition integer;'
+            when called.class = 'lists' then '_present integer[];'
             when w.place is not null then format('_partition integer := %s;', w.place)
             else ''
         end,
@@ -70,6 +80,11 @@ $template$,
             )
             else a.answer
         end,
+        case when called.class = 'lists' then format(
+            'if jobq_router.is_away(sqlstate, sqlerrm) then _present := jobq_router.present(); end if; '
+            'if _present is not null then %s return; end if; ',
+            replace(a.answer, c.call, format('jobq_router.%I(_present%s)', called.name, g.given))
+        ) else '' end,
         case when w.place is not null or called.class = 'key' then '_partition' else 'null' end
     )
     from (
@@ -98,6 +113,19 @@ $template$,
             select p.proargnames[i.n] from pg_proc as p where p.oid = called.function_oid
         ) as p (name)
     ) as g
+    cross join lateral (
+        select
+            case when d.is_doubled then 'jobq_router' else called.schema end as schema,
+            case when d.is_doubled then called.name || '_named' else called.name end as name,
+            case when d.is_doubled then array_to_string(called.inputs, ', ') else called.arguments end
+            as arguments
+        from (
+            select count(*) > 0 as is_doubled
+            from pg_proc as p
+            cross join lateral unnest(p.proargnames[:p.pronargs]) as i (name)
+            where p.oid = called.function_oid and quote_ident(i.name) = any(called.outputs)
+        ) as d
+    ) as n
     cross join lateral (values (case called.class
         when 'lot' then format(
             'coalesce(jobq_router.partition_of(jobq_internal.shard_of(%s)), jobq_router.lot())',
@@ -123,7 +151,7 @@ $template$,
                 else '(array_agg(a))[1]'
             end, c.call
         )
-        when called.class = 'all' then replace(
+        when called.class in ('all', 'lists') then replace(
             case called.answer
                 when 'set' then 'return query with answers as (select * from <call>) <merge>;'
                 else 'return (with answers as (select * from <call>) <merge>);'
@@ -134,8 +162,8 @@ $template$,
             'select * from %s into %s;', c.call, array_to_string(called.outputs, ', ')
         )
         else format('return %s;', c.call)
-    end)) as n (merged)
+    end)) as m (merged)
     cross join lateral (values (replace(
-        n.merged, '<merge>', coalesce(nullif(called.detail, ''), 'select * from answers')
+        m.merged, '<merge>', coalesce(nullif(called.detail, ''), 'select * from answers')
     ))) as a (answer)
 $$;

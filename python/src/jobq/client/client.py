@@ -35,11 +35,11 @@ from jobq.client.waiting import awaited, finished
 from jobq.database import (
     AsyncPool,
     Pool,
+    configure,
+    configure_async,
     confirmed,
     conninfo,
     renewed,
-    use_json,
-    use_json_async,
 )
 from jobq.errors import (
     DatabaseUnavailable,
@@ -208,7 +208,7 @@ class Client(_Client[Connection[Any]], WaitingCalls):
     """
 
     _pool = Pool
-    _configure = staticmethod(use_json)
+    _configure = staticmethod(configure)
     _lock = staticmethod(threading.Lock)
 
     def __enter__(self) -> Self:
@@ -393,7 +393,7 @@ class AsyncClient(_Client[AsyncConnection[Any]], AwaitedCalls):
     """
 
     _pool = AsyncPool
-    _configure = staticmethod(use_json_async)
+    _configure = staticmethod(configure_async)
     _lock = staticmethod(asyncio.Lock)
 
     @cached_property
