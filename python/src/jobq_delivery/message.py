@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from jobq_delivery.mask import Mask
 from jobq_delivery.template import Rendering, as_text, exact
 
 if TYPE_CHECKING:
-    from datetime import datetime
     from uuid import UUID
 
+    from jobq.registry.context import JobContext
     from jobq_delivery.endpoint import Endpoint
 
 __all__ = ["MAX_BYTES", "Message"]
@@ -23,27 +23,6 @@ BODIES: Final = {
     "KAFKA": "value_template",
     "REDIS_STREAM": "fields_template",
 }
-
-
-class Attempt(Protocol):
-    """The properties of a job in a message: of a `JobContext`, or of a sample job."""
-
-    @property
-    def job_id(self) -> UUID: ...
-    @property
-    def attempt(self) -> int: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def queue(self) -> str: ...
-    @property
-    def idempotency_key(self) -> str | None: ...
-    @property
-    def created_at(self) -> datetime: ...
-    @property
-    def run_at(self) -> datetime: ...
-    @property
-    def payload_text(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +48,7 @@ class Message:
         cls,
         endpoint: Endpoint,
         secrets: dict[str, str],
-        context: Attempt,
+        context: JobContext,
         limit: int = MAX_BYTES,
     ) -> Message:
         """Render an endpoint's spec for a job.
@@ -117,7 +96,7 @@ class Message:
         return float(self.spec.get("timeout_ms", default_ms)) / 1000
 
 
-def job_of(context: Attempt) -> dict[str, Any]:
+def job_of(context: JobContext) -> dict[str, Any]:
     """Return what ``{{job.*}}`` refers to."""
     return {
         "id": str(context.job_id),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from jobq.errors import NotFound, PayloadInvalid
+from jobq.registry.context import JobContext
 from jobq.registry.outcomes import Permanent
 from jobq_delivery.mask import MASK
 from jobq_delivery.message import Message
@@ -20,26 +21,27 @@ if TYPE_CHECKING:
 
 __all__ = ["preview"]
 
-
 NOBODY: Final = UUID(int=0)
+NOWHERE: Final[Any] = None
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """A sample job, in its first attempt, created now."""
-
-    kind: str
-    queue: str
-    payload_text: str
-    job_id: UUID = NOBODY
-    attempt: int = 1
-    idempotency_key: str | None = None
-    created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-
-    @property
-    def run_at(self) -> datetime:
-        """When it would run."""
-        return self.created_at
+def sample(kind: str, payload: str) -> JobContext:
+    """Return the first attempt of a sample job, created now."""
+    now = datetime.now(UTC)
+    return JobContext(
+        job_id=NOBODY,
+        attempt=1,
+        kind=kind,
+        queue="default",
+        metadata={},
+        max_attempts=1,
+        idempotency_key=None,
+        run_at=now,
+        created_at=now,
+        deadline=inf,
+        recorder=NOWHERE,
+        payload_text=payload,
+    )
 
 
 def preview(name: str, endpoint: Endpoint | None, payload: str) -> dict[str, Any]:
@@ -67,7 +69,7 @@ def preview(name: str, endpoint: Endpoint | None, payload: str) -> dict[str, Any
         raise refusal("INPUT_VALIDATION_FAILED", problem)
     secrets = dict.fromkeys(endpoint.secrets or {}, MASK)
     try:
-        message = Message.of(endpoint, secrets, Sample(name, "default", payload))
+        message = Message.of(endpoint, secrets, sample(name, payload))
         shown = SHOWN[endpoint.type](message)
     except TemplateError as error:
         raise refusal("TEMPLATE_RESOLUTION_FAILED", str(error)) from None

@@ -109,6 +109,7 @@ def routed(call: Call[Any], cluster: ShardMap) -> Steps:
     Raises:
         InvalidArgument: the call is for one database.
     """
+    call = replace(call, arguments=call.given)
     way, detail = ROUTES.get(call.function, OTHER)
     if call.function == "enqueue_many":
         return _enqueue_many(call, cluster)
