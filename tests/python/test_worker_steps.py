@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from waiting import until_async
 
-from jobq import AsyncClient, Client, EventTimeout, JobContext, Registry, Retry
+from jobq import AsyncClient, Client, EventTimeout, JobContext, Permanent, Registry, Retry
 from jobq.errors import InvalidArgument, PayloadTooLarge, StepInvalid
 from jobq.worker import Worker
 from jobq_testing import run_due
@@ -533,3 +533,56 @@ def test_run_due_records_steps_and_waits(database: str) -> None:
         assert (ended.job_id, ended.result, ended.error) == (job_id, 5, None)
         assert calls == ["one", "two"]
         connection.rollback()
+
+
+@pytest.mark.parametrize("mode", ["coroutine", "thread"])
+async def test_a_step_is_retried_and_the_count_survives(
+    database: str, client: AsyncClient, mode: str
+) -> None:
+    calls: list[int] = []
+    registry = Registry()
+
+    def charge(context: JobContext) -> str:
+        calls.append(context.attempt)
+        if len(calls) < 4:
+            raise RuntimeError(f"call {len(calls)}")
+        return "charged"
+
+    async def in_coroutine(context: JobContext) -> Any:
+        return await context.step("charge", charge, context, retries=3, retry_delay=0.01)
+
+    def in_thread(context: JobContext) -> Any:
+        return context.step("charge", charge, context, retries=3, retry_delay=0.01)
+
+    registry.handler("flow", max_attempts=1)(in_coroutine if mode == "coroutine" else in_thread)
+    job = await outcome_of(database, client, registry)
+    assert (job.state, job.result, len(calls)) == ("succeeded", "charged", 4)
+    saved = {s.name: s.value for s in await client.list_steps(job.job_id)}
+    assert saved["charge"] == "charged"
+    errors = [saved[f"charge!{n}"]["error"] for n in (1, 2, 3)]
+    assert errors == [f"RuntimeError: call {n}" for n in (1, 2, 3)]
+
+
+async def test_a_step_whose_retries_are_used_up_or_whose_outcome_is_final_fails(
+    database: str, client: AsyncClient
+) -> None:
+    calls: list[str] = []
+    registry = Registry()
+
+    async def hang(error: Exception | None) -> None:
+        calls.append(type(error).__name__)
+        if error is not None:
+            raise error
+        await asyncio.sleep(60)
+
+    @registry.handler("flow", max_attempts=1)
+    async def flow(context: JobContext) -> None:
+        try:
+            await context.step("slow", hang, None, retries=1, retry_delay=0, timeout=0.02)
+        except TimeoutError:
+            await context.step("final", hang, Permanent("NO"), retries=5, retry_delay=0)
+
+    job = await outcome_of(database, client, registry)
+    assert (job.state, job.last_error_code) == ("dead", "NO")
+    assert calls.count("NoneType") >= 2
+    assert calls.count("Permanent") == 1

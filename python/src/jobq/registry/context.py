@@ -146,7 +146,15 @@ class JobContext:
     # ---- durable steps: in a coroutine handler each of these is awaited
 
     def step(
-        self, name: str, function: Callable[..., Any], /, *args: object, **kwargs: object
+        self,
+        name: str,
+        function: Callable[..., Any],
+        /,
+        *args: object,
+        retries: int = 0,
+        retry_delay: timedelta | float = 1.0,
+        timeout: timedelta | float | None = None,
+        **kwargs: object,
     ) -> Any:  # noqa: ANN401 - what the function returns
         """Call a function once, and record what it returns for the attempts that follow.
 
@@ -161,7 +169,14 @@ class JobContext:
                 so steps of one name must come in the same order in each attempt.
             function: what to call; in a coroutine handler it may be a coroutine function.
             *args: of the function.
-            **kwargs: of the function.
+            retries: how often to call the function again after an exception. Each failed call is
+                recorded as ``name!1`` and so on, so a crash does not start the count anew.
+                Outcomes such as `Permanent` are not retried.
+            retry_delay: how long the job waits before the first of these calls, as by `sleep`,
+                a timedelta or seconds; twice as long before each that follows, at most an hour.
+            timeout: of each call, a timedelta or seconds; only for a coroutine function. Then
+                TimeoutError is raised.
+            **kwargs: of the function; bind others called as those above by functools.partial.
 
         Returns:
             What the function returned, as JSON keeps it: in the first attempt too.
@@ -171,7 +186,13 @@ class JobContext:
                 larger than 1 MiB. The job is then dead.
             LeaseLost: this attempt has lost its lease.
         """
-        return self._steps.step(name, lambda: function(*args, **kwargs))
+        return self._steps.step(
+            name,
+            lambda: function(*args, **kwargs),
+            retries=retries,
+            retry_delay=retry_delay,
+            timeout=timeout,
+        )
 
     def sleep(self, until: datetime | timedelta | float) -> Any:  # noqa: ANN401 - None, or awaited
         """Go on at another time, behind the steps that are done.

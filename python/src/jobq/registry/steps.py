@@ -6,6 +6,8 @@ yields what it must wait for; a coroutine handler awaits that, any other has it 
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import inspect
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -25,6 +27,8 @@ from jobq.errors import (
     translate,
 )
 from jobq.models import Input
+from jobq.redaction import error_text
+from jobq.registry.outcomes import OUTCOMES
 from jobq.registry.settlement import Suspended, moment_of
 
 if TYPE_CHECKING:
@@ -46,6 +50,7 @@ WAIT_FOR: Final = "select outcome, payload from jobq.wait_for(%s, %s, %s, %s)"
 # Characters of a step's or an event's name, the database's limit.
 MAX_NAME: Final = 256
 LONGEST_WAIT: Final = timedelta(days=36500)
+LONGEST_STEP_DELAY: Final = timedelta(hours=1)
 
 Work: TypeAlias = "Generator[Any, Any, Any]"
 Call: TypeAlias = "Callable[[str, tuple[Any, ...]], Any]"
@@ -75,9 +80,26 @@ class Steps:
         self._names: set[str] = set()
         self._sleeps = 0
 
-    def step(self, name: str, call: Callable[[], Any]) -> Any:  # noqa: ANN401 - what it returns
+    def step(
+        self,
+        name: str,
+        call: Callable[[], Any],
+        *,
+        retries: int = 0,
+        retry_delay: timedelta | float = 1.0,
+        timeout: timedelta | float | None = None,
+    ) -> Any:  # noqa: ANN401 - what it returns
         """Do a step, or return what it has come to before."""
-        return self._work(self._step(self._own_name(name), call))
+        if type(retries) is not int or retries < 0:
+            raise StepInvalid("retries must be a number from 0", detail=f"{retries!r:.80}")
+        delay = _length("retry_delay", retry_delay)
+        own = self._own_name(name)
+        if retries:
+            _check_name("step", f"{own}!{retries}")
+            self._names.update(f"{own}!{n}" for n in range(1, retries + 1))
+        if timeout is not None:
+            call = _timed(own, call, _length("timeout", timeout))
+        return self._work(self._step(own, call, retries, delay))
 
     def sleep(self, until: datetime | timedelta | float) -> Any:  # noqa: ANN401 - None, or awaited
         """Wait for a moment: for an event that nobody emits, by the database's clock."""
@@ -127,11 +149,29 @@ class Steps:
             for parent, name, kind, state, result, rule in rows
         ]
 
-    def _step(self, name: str, function: Callable[[], Any]) -> Work:
+    def _step(self, name: str, function: Callable[[], Any], retries: int, delay: timedelta) -> Work:
         known = yield from self._recorded()
         if name in known:
             return known[name]
-        text = _text_of(name, (yield function()))
+        failed = 0
+        while f"{name}!{failed + 1}" in known and failed < retries:
+            failed += 1
+        while True:
+            if failed:
+                yield from self._wait_after(name, failed, delay)
+            try:
+                value = yield function()
+            except (*OUTCOMES, JobqError):
+                raise
+            except Exception as error:
+                if failed >= retries:
+                    raise
+                failed += 1
+                own, text = f"{name}!{failed}", _text_of(name, {"error": error_text(error)})
+            else:
+                break
+            yield self.call(SAVE_STEP, (self._job_id, self._attempt, own, text))
+        text = _text_of(name, value)
         try:
             rows = yield self.call(SAVE_STEP, (self._job_id, self._attempt, name, text))
         except (InvalidArgument, PayloadInvalid, PayloadTooLarge) as error:
@@ -139,6 +179,12 @@ class Steps:
                 "what a step returned cannot be recorded", detail=f"{name}: {error}"
             ) from error
         return _value(rows[0][0])
+
+    def _wait_after(self, name: str, failed: int, delay: timedelta) -> Work:
+        """Wait for the next call of a step that has failed so often."""
+        key = hashlib.sha256(name.encode()).hexdigest()[:32]
+        pause = min(delay * 2 ** min(failed - 1, 20), LONGEST_STEP_DELAY)
+        yield from self._waited(f"sleep:{self._job_id}:{key}:{failed}", max(pause, timedelta(0)))
 
     def _sleep(self, event: str, pause: timedelta) -> Work:
         yield from self._waited(event, pause)
@@ -215,7 +261,7 @@ async def _awaited(work: Work) -> Any:  # noqa: ANN401 - what the work comes to
         while True:
             try:
                 came = await _of(wanted) if inspect.isawaitable(wanted) else wanted
-            except JobqError as error:
+            except Exception as error:
                 wanted = work.throw(error)
             else:
                 wanted = work.send(came)
@@ -225,6 +271,19 @@ async def _awaited(work: Work) -> Any:  # noqa: ANN401 - what the work comes to
 
 async def _of(wanted: Awaitable[Any]) -> Any:  # noqa: ANN401 - whatever it is
     return await wanted
+
+
+def _timed(name: str, call: Callable[[], Any], timeout: timedelta) -> Callable[[], Any]:
+    """Return a call of a coroutine function that is cancelled when it takes too long."""
+
+    async def called() -> Any:  # noqa: ANN401 - what it returns
+        answer = call()
+        if not inspect.isawaitable(answer):
+            raise StepInvalid("a step with a timeout must be a coroutine function", detail=name)
+        async with asyncio.timeout(timeout.total_seconds()):
+            return await answer
+
+    return called
 
 
 def _length(name: str, given: timedelta | float) -> timedelta:
