@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from waiting import until_async
 
-from jobq import AsyncClient, Worker
+from jobq import AsyncClient, Client, Worker
 from jobq.registry import JobContext, Permanent, Registry, Retry, Unable
 from jobq.worker import loop_factory
 from jobq_delivery import Deliverer, Guard
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from psycopg import AsyncConnection
 
-    from jobq.models import Job
+    from jobq.models import Enqueued, Job
 
 
 @pytest.fixture
@@ -362,3 +362,47 @@ def test_a_batch_is_a_number_of_jobs_and_waits_for_seconds(options: dict[str, An
 
         @Registry().handler("a", **options)  # type: ignore[untyped-decorator]
         async def handler(payloads: list[int]) -> None: ...
+
+
+# ---- around enqueueing
+
+
+def test_hooks_run_around_enqueueing(database: str) -> None:
+    seen: list[Any] = []
+    registry = Registry()
+
+    @registry.before_enqueue
+    def add_tenant(job: dict[str, Any]) -> None:
+        job["metadata"] = {**(job.get("metadata") or {}), "tenant": "acme"}
+
+    @registry.after_enqueue
+    def note(job: dict[str, Any], enqueued: Enqueued) -> None:
+        seen.append((job["kind"], enqueued.job_id))
+
+    with Client(database, registry=registry) as client:
+        one = client.enqueue("a", {"n": 1}, metadata={"own": 2})
+        two, three = client.enqueue_many([{"kind": "b"}, {"kind": "c", "idempotency_key": "k"}])
+        assert client.get(one.job_id).metadata == {"own": 2, "tenant": "acme"}
+        assert client.get(three.job_id).metadata == {"tenant": "acme"}
+        assert seen == [("a", one.job_id), ("b", two.job_id), ("c", three.job_id)]
+
+        @registry.before_enqueue
+        def refuse(job: dict[str, Any]) -> None:
+            raise ValueError(job["kind"])
+
+        with pytest.raises(ValueError, match=r"^d$"):
+            client.enqueue("d")
+        assert [job.kind for job in client.list_jobs()].count("d") == 0
+    with Client(database) as other:
+        assert other.get(other.enqueue("e").job_id).metadata == {}
+
+
+async def test_hooks_run_around_enqueueing_of_coroutines(database: str) -> None:
+    seen: list[Any] = []
+    registry = Registry()
+    registry.before_enqueue(lambda job: seen.append(job["kind"]))
+    registry.after_enqueue(lambda _, enqueued: seen.append(enqueued.created))
+    async with AsyncClient(database, registry=registry) as client:
+        await client.enqueue("a")
+        await client.enqueue_many([{"kind": "b"}])
+    assert seen == ["a", True, "b", True]

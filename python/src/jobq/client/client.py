@@ -124,6 +124,7 @@ class _Client(Generic[C]):
         self._listen_database = listen_database
         self._schemas = JsonSchemas()
         self._declarations = Declarations(registry)
+        self.hooks = registry.hooks if registry is not None else None
         self._declaring = self._lock()
 
     @property

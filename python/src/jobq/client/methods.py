@@ -9,7 +9,17 @@ from __future__ import annotations
 import inspect
 from functools import update_wrapper
 from types import MethodType
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, get_args, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    overload,
+)
 
 from jobq.calls import (
     defaults,
@@ -24,11 +34,16 @@ from jobq.calls import (
     steering,
     workflows,
 )
+from jobq.calls.arguments import as_object
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
 
     from jobq.calls.call import Call
+    from jobq.models import Json
+    from jobq.registry.hooks import Hooks
+
+    Enqueueing: TypeAlias = tuple[list[dict[str, Any]], Callable[[], Call[Any]]]
 
 __all__ = ["AwaitedCalls", "WaitingCalls"]
 
@@ -42,14 +57,26 @@ class Method(Generic[P, T]):
 
     Args:
         make: describes the call; its name, documentation and signature are the method's.
+        jobs_of: of a method that enqueues, returns its jobs as dicts, and what makes the call of
+            them after hooks have changed them.
     """
 
-    def __init__(self, make: Callable[P, Call[T]]) -> None:
+    def __init__(
+        self, make: Callable[P, Call[T]], jobs_of: Callable[..., Enqueueing] | None = None
+    ) -> None:
         def waiting(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401
-            return self.run(make(*args, **kwargs))
+            hooks = self.hooks
+            if jobs_of is None or hooks is None or not hooks.is_enqueueing:
+                return self.run(make(*args, **kwargs))
+            made, call = jobs_of(*args, **kwargs)
+            return after(hooks, made, self.run(before(hooks, made, call)))
 
         async def awaited(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401
-            return await self.run(make(*args, **kwargs))
+            hooks = self.hooks
+            if jobs_of is None or hooks is None or not hooks.is_enqueueing:
+                return await self.run(make(*args, **kwargs))
+            made, call = jobs_of(*args, **kwargs)
+            return after(hooks, made, await self.run(before(hooks, made, call)))
 
         self._waiting, self._awaited = dressed(waiting, make), dressed(awaited, make)
 
@@ -77,11 +104,45 @@ def dressed(function: F, make: Callable[..., Call[Any]]) -> F:
     return function
 
 
-class Calls:
-    """Every call that a client makes."""
+def one_job(kind: str, payload: Json = None, **options: Any) -> Enqueueing:  # noqa: ANN401
+    """Return the job of ``enqueue`` and what makes the call of it."""
+    job = {"kind": kind, "payload": payload, **options}
+    return [job], lambda: jobs.enqueue(**job)
 
-    enqueue = Method(jobs.enqueue)
-    enqueue_many = Method(jobs.enqueue_many)
+
+def many_jobs(given: Iterable[Mapping[str, Json]]) -> Enqueueing:
+    """Return the jobs of ``enqueue_many`` and what makes the call of them."""
+    made: list[dict[str, Any]] = [dict(as_object("each job", job)) for job in given]
+    return made, lambda: jobs.enqueue_many(made)
+
+
+def before(hooks: Hooks, made: list[dict[str, Any]], call: Callable[[], Call[Any]]) -> Call[Any]:
+    """Let the hooks change jobs, and return the call that enqueues them."""
+    for job in made:
+        for hook in hooks.before_enqueue:
+            hook(job)
+    return call()
+
+
+def after(hooks: Hooks, made: list[dict[str, Any]], answer: T) -> T:
+    """Let the hooks see what the database has answered."""
+    for job, enqueued in zip(made, answer if isinstance(answer, list) else [answer], strict=True):
+        for hook in hooks.after_enqueue:
+            hook(job, enqueued)
+    return answer
+
+
+class Calls:
+    """Every call that a client makes.
+
+    Attributes:
+        hooks: what runs around enqueueing, of the client's registry; None where it has none.
+    """
+
+    hooks: Hooks | None = None
+
+    enqueue = Method(jobs.enqueue, one_job)
+    enqueue_many = Method(jobs.enqueue_many, many_jobs)
     get = Method(jobs.get)
     find = Method(jobs.find)
     list_jobs = Method(jobs.list_jobs)

@@ -1,4 +1,4 @@
-"""What runs around every handler of a registry: before it, after it, and when it fails."""
+"""What runs around every handler of a registry, and around enqueueing."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from jobq.registry.settlement import Suspended
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from jobq.models import Enqueued
     from jobq.registry.context import JobContext
 
 __all__ = ["Hooks"]
@@ -23,12 +24,19 @@ class Hooks:
     """The hooks of a registry, in the order in which they were given."""
 
     def __init__(self) -> None:
+        self.before_enqueue: list[Callable[[dict[str, Any]], Any]] = []
+        self.after_enqueue: list[Callable[[dict[str, Any], Enqueued], Any]] = []
         self.before: list[Callable[[JobContext], Any]] = []
         self.after: list[Callable[[JobContext, Any], Any]] = []
         self.error: list[Callable[[JobContext, BaseException], Any]] = []
 
     def __bool__(self) -> bool:
         return bool(self.before or self.after or self.error)
+
+    @property
+    def is_enqueueing(self) -> bool:
+        """Whether some run around enqueueing."""
+        return bool(self.before_enqueue or self.after_enqueue)
 
     def around_coroutine(self, call: Callable[..., Any], context: JobContext) -> Callable[..., Any]:
         """Return what awaits the hooks around the call of a coroutine function."""
