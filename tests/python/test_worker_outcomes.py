@@ -977,3 +977,77 @@ async def test_a_worker_that_polls_learns_soon_that_a_job_is_to_be_cancelled(
         await client.cancel(job_id)
         assert (await done(client, job_id)).state == "cancelled"
         gate.let_through()
+
+
+# ---- which exceptions are retried
+
+
+class BusyError(Exception):
+    """Of a provider."""
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "states"),
+    [
+        ({"retry_on": BusyError}, BusyError(), ["retrying", "dead"]),
+        ({"retry_on": BusyError}, KeyError("other"), ["dead"]),
+        ({"retry_on": (BusyError, LookupError)}, KeyError("a subclass"), ["retrying", "dead"]),
+        ({"discard_on": [LookupError]}, KeyError("a subclass"), ["dead"]),
+        ({"discard_on": [LookupError]}, BusyError(), ["retrying", "dead"]),
+        ({"retry_on": LookupError, "discard_on": KeyError}, KeyError(), ["dead"]),
+        ({"retry_on": LookupError}, Retry(in_=0.01), ["retrying", "dead"]),
+        ({"discard_on": Exception}, Retry(in_=0.01), ["retrying", "dead"]),
+    ],
+)
+async def test_a_handler_declares_which_exceptions_are_retried(
+    database: str, client: AsyncClient, options: Any, error: Exception, states: list[str]
+) -> None:
+    registry = Registry()
+
+    async def handler() -> None:
+        raise error
+
+    register: Any = registry.handler("a", max_attempts=2, retry_delay=lambda *_: 0.01, **options)
+    register(handler)
+    async with Worker(database, registry):
+        job = await client.enqueue("a")
+        assert (await done(client, job.job_id)).state == "dead"
+    assert [attempt.state for attempt in await client.attempts(job.job_id)] == states
+
+
+async def test_a_function_says_when_an_exception_is_retried(
+    database: str, client: AsyncClient
+) -> None:
+    asked: list[tuple[str, int]] = []
+    registry = Registry()
+
+    def delay(error: Exception, attempt: int) -> float | timedelta | None:
+        asked.append((str(error), attempt))
+        return timedelta(seconds=0.01) if attempt < 3 else 3600
+
+    @registry.handler("a", retry_delay=delay, retry_initial_delay=900)
+    def handler() -> None:
+        raise BusyError("busy")
+
+    async with Worker(database, registry):
+        job = await client.enqueue("a")
+        await until_async(lambda: has_asked(asked, 3))
+
+        async def waits() -> bool:
+            return (await client.get(job.job_id)).attempts == 3 and (
+                await client.get(job.job_id)
+            ).state == "retrying"
+
+        await until_async(waits)
+    assert asked == [("busy", 1), ("busy", 2), ("busy", 3)]
+    wait = (await client.get(job.job_id)).run_at - datetime.now(UTC)
+    assert timedelta(minutes=58) < wait <= timedelta(hours=1)
+
+
+async def has_asked(asked: list[Any], number: int) -> bool:
+    return len(asked) >= number
+
+
+def test_only_exceptions_are_retried_or_discarded() -> None:
+    with pytest.raises(TypeError, match="classes of exceptions"):
+        Registry().handler("a", retry_on="KeyError")(lambda: None)  # type: ignore[arg-type]

@@ -36,6 +36,7 @@ from jobq.redaction import error_text
 from jobq.registry.context import JobContext, Written
 from jobq.registry.outcomes import OUTCOMES, Permanent, Unable
 from jobq.registry.settlement import (
+    DEFAULT_RULES,
     CancelConfirmed,
     Failed,
     Raised,
@@ -346,7 +347,8 @@ def _run(test: _Test, job: ClaimedJob) -> Ran:
             raise
         error = raised
         journal.keep(handler)
-        settlement = settlement_of(Raised(raised))
+        rules = handler.rules if handler is not None else DEFAULT_RULES
+        settlement = settlement_of(Raised(raised), rules=rules, attempt=job.attempt)
         _settle(connection, job, settlement)
     ended = _ended(connection, job.job_id)
     if ended is None:

@@ -15,6 +15,7 @@ import msgspec
 
 from jobq.registry.context import JobContext
 from jobq.registry.schema import payload_schema
+from jobq.registry.settlement import DEFAULT_RULES, RetryRules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -45,6 +46,7 @@ class Handler:
         batch: how many jobs it takes at a time at most; 0 where it takes one, and no list.
         batch_wait: how many seconds a batch waits for more jobs.
         max_in_process: how many of its jobs run at a time in one worker process; None is any.
+        rules: which exceptions are retried, and when.
     """
 
     kind: str
@@ -60,6 +62,7 @@ class Handler:
     batch: int = 0
     batch_wait: float = 0.0
     max_in_process: int | None = None
+    rules: RetryRules = DEFAULT_RULES
 
     @property
     def is_awaited(self) -> bool:
@@ -94,6 +97,7 @@ def describe(
     batch: int = 0,
     batch_wait: float = 0.0,
     max_in_process: int | None = None,
+    rules: RetryRules = DEFAULT_RULES,
 ) -> Handler:
     """Look at a handler's signature and return what is to be known of it.
 
@@ -108,6 +112,7 @@ def describe(
         batch: how many jobs it takes at a time at most; 0 where it takes one.
         batch_wait: how many seconds a batch waits for more jobs.
         max_in_process: how many of its jobs run at a time in one worker process; None is any.
+        rules: which exceptions are retried, and when.
 
     Raises:
         TypeError: it cannot be called as a handler is.
@@ -137,9 +142,9 @@ def describe(
     if transactional != ("connection" in extras):
         raise TypeError(f"handler of {kind}: transactional=True and 'connection' go together")
     schema = payload_schema(payload_type) if takes_payload else None
-    rules = {name: value for name, value in definition.items() if value is not None}
+    declared = {name: value for name, value in definition.items() if value is not None}
     if schema is not None:
-        rules["payload_schema"] = schema
+        declared["payload_schema"] = schema
     return Handler(
         kind=kind,
         function=function,
@@ -148,12 +153,13 @@ def describe(
         extras=extras,
         parse=_parser(payload_type),
         takes_payload=takes_payload,
-        definition=rules,
+        definition=declared,
         on_dead=on_dead or getattr(function, "on_dead", None),
         interrupt_on_cancel=interrupt_on_cancel,
         batch=batch,
         batch_wait=batch_wait,
         max_in_process=max_in_process,
+        rules=rules,
     )
 
 

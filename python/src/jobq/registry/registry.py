@@ -18,6 +18,7 @@ from jobq.calls.kinds import put_kind
 from jobq.calls.options import CommonOptions, in_time
 from jobq.registry.handler import Handler, describe
 from jobq.registry.hooks import Hooks
+from jobq.registry.settlement import RetryRules
 from jobq.registry.typed import HandlerOptions, enqueueing
 
 if TYPE_CHECKING:
@@ -122,6 +123,11 @@ class Registry:
                 batch=batch,
                 batch_wait=wait / timedelta(seconds=1) if isinstance(wait, timedelta) else wait,
                 max_in_process=options.get("max_in_process"),
+                rules=RetryRules(
+                    classes_of(options.get("retry_on")),
+                    classes_of(options.get("discard_on")) or (),
+                    options.get("retry_delay"),
+                ),
             )
             enqueueing(function, kind)
             return function
@@ -169,6 +175,23 @@ class Registry:
             return function
 
         return register
+
+    def before_enqueue(self, hook: F) -> F:
+        """Have a function called with each job before clients of this registry enqueue it.
+
+        It gets a dict with ``kind``, ``payload`` and the options of ``enqueue``, and may change it.
+        What it raises, the caller of ``enqueue`` or ``enqueue_many`` gets. A decorator.
+        """
+        self.hooks.before_enqueue.append(hook)
+        return hook
+
+    def after_enqueue(self, hook: F) -> F:
+        """Have a function called with such a dict and the `Enqueued` that the database answered.
+
+        The transaction of a client with a connection of the caller's is still open then.
+        """
+        self.hooks.after_enqueue.append(hook)
+        return hook
 
     def before(self, hook: F) -> F:
         """Have a function called with the context before every handler; a decorator.
@@ -262,6 +285,20 @@ class Registry:
         """
         for call in self.definitions():
             client.run(call)
+
+
+def classes_of(given: object) -> tuple[type[BaseException], ...] | None:
+    """Return exception classes that are given as one or several; None where none is given.
+
+    Raises:
+        TypeError: one is no class of exceptions.
+    """
+    if given is None:
+        return None
+    classes = tuple(given) if isinstance(given, list | tuple | set) else (given,)
+    if not all(isinstance(c, type) and issubclass(c, BaseException) for c in classes):
+        raise TypeError("retry_on and discard_on are classes of exceptions")
+    return classes
 
 
 def _instance(function: Callable[..., Any]) -> Callable[..., Any]:

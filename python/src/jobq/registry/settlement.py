@@ -7,7 +7,7 @@ that the database takes.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -16,12 +16,21 @@ import msgspec
 from jobq.calls.arguments import as_json
 from jobq.errors import DatabaseUnavailable, EventTimeout, JobqError, OutcomeInvalid, StepInvalid
 from jobq.redaction import error_text, traceback_text
-from jobq.registry.outcomes import Cancelled, Permanent, RateLimited, Retry, Snooze, Unable
+from jobq.registry.outcomes import (
+    OUTCOMES,
+    Cancelled,
+    Permanent,
+    RateLimited,
+    Retry,
+    Snooze,
+    Unable,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 __all__ = [
+    "DEFAULT_RULES",
     "FIRST_MOMENT",
     "LAST_MOMENT",
     "NOTHING",
@@ -34,6 +43,7 @@ __all__ = [
     "ProcessDiedError",
     "Raised",
     "Released",
+    "RetryRules",
     "Returned",
     "Settlement",
     "Succeeded",
@@ -159,21 +169,66 @@ Settlement: TypeAlias = Succeeded | Failed | Released | CancelConfirmed | Gone
 NO_RESULT: Final = Succeeded(None)
 
 
-def settlement_of(did: Returned | Raised, *, is_cancel_requested: bool = False) -> Settlement:
+@dataclass(frozen=True, slots=True)
+class RetryRules:
+    """Which exceptions of a handler are retried, and when.
+
+    Attributes:
+        retry_on: only these are retried; None stands for all.
+        discard_on: these are not.
+        delay: returns how long to wait, as a timedelta or in seconds, or None for the kind's
+            backoff; called with the exception and the attempt.
+    """
+
+    retry_on: tuple[type[BaseException], ...] | None = None
+    discard_on: tuple[type[BaseException], ...] = ()
+    delay: Callable[[Any, int], timedelta | float | None] | None = None
+
+    def apply(self, failed: Failed, error: BaseException, attempt: int) -> Failed:
+        """Return the failure of an attempt that has raised this, by these rules.
+
+        What no handler chooses to raise, such as CancelledError, is retried unless it is named.
+        """
+        is_named = self.retry_on is not None and isinstance(error, self.retry_on)
+        is_other = self.retry_on is not None and isinstance(error, Exception) and not is_named
+        if isinstance(error, self.discard_on) or is_other:
+            return replace(failed, is_retryable=False)
+        wait = self.delay(error, attempt) if self.delay is not None else None
+        if wait is None:
+            return failed
+        wait = wait if isinstance(wait, timedelta) else timedelta(seconds=wait)
+        return replace(failed, retry_in=min(max(wait, timedelta(0)), LONGEST_RETRY))
+
+
+DEFAULT_RULES: Final = RetryRules()
+
+
+def settlement_of(
+    did: Returned | Raised,
+    *,
+    is_cancel_requested: bool = False,
+    rules: RetryRules = DEFAULT_RULES,
+    attempt: int = 1,
+) -> Settlement:
     """Return how a job is settled.
 
     Args:
         did: what its handler did.
         is_cancel_requested: whether somebody had asked to cancel the job.
+        rules: of the handler.
+        attempt: of the job.
     """
     try:
         if isinstance(did, Returned):
             return NO_RESULT if did.value is None else Succeeded(_as_json(did.value))
-        return _of_error(did.error, is_cancel_requested=is_cancel_requested)
+        settlement = _of_error(did.error, is_cancel_requested=is_cancel_requested)
+        if isinstance(settlement, Failed) and _is_for_rules(did.error):
+            settlement = rules.apply(settlement, did.error, attempt)
     except ResultError as error:
         return Failed("RESULT_INVALID", error_text(str(error)), is_retryable=False)
     except BaseException as error:
         return Failed("ERROR", error_text(error))
+    return settlement
 
 
 def outcomes_of(returned: object, jobs: int) -> list[Returned | Raised]:
@@ -201,6 +256,12 @@ def moment_of(until: datetime | timedelta, now: datetime) -> datetime:
         is_past = until < timedelta(0) if isinstance(until, timedelta) else until.year == 1
         return FIRST_MOMENT if is_past else LAST_MOMENT
     return min(max(moment, FIRST_MOMENT), LAST_MOMENT)
+
+
+def _is_for_rules(error: BaseException) -> bool:
+    """Whether it is an exception of the handler's, neither an outcome nor the worker's trouble."""
+    chosen = (*OUTCOMES, OutcomeInvalid, StepInvalid, EventTimeout)
+    return not isinstance(error, (*chosen, ProcessDiedError, DatabaseUnavailable))
 
 
 def _of_error(error: BaseException, *, is_cancel_requested: bool) -> Settlement:  # noqa: C901, PLR0911, PLR0912 - a table

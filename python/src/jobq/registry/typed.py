@@ -71,6 +71,10 @@ class HandlerOptions(CommonOptions, total=False):
         batch_wait: how long a batch waits for more jobs, a timedelta or seconds; half of a
             job's timeout at most.
         max_in_process: how many jobs of the kind run at a time in one worker process.
+        retry_on: exception classes, one or several: jobs are retried after these only.
+        discard_on: exception classes after which a job is dead at once.
+        retry_delay: returns how long to wait before the retry, a timedelta or seconds, or None
+            for the kind's backoff; called with the exception and the attempt.
     """
 
     retry: str | None
@@ -81,6 +85,9 @@ class HandlerOptions(CommonOptions, total=False):
     interrupt_on_cancel: bool
     batch_wait: timedelta | float
     max_in_process: int | None
+    retry_on: type[BaseException] | Iterable[type[BaseException]] | None
+    discard_on: type[BaseException] | Iterable[type[BaseException]] | None
+    retry_delay: Callable[[Any, int], timedelta | float | None] | None
 
 
 class Enqueues(Protocol[T_co]):

@@ -23,6 +23,7 @@ from jobq.errors import (
 )
 from jobq.redaction import error_text
 from jobq.registry.settlement import (
+    DEFAULT_RULES,
     NO_RESULT,
     NOTHING,
     Failed,
@@ -119,7 +120,13 @@ class Executor:
         """
         if job.is_interrupted:
             return Released()
-        return settlement_of(Raised(error), is_cancel_requested=job.is_cancel_requested)
+        rules = job.handler.rules if job.handler is not None else DEFAULT_RULES
+        return settlement_of(
+            Raised(error),
+            is_cancel_requested=job.is_cancel_requested,
+            rules=rules,
+            attempt=job.attempt,
+        )
 
     async def _run(self, job: Job) -> Settlement:
         handler = job.handler
@@ -176,7 +183,12 @@ class Executor:
             return Released()
         elif isinstance(did.error, _UnfitError):
             return did.error.settlement
-        settlement = settlement_of(did, is_cancel_requested=job.is_cancel_requested)
+        settlement = settlement_of(
+            did,
+            is_cancel_requested=job.is_cancel_requested,
+            rules=handler.rules,
+            attempt=job.attempt,
+        )
         match settlement:
             case Released(until=timedelta() as wait, reason=(code, text)) if (
                 not wait and self.registry.is_fallback(handler)
