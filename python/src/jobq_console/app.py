@@ -43,22 +43,11 @@ if TYPE_CHECKING:
     from jobq_http.standby import Standby
 
 DEFAULTS: Final = Options()
-PAGES = (
-    *entrance.PAGES,
-    *overview.PAGES,
-    *queues.PAGES,
-    *jobs.PAGES,
-    *bulk.PAGES,
-    *job.PAGES,
-    *dead.PAGES,
-    *schedules.PAGES,
-    *workers.PAGES,
-    *endpoints.PAGES,
-    *definitions.PAGES,
-    *workflows.PAGES,
-    *audit.PAGES,
-    *pulse.PAGES,
-)
+SECTIONS: Final = (
+    entrance, overview, queues, jobs, bulk, job, dead, schedules, workers, endpoints, definitions,
+    workflows, audit, pulse,
+)  # fmt: skip
+PAGES: Final = tuple(page for section in SECTIONS for page in section.PAGES)
 
 
 class Site(Console):

@@ -60,28 +60,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger("jobq.http")
 access = logging.getLogger("jobq.http.access")
 
-OPERATIONS: Final = (
-    *new_jobs.OPERATIONS,
-    *jobs.OPERATIONS,
-    *events.OPERATIONS,
-    *schedules.OPERATIONS,
-    *executions.OPERATIONS,
-    *operators.OPERATIONS,
-    *queues.OPERATIONS,
-    *concurrency.OPERATIONS,
-    *kinds.OPERATIONS,
-    *definitions.OPERATIONS,
-    *endpoints.OPERATIONS,
-    *workers.OPERATIONS,
-    *workflows.OPERATIONS,
-    *batches.OPERATIONS,
-    *graphs.OPERATIONS,
-    *glances.OPERATIONS,
-    *health.OPERATIONS,
-    *metrics.OPERATIONS,
-    *openapi.OPERATIONS,
-    *pages.OPERATIONS,
-)
+# In the order in which the specification shows them.
+SECTIONS: Final = (
+    new_jobs, jobs, events, schedules, executions, operators, queues, concurrency, kinds,
+    definitions, endpoints, workers, workflows, batches, graphs, glances, health, metrics, openapi,
+    pages,
+)  # fmt: skip
+OPERATIONS: Final = tuple(operation for section in SECTIONS for operation in section.OPERATIONS)
 SPECIFICATION: Final = msgspec.json.encode(openapi.specification(OPERATIONS))
 
 # What answers without a key.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import msgspec
 import psycopg
@@ -20,10 +19,13 @@ from jobq.database import OWN_CALLS, AsyncPool, confirmed, renewed
 from jobq_operations.reachability import ready
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
-    from psycopg import AsyncConnection
+    from psycopg import AsyncConnection, AsyncCursor
     from psycopg.abc import Buffer
+
+T = TypeVar("T")
+Fetch: TypeAlias = "Callable[..., Awaitable[list[tuple[Any, ...]]]]"
 
 PATIENCE_OF_READY = 0.5  # seconds
 # Seconds that a pool tries in vain before it waits for the next call to ask: short, or after
@@ -32,21 +34,6 @@ RECONNECTING = 0.5
 CHECKS_AT_A_TIME = 2  # threads that check payloads, each for 2 s of the CPU at most
 ROLES = ("jobq_producer", "jobq_worker", "jobq_operator", "jobq_reader")
 LOG_IN = ""  # in place of a role: what the log-in may by itself
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """What must hold in the transaction of a call.
-
-    Attributes:
-        function: what reads it.
-        arguments: by the names of its parameters.
-        check: raises unless what was read is as it must be.
-    """
-
-    function: str
-    arguments: Mapping[str, object]
-    check: Callable[[list[tuple[Any, ...]]], None]
 
 
 class Database:
@@ -124,37 +111,24 @@ class Database:
         Raises:
             psycopg.Error: the function refused, or the database did not answer.
         """
-        text = statement(function, tuple(arguments))
         async with self._connection(role, acting_for) as connection:
-            cursor = await connection.execute(text, arguments)
-            return await cursor.fetchall()
+            return await called(connection.cursor(), function, arguments)
 
-    async def fetch_if(
-        self,
-        role: str,
-        condition: Condition,
-        function: str,
-        acting_for: str | None = None,
-        **arguments: object,
-    ) -> list[tuple[Any, ...]]:
-        """Call a function as fetch() does, in one transaction with what it depends on.
+    async def fetch_named(
+        self, role: str, function: str, acting_for: str | None = None, **arguments: object
+    ) -> list[dict[str, Any]]:
+        """Call a function as fetch() does, and return its rows by their columns."""
+        async with self._connection(role, acting_for) as connection:
+            return await called(connection.cursor(row_factory=dict_row), function, arguments)
 
-        What the condition has read does not change until then, or nothing is done.
-
-        Args:
-            role: one of jobq's four roles.
-            condition: what must hold.
-            function: its name in the schema jobq, or with a schema before it.
-            acting_for: whom the audit is to name beside the database's user.
-            **arguments: by the names of its parameters.
+    @asynccontextmanager
+    async def transaction(self, role: str, acting_for: str | None) -> AsyncIterator[Fetch]:
+        """Lend the calls of one transaction: what it has read stays true until it commits.
 
         Raises:
-            SerializationFailure: somebody else has changed it meanwhile.
+            SerializationFailure: another transaction has changed what this one changes.
             psycopg.Error: as fetch().
-            Exception: what the condition raises.
         """
-        look = statement(condition.function, tuple(condition.arguments))
-        act = statement(function, tuple(arguments))
         async with self._pools[role].connection() as connection:
             await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
             try:
@@ -162,14 +136,12 @@ class Database:
                     async with connection.transaction():
                         if acting_for is not None:
                             await connection.execute("select jobq_http.act_for(%s)", [acting_for])
-                        cursor = await connection.execute(look, condition.arguments)
-                        condition.check(await cursor.fetchall())
-                        cursor = await connection.execute(act, arguments)
-                        rows = await cursor.fetchall()
+                        yield lambda function, **arguments: called(
+                            connection.cursor(), function, arguments
+                        )
             finally:
                 if not connection.closed:
                     await connection.set_isolation_level(None)
-        return rows
 
     async def ready(self) -> tuple[str, str]:
         """Return whether jobs can be taken in (queue) and looked up (repo), and why not.
@@ -208,17 +180,11 @@ class Database:
             async with self._checking:
                 await asyncio.to_thread(self._schemas.check, inputs)
 
-    async def fetch_named(
-        self, role: str, function: str, acting_for: str | None = None, **arguments: object
-    ) -> list[dict[str, Any]]:
-        """Call a function as fetch() does, and return its rows by their columns."""
-        text = statement(function, tuple(arguments))
-        async with (
-            self._connection(role, acting_for) as connection,
-            connection.cursor(row_factory=dict_row) as cursor,
-        ):
-            await cursor.execute(text, arguments)
-            return await cursor.fetchall()
+
+async def called(cursor: AsyncCursor[T], function: str, arguments: Mapping[str, object]) -> list[T]:
+    """Call a function and return its rows."""
+    await cursor.execute(statement(function, tuple(arguments)), arguments)
+    return await cursor.fetchall()
 
 
 def conninfo_for(url: str, role: str, patience: float) -> str:

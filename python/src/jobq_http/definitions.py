@@ -15,7 +15,6 @@ from starlette.responses import Response
 
 from jobq.calls import definitions
 from jobq_http import examples
-from jobq_http.database import Condition
 from jobq_http.declared import section
 from jobq_http.errors import ApiError
 from jobq_http.operation import Answer, Operation, etag, json
@@ -94,14 +93,12 @@ def versioned(item: bytes, status: int = 200) -> Response:
     return json(item, status, {"etag": etag(item)})
 
 
-def check_version(wanted: str, rows: list[tuple[Any, ...]]) -> None:
-    """Compare a definition with an If-Match header.
+def check_version(wanted: str, present: str) -> None:
+    """Compare the ETag of a definition with an If-Match header.
 
     Raises:
         ApiError: PRECONDITION_FAILED, since it is of another version.
     """
-    [(item,)] = rows
-    present = etag(item)
     if wanted.strip() != "*" and present not in [tag.strip() for tag in wanted.split(",")]:
         raise ApiError("PRECONDITION_FAILED", f"the version is {present}")
 
@@ -169,10 +166,11 @@ class Sort:
         wanted = call.request.headers.get("if-match")
         if wanted is None or "name" not in call.request.path_params:
             return await call.fetch(function, **arguments)
-        present = {"type": self.table, "name": call.text("name")}
-        condition = Condition(SHOW, present, partial(check_version, wanted))
         try:
-            return await call.fetch_if(condition, function, **arguments)
+            async with call.transaction() as fetch:
+                [(item,)] = await fetch(SHOW, type=self.table, name=call.text("name"))
+                check_version(wanted, etag(item))
+                return await fetch(function, **arguments)
         except CHANGED as error:
             raise ApiError("PRECONDITION_FAILED", "it has just changed") from error
 

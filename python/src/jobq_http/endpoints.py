@@ -10,12 +10,10 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from jobq.calls.options import RetryStrategy
-from jobq.errors import JobqError, NotFound
 from jobq.models import EndpointStats
 from jobq_http import examples
 from jobq_http.declared import section
 from jobq_http.definitions import SHOWN, Definition, DefinitionName, Named, Sort, delivery
-from jobq_http.errors import ERRORS, ApiError
 from jobq_http.operation import encoded
 from jobq_http.queues import Pause
 from jobq_http.values import (
@@ -212,13 +210,7 @@ async def preview_endpoint(call: Call) -> Response:
         from jobq_delivery.preview import preview  # noqa: PLC0415 - an extra
 
         found = Delivery.read(**decoded(rows[0])) if rows else None
-        try:
-            return encoded(await asyncio.to_thread(preview, name, found, payload))
-        except JobqError as error:
-            status = 404 if isinstance(error, NotFound) else ERRORS.get(error.code, (422,))[0]
-            raise ApiError(
-                error.code, error.detail, status=status, message=error.message
-            ) from error
+        return encoded(await asyncio.to_thread(preview, name, found, payload))
 
 
 def decoded(row: dict[str, Any]) -> dict[str, Any]:

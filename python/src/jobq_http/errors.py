@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from jobq.errors import ERROR_TABLE, JobqError
+from jobq.errors import ERROR_TABLE, JobqError, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,7 +67,7 @@ HINTS: Final = {
     "ILLEGAL_STATE": "check the state: GET /jobs/{job_id}",
     "QUEUE_NOT_FOUND": "an undeclared queue is not paused; declare it, or check the name",
     "KIND_NOT_FOUND": "list the kinds: GET /kinds",
-    "API_KEY_NOT_FOUND": "an operator can list the keys: jobq keys list",
+    "API_KEY_NOT_FOUND": "an operator can list the keys",
     "SCHEDULE_NOT_FOUND": "list the recurring jobs: GET /jobs?trigger=CRON",
     "SCHEDULE_RETIRED": "use the next version, replaced_by_id of GET /jobs/{job_id}; if it is"
     " null, create the recurring job again: POST /jobs",
@@ -191,8 +191,8 @@ def translate(error: Exception, *, is_enqueue: bool = False) -> ApiError:
             answered = ApiError("INVALID_MESSAGE")
         case msgspec.MsgspecError() | UnicodeDecodeError():
             answered = ApiError("INVALID_REQUEST", str(error))
-        case JobqError(code="SECRET_KEY_MISSING"):
-            answered = ApiError("SECRET_KEY_MISSING", hint=error.hint)
+        case JobqError():
+            answered = of_package(error)
         case TimeoutError():
             answered = ApiError("TIMEOUT")
         case psycopg.errors.InsufficientPrivilege() if not is_of_table(error):
@@ -214,6 +214,15 @@ def in_words(problem: str) -> str:
     expected = expected.removesuffix(" that's a multiple of 1.0")
     expected = expected.replace("Expected `float", "Expected `integer")
     return re.sub(r"(?<== )(-?[0-9]+)[.]0$", r"\1", expected) + at + place
+
+
+def of_package(error: JobqError) -> ApiError:
+    """Return the error response for what the package itself raises."""
+    if error.code == "SECRET_KEY_MISSING":
+        return ApiError(error.code, hint=error.hint)
+    code = RENAMED.get(error.code, error.code)
+    status = 404 if isinstance(error, NotFound) else ERRORS.get(code, (422,))[0]
+    return ApiError(code, error.detail, status=status, message=error.message)
 
 
 def of_starlette(error: HTTPException) -> ApiError:

@@ -16,17 +16,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from jobq.errors import PayloadInvalid
 from jobq_http.errors import ApiError
 from jobq_http.limits import check_address, read_json
 from jobq_http.values import Said
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from starlette.types import Receive, Scope, Send
 
-    from jobq_http.database import Condition, Database
+    from jobq_http.database import Database, Fetch
     from jobq_http.standby import Standby
 
 T = TypeVar("T")
@@ -153,13 +153,9 @@ class Call:
         """Call a function of the database and return its rows."""
         return await self._database.fetch(self.role, function, self.acting_for, **arguments)
 
-    async def fetch_if(
-        self, condition: Condition, function: str, **arguments: object
-    ) -> list[tuple[Any, ...]]:
-        """Call a function of the database in one transaction with its condition."""
-        return await self._database.fetch_if(
-            self.role, condition, function, self.acting_for, **arguments
-        )
+    def transaction(self) -> AbstractAsyncContextManager[Fetch]:
+        """Return the calls of one transaction: what it has read stays true until it commits."""
+        return self._database.transaction(self.role, self.acting_for)
 
     async def ready(self) -> tuple[str, str]:
         """Return whether jobs can be taken in and looked up: ok, or error(reason)."""
@@ -169,14 +165,9 @@ class Call:
         """Refuse payloads, given with their kinds, that do not fit.
 
         Raises:
-            ApiError: one does not fit.
+            PayloadInvalid: one does not fit.
         """
-        try:
-            await self._database.check(self.role, inputs)
-        except PayloadInvalid as error:
-            raise ApiError(
-                "INPUT_VALIDATION_FAILED", error.detail, status=422, message=error.message
-            ) from error
+        await self._database.check(self.role, inputs)
 
     async def fetch_named(self, function: str, **arguments: object) -> list[dict[str, Any]]:
         """Call a function of the database and return its rows by their columns."""
