@@ -60,36 +60,16 @@ create table jobq_private.setting (
 
 comment on table jobq_private.setting is 'Global defaults, in one row.';
 
-comment on constraint setting_is_singleton_check on jobq_private.setting is
-'there is one row';
-
-comment on constraint setting_max_attempts_check on jobq_private.setting is
-'max_attempts must be from 1 to 10000';
-
-comment on constraint setting_timeout_check on jobq_private.setting is
-'timeout must be from 1 ms to 365 days';
-
-comment on constraint setting_lease_check on jobq_private.setting is
-'lease must be from 1 second to 1 day';
-
-comment on constraint setting_dedup_check on jobq_private.setting is
-'dedup must be skip, enqueue or replace';
-
-comment on constraint setting_max_expiries_check on jobq_private.setting is
-'max_expiries must be at least 1';
-
-comment on constraint setting_max_payload_bytes_check on jobq_private.setting is
-'max_payload_bytes must be from 1024 to 104857600';
-
-comment on constraint setting_max_payload_depth_check on jobq_private.setting is
-'max_payload_depth must be from 1 to 512';
-
-comment on constraint setting_retention_check on jobq_private.setting is
-'retention must be from 1 day to 36500 days';
-
-comment on constraint setting_key_retention_check on jobq_private.setting is
-'key_retention must be from 1 hour to the retention';
-
+comment on constraint setting_is_singleton_check on jobq_private.setting is 'there is one row';
+comment on constraint setting_max_attempts_check on jobq_private.setting is 'max_attempts must be from 1 to 10000';
+comment on constraint setting_timeout_check on jobq_private.setting is 'timeout must be from 1 ms to 365 days';
+comment on constraint setting_lease_check on jobq_private.setting is 'lease must be from 1 second to 1 day';
+comment on constraint setting_dedup_check on jobq_private.setting is 'dedup must be skip, enqueue or replace';
+comment on constraint setting_max_expiries_check on jobq_private.setting is 'max_expiries must be at least 1';
+comment on constraint setting_max_payload_bytes_check on jobq_private.setting is 'max_payload_bytes must be from 1024 to 104857600';
+comment on constraint setting_max_payload_depth_check on jobq_private.setting is 'max_payload_depth must be from 1 to 512';
+comment on constraint setting_retention_check on jobq_private.setting is 'retention must be from 1 day to 36500 days';
+comment on constraint setting_key_retention_check on jobq_private.setting is 'key_retention must be from 1 hour to the retention';
 comment on constraint setting_retry_preset_fkey on jobq_private.setting is
 'retry_preset must be standard, decorrelated, powers_of_two or delivery';
 
@@ -155,57 +135,23 @@ create table jobq_private.queue (
 
 comment on table jobq_private.queue is 'What a queue says in place of the global defaults, and whether it is paused.';
 
-comment on constraint queue_queue_check on jobq_private.queue is
-'queue must have 1 to 128 characters, and must not be *';
-
-comment on constraint queue_max_attempts_check on jobq_private.queue is
-'max_attempts must be from 1 to 10000';
-
-comment on constraint queue_timeout_check on jobq_private.queue is
-'timeout must be from 1 ms to 365 days';
-
-comment on constraint queue_lease_check on jobq_private.queue is
-'lease must be from 1 second to 1 day';
-
-comment on constraint queue_max_depth_check on jobq_private.queue is
-'max_depth must be at least 1';
-
-comment on constraint queue_max_running_check on jobq_private.queue is
-'max_running must be from 1 to 32767';
-
-comment on constraint queue_rate_limit_check on jobq_private.queue is
-'rate_limit must be from 1 to 1000000000';
-
-comment on constraint queue_rate_period_check on jobq_private.queue is
-'rate_period must be from 1 ms to 365 days';
-
-comment on constraint queue_rate_burst_check on jobq_private.queue is
-'rate_burst must be from 1 to 1000000000';
-
-comment on constraint queue_rate_check on jobq_private.queue is
-'rate_period and rate_burst need a rate_limit';
-
-comment on constraint queue_key_max_running_check on jobq_private.queue is
-'key_max_running must be from 1 to 32767';
-
-comment on constraint queue_key_rate_limit_check on jobq_private.queue is
-'key_rate_limit must be from 1 to 1000000000';
-
-comment on constraint queue_key_rate_period_check on jobq_private.queue is
-'key_rate_period must be from 1 ms to 365 days';
-
-comment on constraint queue_key_rate_burst_check on jobq_private.queue is
-'key_rate_burst must be from 1 to 1000000000';
-
-comment on constraint queue_key_rate_check on jobq_private.queue is
-'key_rate_period and key_rate_burst need a key_rate_limit';
-
-comment on constraint queue_on_dead_check on jobq_private.queue is
-'on_dead must be continue or hold';
-
-comment on constraint queue_ordered_check on jobq_private.queue is
-'on_dead is only for queues that are ordered';
-
+comment on constraint queue_queue_check on jobq_private.queue is 'queue must have 1 to 128 characters, and must not be *';
+comment on constraint queue_max_attempts_check on jobq_private.queue is 'max_attempts must be from 1 to 10000';
+comment on constraint queue_timeout_check on jobq_private.queue is 'timeout must be from 1 ms to 365 days';
+comment on constraint queue_lease_check on jobq_private.queue is 'lease must be from 1 second to 1 day';
+comment on constraint queue_max_depth_check on jobq_private.queue is 'max_depth must be at least 1';
+comment on constraint queue_max_running_check on jobq_private.queue is 'max_running must be from 1 to 32767';
+comment on constraint queue_rate_limit_check on jobq_private.queue is 'rate_limit must be from 1 to 1000000000';
+comment on constraint queue_rate_period_check on jobq_private.queue is 'rate_period must be from 1 ms to 365 days';
+comment on constraint queue_rate_burst_check on jobq_private.queue is 'rate_burst must be from 1 to 1000000000';
+comment on constraint queue_rate_check on jobq_private.queue is 'rate_period and rate_burst need a rate_limit';
+comment on constraint queue_key_max_running_check on jobq_private.queue is 'key_max_running must be from 1 to 32767';
+comment on constraint queue_key_rate_limit_check on jobq_private.queue is 'key_rate_limit must be from 1 to 1000000000';
+comment on constraint queue_key_rate_period_check on jobq_private.queue is 'key_rate_period must be from 1 ms to 365 days';
+comment on constraint queue_key_rate_burst_check on jobq_private.queue is 'key_rate_burst must be from 1 to 1000000000';
+comment on constraint queue_key_rate_check on jobq_private.queue is 'key_rate_period and key_rate_burst need a key_rate_limit';
+comment on constraint queue_on_dead_check on jobq_private.queue is 'on_dead must be continue or hold';
+comment on constraint queue_ordered_check on jobq_private.queue is 'on_dead is only for queues that are ordered';
 comment on constraint queue_retry_preset_fkey on jobq_private.queue is
 'retry_preset must be standard, decorrelated, powers_of_two or delivery';
 
@@ -306,95 +252,36 @@ create table jobq_private.kind (
 
 comment on table jobq_private.kind is 'What a kind of job says in place of its queue''s settings, and the shape of its payload: payload_schema is what the database enforces by itself, json_schema what needs an extension or a client; delivery_version is what a new job is delivered by, where the kind is an endpoint; run is the function that work() calls for a job, retry_on the errors after which it is tried again; keep is how long its jobs are kept that succeeded, are dead, were cancelled; version is that of the program that declared it.';
 
-comment on constraint kind_kind_check on jobq_private.kind is
-'kind must have 1 to 128 characters';
-
-comment on constraint kind_queue_check on jobq_private.kind is
-'queue must have 1 to 128 characters, and must not be *';
-
-comment on constraint kind_max_attempts_check on jobq_private.kind is
-'max_attempts must be from 1 to 10000';
-
-comment on constraint kind_timeout_check on jobq_private.kind is
-'timeout must be from 1 ms to 365 days';
-
-comment on constraint kind_lease_check on jobq_private.kind is
-'lease must be from 1 second to 1 day';
-
-comment on constraint kind_retry_strategy_check on jobq_private.kind is
-'retry_strategy must be fixed, linear, exponential or decorrelated';
-
-comment on constraint kind_retry_initial_delay_check on jobq_private.kind is
-'retry_initial_delay must be from 0 to 365 days';
-
-comment on constraint kind_retry_max_delay_check on jobq_private.kind is
-'retry_max_delay must be from 0 to 365 days';
-
-comment on constraint kind_retry_jitter_check on jobq_private.kind is
-'retry_jitter must be from 0 to 1';
-
-comment on constraint kind_dedup_check on jobq_private.kind is
-'dedup must be skip, enqueue, replace, debounce or throttle';
-
-comment on constraint kind_dedup_period_check on jobq_private.kind is
-'dedup_period must be from 1 ms to 365 days';
-
-comment on constraint kind_dedup_max_wait_check on jobq_private.kind is
-'dedup_max_wait must be from 1 ms to 365 days';
-
-comment on constraint kind_max_running_check on jobq_private.kind is
-'max_running must be from 1 to 32767';
-
-comment on constraint kind_rate_limit_check on jobq_private.kind is
-'rate_limit must be from 1 to 1000000000';
-
-comment on constraint kind_rate_period_check on jobq_private.kind is
-'rate_period must be from 1 ms to 365 days';
-
-comment on constraint kind_rate_burst_check on jobq_private.kind is
-'rate_burst must be from 1 to 1000000000';
-
-comment on constraint kind_rate_check on jobq_private.kind is
-'rate_period and rate_burst need a rate_limit';
-
-comment on constraint kind_key_max_running_check on jobq_private.kind is
-'key_max_running must be from 1 to 32767';
-
-comment on constraint kind_key_rate_limit_check on jobq_private.kind is
-'key_rate_limit must be from 1 to 1000000000';
-
-comment on constraint kind_key_rate_period_check on jobq_private.kind is
-'key_rate_period must be from 1 ms to 365 days';
-
-comment on constraint kind_key_rate_burst_check on jobq_private.kind is
-'key_rate_burst must be from 1 to 1000000000';
-
-comment on constraint kind_key_rate_check on jobq_private.kind is
-'key_rate_period and key_rate_burst need a key_rate_limit';
-
-comment on constraint kind_on_dead_check on jobq_private.kind is
-'on_dead must be continue or hold';
-
-comment on constraint kind_version_check on jobq_private.kind is
-'version must be at least 1';
-
-comment on constraint kind_retry_preset_fkey on jobq_private.kind is
-'retry_preset must be standard, decorrelated, powers_of_two or delivery';
-
-comment on constraint kind_cost_check on jobq_private.kind is
-'cost must be a path of 1 to 16 names';
-
-comment on constraint kind_retry_on_check on jobq_private.kind is
-'retry_on must hold SQLSTATEs of five digits and capitals, or classes of two';
-
-comment on constraint kind_keep_check on jobq_private.kind is
-'keep_succeeded must not be negative; keep_dead and keep_cancelled must be at least 1 hour';
-
-comment on constraint kind_concurrency_key_check on jobq_private.kind is
-'concurrency_key must be a path of 1 to 16 members';
-
-comment on constraint kind_ordered_check on jobq_private.kind is
-'on_dead is only for kinds that are ordered';
+comment on constraint kind_kind_check on jobq_private.kind is 'kind must have 1 to 128 characters';
+comment on constraint kind_queue_check on jobq_private.kind is 'queue must have 1 to 128 characters, and must not be *';
+comment on constraint kind_max_attempts_check on jobq_private.kind is 'max_attempts must be from 1 to 10000';
+comment on constraint kind_timeout_check on jobq_private.kind is 'timeout must be from 1 ms to 365 days';
+comment on constraint kind_lease_check on jobq_private.kind is 'lease must be from 1 second to 1 day';
+comment on constraint kind_retry_strategy_check on jobq_private.kind is 'retry_strategy must be fixed, linear, exponential or decorrelated';
+comment on constraint kind_retry_initial_delay_check on jobq_private.kind is 'retry_initial_delay must be from 0 to 365 days';
+comment on constraint kind_retry_max_delay_check on jobq_private.kind is 'retry_max_delay must be from 0 to 365 days';
+comment on constraint kind_retry_jitter_check on jobq_private.kind is 'retry_jitter must be from 0 to 1';
+comment on constraint kind_dedup_check on jobq_private.kind is 'dedup must be skip, enqueue, replace, debounce or throttle';
+comment on constraint kind_dedup_period_check on jobq_private.kind is 'dedup_period must be from 1 ms to 365 days';
+comment on constraint kind_dedup_max_wait_check on jobq_private.kind is 'dedup_max_wait must be from 1 ms to 365 days';
+comment on constraint kind_max_running_check on jobq_private.kind is 'max_running must be from 1 to 32767';
+comment on constraint kind_rate_limit_check on jobq_private.kind is 'rate_limit must be from 1 to 1000000000';
+comment on constraint kind_rate_period_check on jobq_private.kind is 'rate_period must be from 1 ms to 365 days';
+comment on constraint kind_rate_burst_check on jobq_private.kind is 'rate_burst must be from 1 to 1000000000';
+comment on constraint kind_rate_check on jobq_private.kind is 'rate_period and rate_burst need a rate_limit';
+comment on constraint kind_key_max_running_check on jobq_private.kind is 'key_max_running must be from 1 to 32767';
+comment on constraint kind_key_rate_limit_check on jobq_private.kind is 'key_rate_limit must be from 1 to 1000000000';
+comment on constraint kind_key_rate_period_check on jobq_private.kind is 'key_rate_period must be from 1 ms to 365 days';
+comment on constraint kind_key_rate_burst_check on jobq_private.kind is 'key_rate_burst must be from 1 to 1000000000';
+comment on constraint kind_key_rate_check on jobq_private.kind is 'key_rate_period and key_rate_burst need a key_rate_limit';
+comment on constraint kind_on_dead_check on jobq_private.kind is 'on_dead must be continue or hold';
+comment on constraint kind_version_check on jobq_private.kind is 'version must be at least 1';
+comment on constraint kind_retry_preset_fkey on jobq_private.kind is 'retry_preset must be standard, decorrelated, powers_of_two or delivery';
+comment on constraint kind_cost_check on jobq_private.kind is 'cost must be a path of 1 to 16 names';
+comment on constraint kind_retry_on_check on jobq_private.kind is 'retry_on must hold SQLSTATEs of five digits and capitals, or classes of two';
+comment on constraint kind_keep_check on jobq_private.kind is 'keep_succeeded must not be negative; keep_dead and keep_cancelled must be at least 1 hour';
+comment on constraint kind_concurrency_key_check on jobq_private.kind is 'concurrency_key must be a path of 1 to 16 members';
+comment on constraint kind_ordered_check on jobq_private.kind is 'on_dead is only for kinds that are ordered';
 
 -- What the core alone does not enforce it refuses; the tables of limits take this away.
 alter table jobq_private.queue add constraint queue_core_check check (
@@ -410,9 +297,7 @@ alter table jobq_private.kind add constraint kind_core_check check (
     ) = 0
 );
 
-comment on constraint queue_core_check on jobq_private.queue is
-'limits and order require the features of jobq';
-
+comment on constraint queue_core_check on jobq_private.queue is 'limits and order require the features of jobq';
 comment on constraint kind_core_check on jobq_private.kind is
 'limits, order, concurrency_key and run require the features of jobq';
 

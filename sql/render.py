@@ -564,7 +564,7 @@ def fill(text: str, definitions: str) -> str:
             left_out += re.findall(r"\w+", text[: mark.start()].rpartition("(")[2])
             columns[:] = [name for name in columns if name not in left_out]
         prefix = f"{mark['alias']}." if mark["alias"] else ""
-        lines = textwrap.wrap(", ".join(prefix + name for name in columns), 80)
+        lines = textwrap.wrap(", ".join(prefix + name for name in columns), 98)
         return mark["head"] + "".join(f"{mark['indent']}{line}\n" for line in lines) + mark["end"]
 
     return MARKED.sub(filled, text)

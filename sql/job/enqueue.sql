@@ -48,7 +48,6 @@ declare
     _job jobq_private.new_job;
     _job_id uuid;
     _queue text;
-    _is_told boolean;
 begin
     _job := row(
         1, enqueue.kind, enqueue.payload, enqueue.queue, enqueue.run_at, enqueue.priority,
@@ -89,9 +88,7 @@ begin
         ) = 0
         returning j.job_id, j.queue into _job_id, _queue;
         if found then
-            if jobq_private.announce(_queue) then
-                _is_told := jobq_private.notify_queue(_queue);
-            end if;
+            perform jobq_private.wake(array[_queue]);
             return _job_id;
         end if;
     end if;

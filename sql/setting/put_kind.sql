@@ -4,7 +4,6 @@
 -- they were made with, but for the backoff, and max_attempts where nobody had declared the kind. An endpoint is declared by put_endpoint() alone: the
 -- row is locked before it is looked at, so that one which comes at the same time is seen.
 -- Raises: 22004, 22023, 42501, JQ004, JQ006, JQ007.
--- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument queue: the default queue of its jobs.
 -- Argument dedup: the strategy for jobs with a dedup_key: skip, enqueue, replace, debounce or
 -- throttle.
@@ -89,28 +88,14 @@ declare
     ];
     _problem text;
 begin
-    -- A schema has at most 1 MiB and 150 levels, whatever payloads may have.
-    _problem := coalesce(
-        (jobq_private.value_problem(
-            put_kind.payload_schema, jobq_private.json_size(put_kind.payload_schema),
-            1048576, 150
-        ))[2],
-        jobq_private.schema_problem(put_kind.payload_schema, 'schema')
-    );
     if put_kind.kind is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
-    elsif _problem is not null then
-        perform jobq_private.raise_error('SCHEMA_INVALID', _problem);
     end if;
-    _problem := coalesce(
-        jobq_private.key_path_problem(
-            'concurrency_key', put_kind.concurrency_key, put_kind.payload_schema
-        ),
-        jobq_private.key_path_problem('cost', put_kind.cost, put_kind.payload_schema),
-        case when put_kind.version < 1 then 'version must be at least 1' end
+    perform jobq_private.check_payload_schema(
+        put_kind.payload_schema, put_kind.concurrency_key, put_kind.cost
     );
-    if _problem is not null then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
+    if put_kind.version < 1 then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'version must be at least 1');
     elsif exists (
         select from unnest(_keep) as k (keep), jobq_private.setting as g
         where k.keep > g.retention

@@ -32,16 +32,9 @@ declare
     _queue text;
     _turn jobq_private.claim_turn;
 begin
-    if (
-        claim.max_jobs between 0 and 10000 and length(claim.worker) between 1 and 256
-        and array_ndims(claim.queues) = 1 and array_position(claim.queues, null) is null
-        and claim.except_kinds is null
-    ) is not true then
-        perform jobq_private.check_claim(
-            claim.queues, claim.worker, claim.max_jobs, claim.except_kinds
-        );
-    end if;
-
+    perform jobq_private.check_claim(
+        claim.queues, claim.worker, claim.max_jobs, claim.except_kinds
+    );
     foreach _queue in array case
         when cardinality(claim.queues) <= 16 then claim.queues
         else array(select l.queue from jobq_private.on_look(claim.queues, null, true) as l)

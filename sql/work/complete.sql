@@ -21,7 +21,7 @@ begin
     perform jobq_private.check_results(array[complete.job_id], array[complete.attempt], _results);
     if jobq_private.archive_jobs(
         array[complete.job_id], array[complete.attempt], 'succeeded', _results
-    ) is null then
+    ) is not null then
         return true;
     elsif exists (
         select from jobq.get_job(complete.job_id) as j

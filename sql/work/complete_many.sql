@@ -22,7 +22,7 @@ begin
     );
     return query
     select s.job_id, s.attempt, case
-        when l.n is null then 'succeeded'
+        when m.n is not null then 'succeeded'
         when exists (
             select from jobq_private.job_archive as a
             where a.job_id = s.job_id and a.attempt = s.attempt and a.state = 'succeeded'
@@ -30,12 +30,11 @@ begin
         then 'repeated'
         else 'lost'
     end
-    from unnest(jobq_private.archive_jobs(
-        complete_many.job_ids, complete_many.attempts, 'succeeded', complete_many.results
-    )) as l (n)
-    right join unnest(complete_many.job_ids, complete_many.attempts)
+    from unnest(complete_many.job_ids, complete_many.attempts)
         with ordinality as s (job_id, attempt, n)
-        on s.n = l.n
+    left join unnest(jobq_private.archive_jobs(
+        complete_many.job_ids, complete_many.attempts, 'succeeded', complete_many.results
+    )) as m (n) on m.n = s.n
     order by s.n;
 end
 $$;

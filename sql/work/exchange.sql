@@ -49,45 +49,40 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _left bigint[];
+    _moved bigint[] := '{}';
     _failures jobq_private.failure[];
-    _held uuid[];
+    _locked uuid[];
 begin
     perform jobq_private.check_results(exchange.job_ids, exchange.attempts, exchange.results);
     if cardinality(exchange.job_ids) > 0 then
-        _left := jobq_private.archive_jobs(
+        _moved := coalesce(jobq_private.archive_jobs(
             exchange.job_ids, exchange.attempts, 'succeeded', exchange.results, true
-        );
+        ), '{}');
     end if;
     if exchange.failures is not null then
         _failures := jobq_private.read_failures(exchange.failures);
-        _held := jobq_private.held_jobs(
+        _locked := jobq_private.lock_attempts(
             array(select f.job_id from unnest(_failures) as f),
             array(select f.attempt from unnest(_failures) as f)
         );
     end if;
-    if _left is not null or _failures is not null then
+    if cardinality(_moved) < cardinality(exchange.job_ids) or _failures is not null then
         for outcome, job_id, attempt in
             select r.outcome, r.job_id, r.attempt
             from (
                 select
-                    case when j.job_id is null then 'lost' else 'held' end,
-                    exchange.job_ids[n], exchange.attempts[n], false, n
-                from unnest(_left) as n
-                left join jobq_private.job as j
-                    on j.job_id = exchange.job_ids[n]
-                    and j.attempt = exchange.attempts[n]
-                    and j.lease_expires_at is not null
+                    jobq_private.held_or_lost(s.job_id, s.attempt), s.job_id, s.attempt, false, s.n
+                from unnest(exchange.job_ids, exchange.attempts)
+                    with ordinality as s (job_id, attempt, n)
+                where s.n <> all(_moved)
                 union all
                 select
-                    case
-                        when f.job_id = any(_held) then 'held' else coalesce(s.state, 'lost')
-                    end,
+                    coalesce(s.state, jobq_private.held_or_lost(f.job_id, f.attempt)),
                     f.job_id, f.attempt, true, f.n
                 from unnest(_failures) with ordinality
                     as f (job_id, attempt, error, error_code, retryable, retry_in, details, n)
                 left join jobq_private.settle_failures(array(
-                    select t from unnest(_failures) as t where t.job_id <> all(_held)
+                    select t from unnest(_failures) as t where t.job_id = any(_locked)
                 ), false) as s
                     on s.job_id = f.job_id and s.attempt = f.attempt
             ) as r (outcome, job_id, attempt, has_failed, n)

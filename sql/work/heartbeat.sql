@@ -1,8 +1,6 @@
 -- Purpose: extend the leases of a worker's jobs, and say that the worker lives.
--- Invariant: rows are found by the primary key alone, whatever the statistics say, and
--- locked in the order of their ids; what another open transaction holds waits for the next
--- heartbeat, and holds up none of the others. A lease is never extended past
--- claimed_at + timeout + lease.
+-- Invariant: a job that another transaction holds does not hold up the others. A lease is never
+-- extended past claimed_at + timeout + lease.
 -- Raises: 22004, 22023.
 -- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument queues: the queues from which the worker claims, for explain() and jobq.worker; null
@@ -27,10 +25,10 @@ security definer
 set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
-set enable_nestloop = off
-set enable_mergejoin = off
 as $$
 #variable_conflict use_column
+declare
+    _locked uuid[];
 begin
     perform jobq_private.check_claim('{}', heartbeat.worker, 0, heartbeat.except_kinds);
     if length(heartbeat.release) not between 1 and 200 then
@@ -55,34 +53,16 @@ begin
         release = coalesce(heartbeat.release, w.release),
         stuck = coalesce(heartbeat.stuck, w.stuck);
 
+    _locked := jobq_private.lock_attempts(heartbeat.job_ids, heartbeat.attempts);
     return query
-    with held as materialized (
-        select j.job_id
-        from unnest(heartbeat.job_ids, heartbeat.attempts) as f (job_id, attempt)
-        join jobq_private.job as j
-            on j.job_id = any(heartbeat.job_ids)
-            and j.job_id = f.job_id
-            and j.attempt = f.attempt
-            and j.lease_expires_at is not null
-        order by j.job_id
-        for update of j skip locked
-    ),
-    extended as (
+    with extended as (
         update jobq_private.job as j
         set heartbeat_at = clock_timestamp()
-        from held as h
-        where j.job_id = any(heartbeat.job_ids)
-        and j.job_id = h.job_id
+        where j.job_id = any(_locked)
         returning j.job_id, j.attempt, j.cancel_requested_at
     )
     select f.job_id, f.attempt, case
-        when e.job_id is null and exists (
-            select from jobq_private.job as j
-            where j.job_id = f.job_id
-            and j.attempt = f.attempt
-            and j.lease_expires_at is not null
-        ) then 'held'
-        when e.job_id is null then 'lost'
+        when e.job_id is null then jobq_private.held_or_lost(f.job_id, f.attempt)
         when e.cancel_requested_at is not null then 'cancel_requested'
         else 'extended'
     end

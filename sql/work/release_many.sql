@@ -17,10 +17,10 @@ security definer
 set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
-set enable_nestloop = off
-set enable_mergejoin = off
 as $$
 #variable_conflict use_column
+declare
+    _locked uuid[];
 begin
     perform jobq_private.check_results(release_many.job_ids, release_many.attempts, null);
     if release_many.run_at not between '0001-01-02 UTC' and '9999-12-30 UTC' then
@@ -29,39 +29,19 @@ begin
         );
     end if;
 
+    _locked := jobq_private.lock_attempts(release_many.job_ids, release_many.attempts);
     return query
-    with held as materialized (
-        select j.job_id
-        from unnest(release_many.job_ids, release_many.attempts) as f (job_id, attempt)
-        join jobq_private.job as j
-            on j.job_id = any(release_many.job_ids)
-            and j.job_id = f.job_id
-            and j.attempt = f.attempt
-            and j.lease_expires_at is not null
-        order by j.job_id
-        for update of j skip locked
-    ),
-    released as (
+    with released as (
         update jobq_private.job as j
         set
-            state = case
-                when j.cancel_requested_at is null then 'queued' else 'cancelled'
-            end,
+            state = case when j.cancel_requested_at is null then 'queued' else 'cancelled' end,
             run_at = coalesce(release_many.run_at, j.run_at)
-        from held as h
-        where j.job_id = any(release_many.job_ids)
-        and j.job_id = h.job_id
+        where j.job_id = any(_locked)
         returning j.job_id, j.attempt, j.state
     )
-    select f.job_id, f.attempt, case
-        when r.job_id is null and exists (
-            select from jobq_private.job as j
-            where j.job_id = f.job_id
-            and j.attempt = f.attempt
-            and j.lease_expires_at is not null
-        ) then 'held'
-        else r.state
-    end
+    select
+        f.job_id, f.attempt,
+        coalesce(r.state, nullif(jobq_private.held_or_lost(f.job_id, f.attempt), 'lost'))
     from unnest(release_many.job_ids, release_many.attempts)
         with ordinality as f (job_id, attempt, n)
     left join released as r on r.job_id = f.job_id and r.attempt = f.attempt

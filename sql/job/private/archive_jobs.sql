@@ -3,7 +3,7 @@
 -- Invariant: the archive's foreign key checks each change. A running job moves only by the attempt
 -- that holds its lease. A waiting job moves only to be cancelled, or from the trigger that follows
 -- a raw update. What another transaction holds is waited for, or passed over if skip_held.
--- Returns the positions, from 1, of those that did not move; null for none. Raises: 23503.
+-- Returns the positions, from 1, of those that moved; null for none. Raises: 23503.
 create or replace function jobq_private.archive_jobs(
     job_ids uuid[], attempts integer[], state text, results jsonb default null,
     skip_held boolean default false
@@ -26,20 +26,14 @@ declare
 begin
     with ended as (
         delete from jobq_private.job as j
-        using unnest(archive_jobs.job_ids, archive_jobs.attempts)
-            with ordinality as s (settled_id, settled_attempt, position)
-        where j.job_id = any(case
-            when not skip_held then job_ids
-            else array(
-                select f.job_id
-                from jobq_private.job as f
-                where f.job_id = any(job_ids)
-                and (f.job_id, f.attempt) in (select u.* from unnest(job_ids, attempts) as u)
-                for update skip locked
-            )
-        end)
-        and j.job_id = s.settled_id
-        and j.attempt = s.settled_attempt
+        using unnest(job_ids, attempts) with ordinality as s (settled_id, settled_attempt, position)
+        where j.job_id = any(case when not skip_held then job_ids else array(
+            select f.job_id from jobq_private.job as f
+            where f.job_id = any(job_ids)
+            and (f.job_id, f.attempt) in (select u.* from unnest(job_ids, attempts) as u)
+            for update skip locked
+        ) end)
+        and j.job_id = s.settled_id and j.attempt = s.settled_attempt
         and (j.lease_expires_at is not null or archive_jobs.state in (j.state, 'cancelled'))
         returning
             s.position,
@@ -47,53 +41,42 @@ begin
             -- clock that was put back ends no job before its id, from which get_job() looks for it.
             greatest((select clock_timestamp()), j.created_at) as finished_at,
             -- What is not legal goes to the archive, whose foreign key refuses it.
-            j.keep[_final] = '0' and not j.is_awaited and j.batch_id is null and exists (
-                select from jobq_private.transition as t
-                where t.to_state = archive_jobs.state
-                and t.from_state = case
-                    when j.state = archive_jobs.state then j.previous_state else j.state
-                end
-            ) as is_gone,
+            j.keep[_final] = '0' and not j.is_awaited and j.batch_id is null and (
+                coalesce(nullif(j.state, archive_jobs.state), j.previous_state), archive_jobs.state
+            ) in (select t.from_state, t.to_state from jobq_private.transition as t) as is_gone,
             j.*
     ),
     stored as (
         insert into jobq_private.job_archive (
             state, previous_state, transition_slot, finished_at, result, prune_at,
             -- columns of jobq_private.job but due_at, lease_expires_at, place, waits_since:
-            job_id, created_at, run_at, claimed_at, heartbeat_at, cancel_requested_at,
-            slot_at, expires_at, lease, timeout, schedule_id, attempt, uncounted,
-            max_attempts, expiries, delivery_version, priority, is_awaited, region, queue,
-            kind, lane_id, concurrency_key, cost, batch_id, worker, idempotency_key,
-            dedup_key, dedup, cancel_reason, last_error_code, last_error,
-            last_error_details, keep, metadata, progress, payload
+            job_id, created_at, run_at, claimed_at, heartbeat_at, cancel_requested_at, slot_at, expires_at,
+            lease, timeout, schedule_id, attempt, uncounted, max_attempts, expiries, delivery_version,
+            priority, is_awaited, region, queue, kind, lane_id, concurrency_key, cost, batch_id, worker,
+            idempotency_key, dedup_key, dedup, cancel_reason, last_error_code, last_error, last_error_details,
+            keep, metadata, progress, payload
             -- end
         )
         select
-            archive_jobs.state,
-            case when g.state = archive_jobs.state then g.previous_state else g.state end,
+            archive_jobs.state, coalesce(nullif(g.state, archive_jobs.state), g.previous_state),
             pg_backend_pid() & 1023, g.finished_at,
-            nullif(results -> (g.position - 1)::integer, 'null'),
-            g.finished_at + g.keep[_final],
+            nullif(results -> (g.position - 1)::integer, 'null'), g.finished_at + g.keep[_final],
             -- the same of g:
-            g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
-            g.cancel_requested_at, g.slot_at, g.expires_at, g.lease, g.timeout,
-            g.schedule_id, g.attempt, g.uncounted, g.max_attempts, g.expiries,
-            g.delivery_version, g.priority, g.is_awaited, g.region, g.queue, g.kind,
-            g.lane_id, g.concurrency_key, g.cost, g.batch_id, g.worker, g.idempotency_key,
-            g.dedup_key, g.dedup, g.cancel_reason, g.last_error_code, g.last_error,
-            g.last_error_details, g.keep, g.metadata, g.progress, g.payload
+            g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at, g.cancel_requested_at, g.slot_at,
+            g.expires_at, g.lease, g.timeout, g.schedule_id, g.attempt, g.uncounted, g.max_attempts,
+            g.expiries, g.delivery_version, g.priority, g.is_awaited, g.region, g.queue, g.kind, g.lane_id,
+            g.concurrency_key, g.cost, g.batch_id, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
+            g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details, g.keep, g.metadata,
+            g.progress, g.payload
             -- end
         from ended as g
         where g.is_gone is not true
     )
-    select
-        array_agg(g.position),
-        array_agg(row(
-            g.job_id, g.attempt, archive_jobs.state, g.queue, g.kind, g.lane_id,
-            g.concurrency_key, g.place, g.is_awaited, g.batch_id, coalesce(g.is_gone, false)
-        )::jobq_private.ending) filter (
-            where num_nonnulls(g.lane_id, g.place, g.batch_id) > 0 or g.is_awaited or g.is_gone
-        )
+    select array_agg(g.position), array_agg(row(
+            g.job_id, g.attempt, archive_jobs.state, g.queue, g.kind, g.lane_id, g.concurrency_key,
+            g.place, g.is_awaited, g.batch_id, coalesce(g.is_gone, false)
+        )::jobq_private.ending)
+        filter (where num_nonnulls(g.lane_id, g.place, g.batch_id) > 0 or g.is_awaited or g.is_gone)
     into _moved, _endings
     from ended as g;
 
@@ -104,13 +87,6 @@ begin
     if jobq_private.is_held('awaiting', 0) then
         perform jobq_private.tell_ended(archive_jobs.job_ids);
     end if;
-    if cardinality(_moved) = cardinality(job_ids) then
-        return null;
-    end if;
-    return nullif(array(
-        select n from generate_series(1, cardinality(job_ids)) as n
-        except select unnest(_moved)
-        order by n
-    ), '{}');
+    return _moved;
 end
 $$;

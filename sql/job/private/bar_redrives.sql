@@ -1,7 +1,6 @@
--- Purpose: take the idempotency keys of finished jobs that are to be redriven; return the jobs
--- whose key belongs to another job.
--- Invariant: keys are locked in the order of kind and key, like in every batch; free keys by
--- one statement. Of several jobs with the same key, the first gets it. Raises: nothing.
+-- Purpose: take the idempotency keys of finished jobs that are to be redriven, and return the jobs
+-- whose key belongs to another job. Of several jobs with one key, the first gets it.
+-- Raises: nothing.
 create or replace function jobq_private.bar_redrives(
     job_ids uuid[], finished_ats timestamptz[]
 )
@@ -21,51 +20,33 @@ declare
     _kinds text[];
     _queues text[];
     _keys text[];
-    _barred uuid[];
-    _job record;
+    _holders uuid[];
 begin
     select
-        array_agg(g.job_id) filter (where g.place = 1),
-        array_agg(g.kind) filter (where g.place = 1),
-        array_agg(g.queue) filter (where g.place = 1),
-        array_agg(g.key) filter (where g.place = 1),
-        coalesce(array_agg(g.job_id) filter (where g.place > 1), '{}')
-    into _keyed, _kinds, _queues, _keys, _barred
+        array_agg(a.job_id), array_agg(a.kind), array_agg(a.queue), array_agg(a.idempotency_key)
+    into _keyed, _kinds, _queues, _keys
     from (
-        select
-            a.job_id, a.kind, a.queue, a.idempotency_key as key,
-            row_number() over (
-                partition by a.kind, a.idempotency_key order by a.job_id
-            ) as place
+        select a.*
         from unnest(bar_redrives.job_ids, bar_redrives.finished_ats) as c (job_id, finished_at)
         join jobq_private.job_archive as a
             on a.job_id = any(bar_redrives.job_ids) and a.job_id = c.job_id
             and a.finished_at = c.finished_at and a.finished_at between _first and _last
         where a.idempotency_key is not null
-    ) as g;
+        order by a.kind, a.idempotency_key, a.job_id
+    ) as a;
     if _keyed is null then
-        return _barred;
+        return '{}'::uuid[];
     end if;
-    insert into jobq_private.idempotency_key (kind, idempotency_key, job_id)
-    select g.kind, g.key, g.job_id
-    from unnest(_keyed, _kinds, _keys) as g (job_id, kind, key)
-    order by g.kind, g.key
-    on conflict on constraint idempotency_key_pkey do nothing;
-
-    for _job in
-        select g.*
+    select jobq_private.hold_keys(
+        array_agg(g.job_id), array_agg(g.kind), array_agg(g.queue), array_agg(g.key)
+    ) into _holders
+    from (
+        select distinct on (g.kind, g.key) g.*
         from unnest(_keyed, _kinds, _queues, _keys) as g (job_id, kind, queue, key)
-        left join jobq_private.idempotency_key as k
-            on k.kind = g.kind and k.idempotency_key = g.key
-        where k.job_id is distinct from g.job_id
-        order by g.kind, g.key
-    loop
-        if _job.job_id <> jobq_private.hold_key(
-            _job.kind, _job.queue, _job.key, _job.job_id
-        ) then
-            _barred := _barred || _job.job_id;
-        end if;
-    end loop;
-    return _barred;
+        order by g.kind, g.key, g.job_id
+    ) as g;
+    return array(
+        select k from unnest(_keyed) as k where k not in (select h from unnest(_holders) as h)
+    );
 end
 $$;

@@ -1,8 +1,7 @@
--- Purpose: pass what is born queued with no past, as nearly all are, have the rest looked at, and set
--- the job's place in the order of claims.
--- Invariant: no WHEN clause, whose text PostgreSQL would read anew for every statement, 100,000
--- instructions; and no SET clause, which costs as much as the whole: it names the schema of all it
--- calls. Raises: JQ002.
+-- Purpose: refuse a new row with a past, and set the job's place in the order of claims.
+-- Invariant: a new job has no previous state, attempt or lease and is queued or blocked. Only
+-- redrive_jobs() stores a job with a past: that of its row in the archive. No WHEN clause: PostgreSQL
+-- parses one again for every statement. Raises: JQ002.
 create or replace function jobq_private.look_at_birth()
 returns trigger
 language plpgsql
@@ -10,16 +9,29 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if new.previous_state is null and new.claimed_at is null
-        and new.lease_expires_at is null and new.worker is null
-        and new.state operator(pg_catalog.=) 'queued'
-        and new.attempt operator(pg_catalog.|) new.uncounted operator(pg_catalog.=) 0
-        and new.max_attempts operator(pg_catalog.>) 0
+    if not (
+        new.state in ('queued', 'blocked') and new.max_attempts > 0
+        and new.attempt = new.uncounted
+        and new.claimed_at is null and new.lease_expires_at is null and new.worker is null
         and (new.concurrency_key is null or new.lane_id is not null)
+    )
     then
-        null;
-    else
-        perform jobq_private.check_birth(new);
+        perform jobq_private.raise_error('ILLEGAL_STATE', format(
+            'job_id %s: a new job must be queued or blocked, in the lane of its key, without attempt or lease',
+            new.job_id
+        ));
+    elsif new.previous_state is not null or new.attempt <> 0 then
+        if not exists (
+            select from jobq_private.job_archive as a
+            where a.job_id = new.job_id and a.attempt = new.attempt
+            and a.state = new.previous_state and a.state in ('dead', 'cancelled')
+            and a.finished_at >= jobq_private.id_time(new.job_id) - interval '1 day'
+        )
+        then
+            perform jobq_private.raise_error('ILLEGAL_STATE', format(
+                'job_id %s: a new job must have no previous state or attempt', new.job_id
+            ));
+        end if;
     end if;
     -- The transaction gets its number before the clock is read: find_jobs() relies on it.
     new.due_at := case

@@ -14,11 +14,13 @@ as $$
 declare
     _job jobq_private.new_job;
     _stored uuid[];
-    _has_found boolean;
 begin
-    ids := jobq_private.hold_keys(jobs);
     if cardinality(jobs) = 1 then
         _job := jobs[1];
+        ids := array[case
+            when _job.idempotency_key is null or _job.schedule_id is not null then _job.job_id
+            else jobq_private.hold_key(_job.kind, _job.queue, _job.idempotency_key, _job.job_id)
+        end];
         if ids[1] = _job.job_id then
             ids[1] := jobq_private.store_dedup_job(_job);
         else
@@ -28,6 +30,12 @@ begin
         return;
     end if;
 
+    -- The slot of a schedule is taken once, and holds no key.
+    select jobq_private.hold_keys(
+        array_agg(j.job_id), array_agg(j.kind), array_agg(j.queue),
+        array_agg(case when j.schedule_id is null then j.idempotency_key end)
+    ) into ids
+    from unnest(store_keyed_jobs.jobs) as j;
     -- At once all but those whose dedup key a live job or another of these jobs has.
     _stored := jobq_private.on_store(array(
         select f.job
@@ -62,14 +70,13 @@ begin
     -- Of two jobs with one idempotency key the second stands for what the first has become.
     select
         array_agg(coalesce(k.job_id, ids[j.ordinal]) order by j.ordinal),
-        array_agg(ids[j.ordinal] = j.job_id order by j.ordinal),
-        bool_or(ids[j.ordinal] <> j.job_id)
-    into ids, created, _has_found
+        array_agg(ids[j.ordinal] = j.job_id order by j.ordinal)
+    into ids, created
     from unnest(store_keyed_jobs.jobs) as j
     left join jobq_private.idempotency_key as k
         on k.kind = j.kind and k.idempotency_key = j.idempotency_key
         and ids[j.ordinal] <> j.job_id;
-    if _has_found then
+    if false = any(created) then
         perform pg_logical_emit_message(true, 'jobq', '');
     end if;
 end

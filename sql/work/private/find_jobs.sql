@@ -19,25 +19,12 @@ declare
     _priorities smallint[];
     _due_ats timestamptz[];
     _job_ids uuid[];
-    _is_kept boolean;
 begin
     if _hint.priorities = '{}' then
         return '{}'::tid[];
     elsif _hint.priorities is null and find_jobs.priority is null then
-        -- Too many priorities for a range each: one scan of all, from the head.
-        _is_kept := jobq_private.keep_hint(_hint, _now);
-        return array(
-            select j.ctid
-            from jobq_private.job as j
-            where j.queue = find_jobs.queue
-            and j.state in ('queued', 'retrying')
-            and j.due_at <= _now
-            and (find_jobs.except_kinds is null or j.kind <> all(find_jobs.except_kinds))
-            and (find_jobs.kinds is null or j.kind = any(find_jobs.kinds))
-            order by j.priority desc, j.due_at, j.job_id
-            limit find_jobs.max_jobs
-            for update skip locked
-        );
+        perform jobq_private.keep_hint(_hint, _now);
+        return jobq_private.find_jobs_from_head(queue, max_jobs, except_kinds, kinds);
     end if;
     loop
         -- One range of the index for each priority; the loop over them stops at max_jobs.
@@ -46,21 +33,16 @@ begin
         from (
             select f.*
             from unnest(
-                coalesce(_hint.priorities, array[find_jobs.priority]::smallint[]),
-                coalesce(_hint.fronts, '{-infinity}')
+                coalesce(_hint.priorities, array[find_jobs.priority::smallint]), coalesce(_hint.fronts, '{-infinity}')
             ) as p (priority, front)
-            cross join lateral (
-                select p.priority is not distinct from _hint.priority and not _is_wide
-            ) as h (is_last)
             cross join lateral (
                 select j.ctid, j.priority, j.due_at, j.job_id
                 from jobq_private.job as j
-                where j.queue = find_jobs.queue
+                where j.queue = find_jobs.queue and j.priority = p.priority
                 and j.state in ('queued', 'retrying')
-                and j.priority = p.priority
                 and (j.due_at, j.job_id) >= (
-                    case when h.is_last then _hint.due_at else p.front end,
-                    case when h.is_last then _hint.job_id
+                    case when not _is_wide and p.priority = _hint.priority then _hint.due_at else p.front end,
+                    case when not _is_wide and p.priority = _hint.priority then _hint.job_id
                         else '00000000-0000-0000-0000-000000000000' end
                 )
                 and j.due_at <= _now
@@ -73,9 +55,7 @@ begin
                     _is_second or j.xmax = '0' or j.xmax = j.xmin
                     or j.xmax = pg_current_xact_id_if_assigned()::xid
                     or age(j.xmax) > (select age(pg_snapshot_xmax(pg_current_snapshot())::xid))
-                    and j.xmax <> all(
-                        array(select x::xid from pg_snapshot_xip(pg_current_snapshot()) as x)
-                    )
+                    and j.xmax <> all(array(select x::xid from pg_snapshot_xip(pg_current_snapshot()) as x))
                 )
                 order by j.due_at, j.job_id
                 limit find_jobs.max_jobs
@@ -95,7 +75,7 @@ begin
         _hint.written_at := null;
     end if;
     if _hint.written_at is null or _now >= _hint.look_at then
-        _is_kept := jobq_private.keep_hint(_hint, _now);
+        perform jobq_private.keep_hint(_hint, _now);
     end if;
     return coalesce(_found, '{}'::tid[]);
 end

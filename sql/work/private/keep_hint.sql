@@ -4,11 +4,11 @@
 -- its number. So once all transactions have ended that were open at a moment, the candidate, no job
 -- can appear any more that is due before it. Then each front moves there, or to the first job that
 -- waits, be it locked or not: a claim that is under way may be rolled back. So claims walk each dead
--- entry of the index a bounded number of times. Returns true. Raises: nothing.
+-- entry of the index a bounded number of times. Raises: nothing.
 create or replace function jobq_private.keep_hint(
     hint jobq_private.claim_hint, now timestamptz
 )
-returns boolean
+returns void
 language plpgsql
 as $$
 declare
@@ -40,8 +40,6 @@ begin
             + greatest(interval '0.5 s', 20 * (clock_timestamp() - keep_hint.now));
     end if;
     _hint.written_at := keep_hint.now;
-    return set_config(
-        'jobq.hint_' || (hashtext(_hint.queue) & 1023), _hint::text, false
-    ) is not null;
+    perform set_config('jobq.hint_' || (hashtext(_hint.queue) & 1023), _hint::text, false);
 end
 $$;
