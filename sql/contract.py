@@ -5,7 +5,7 @@ A source begins with comment lines. A field starts with a word and a colon:
     -- Purpose: what it is for.
     -- Invariant: what holds whatever happens, locks above all.
     -- Inside: how it does that, for readers of the source; not in the reference
-    -- Raises: 22004, JQ001.               the SQLSTATEs, or: nothing
+    -- Raises: 22004, JQ001.               the SQLSTATEs, or: nothing; private functions omit that
     -- Never: QUEUE_FULL, since …          codes that what it calls can raise, but not from here
     -- Argument job_ids: what it means and may hold, beside docs/glossary.toml
     -- Members failures: fail              the members of a JSON argument: fail()'s parameters

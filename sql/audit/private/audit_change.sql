@@ -1,8 +1,5 @@
--- Purpose: record pauses, grants, and changes of keys, secrets and definitions, by any
--- writer. The trigger's arguments name the action and the columns of the subject. For a
--- stored definition, the reason is its version, as in list_versions().
--- Invariant: records only names and states, never the value of a secret or key.
--- Raises: nothing.
+-- Purpose: record pauses, grants, and changes of keys, secrets and definitions, whoever makes
+-- them. The trigger names the action and the columns of the subject; secrets are never recorded.
 create or replace function jobq_private.audit_change()
 returns trigger
 language plpgsql

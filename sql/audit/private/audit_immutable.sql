@@ -1,6 +1,5 @@
--- Purpose: refuse changes of the audit.
--- Invariant: refuses update, delete and truncate by everybody. The owner could drop the
--- trigger, but nobody logs in as the owner. Raises: JQ002.
+-- Purpose: refuse changes of audit rows. The owner could drop the trigger, but nobody logs in as
+-- the owner. Raises: JQ002.
 create or replace function jobq_private.guard_audit()
 returns trigger
 language plpgsql

@@ -1,7 +1,5 @@
--- Purpose: record the settings that a declaration changes, with their new values.
--- Invariant: adds no row if nothing changes, as when a worker declares its kinds at
--- each start. For a new row, records only the settings that were passed. Raises:
--- nothing.
+-- Purpose: record which settings a declaration changes, with their new values. A repeated
+-- declaration adds no row.
 create or replace function jobq_private.audit_settings(
     action text, subject text, before jsonb, after jsonb
 )

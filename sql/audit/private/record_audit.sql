@@ -1,7 +1,5 @@
--- Purpose: record an action on a job, a queue, a key or a secret.
--- Invariant: same transaction as the action, so both commit or neither. The actor is
--- session_user, which no caller can forge; the application is what the client reports.
--- Raises: nothing.
+-- Purpose: record what somebody does to a job, a queue, a key or a secret, in the same
+-- transaction. The actor is the session's user, whom no caller can forge.
 create or replace function jobq_private.record_audit(
     action text, subject text, reason text default null
 )

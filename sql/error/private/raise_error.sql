@@ -1,12 +1,10 @@
--- Purpose: raise the error with this symbolic code and its texts in jobq_private.error.
--- Invariant: message and hint are static; only DETAIL contains values. The error's
--- CONSTRAINT field contains the symbolic code.
+-- Purpose: raise the error with this symbolic code.
+-- Invariant: message and hint are static; values are in DETAIL, the code in CONSTRAINT.
 -- Raises: the SQLSTATE of the code.
 create or replace function jobq_private.raise_error(code text, detail text)
 returns void
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _error jobq_private.error;

@@ -1,12 +1,9 @@
--- Purpose: an error as it is stored: without logins and passwords in URLs, tokens, and
--- values after names such as password; without e-mail addresses if the setting requires
--- it; cut at 512 characters.
--- Invariant: reads only the first 8,192 characters. Raises: nothing.
+-- Purpose: an error as it is stored: redacted_text() of its first 8,192 characters, without e-mail
+-- addresses if the settings say so, cut at 512 characters.
 create or replace function jobq_private.redacted(error text)
 returns text
 language sql
 stable
-parallel safe
 set standard_conforming_strings = on
 as $$
     select left(

@@ -1,11 +1,9 @@
--- Purpose: JSON without passwords and similar values: redacted_text() of its texts, and
--- no texts, arrays or objects under names such as password.
--- Invariant: keeps numbers, true and false. Raises: nothing.
+-- Purpose: JSON without secrets: its texts as redacted_text() returns them, and nothing under a
+-- name such as password except numbers and booleans.
 create or replace function jobq_private.redacted_json(value jsonb)
 returns jsonb
 language plpgsql
 stable
-parallel safe
 as $$
 begin
     return case jsonb_typeof(value)

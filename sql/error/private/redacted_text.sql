@@ -1,13 +1,10 @@
--- Purpose: a text without passwords and similar values: the login part of URLs, tokens
--- after the name of a scheme, cookies, and values after names such as password in
--- members, parameters and options.
--- Invariant: jobq.redaction in the Python package removes the same values. A text
--- without any of the words costs one scan. Raises: nothing.
+-- Purpose: a text without secrets: user information of URLs, tokens after the name of a scheme,
+-- cookies, and what follows a name such as password. jobq.redaction in the Python package hides
+-- the same.
 create or replace function jobq_private.redacted_text(given text)
 returns text
 language plpgsql
 stable
-parallel safe
 set standard_conforming_strings = on
 as $$
 declare

@@ -1,7 +1,7 @@
--- Purpose: record the attempt that ended with a job unless it succeeded, and refuse archive
--- rows of jobs that have not ended.
--- Invariant: a success needs no attempt row. Fires after the insert, because a trigger before
--- it would make PostgreSQL check the partition bounds again. Raises: JQ002.
+-- Purpose: record the attempt that ended a job without success, and refuse rows of jobs that have
+-- not ended.
+-- Invariant: After the insert, because PostgreSQL checks the partition's bounds again if a trigger
+-- fires before it. Raises: JQ002.
 create or replace function jobq_private.follow_archived()
 returns trigger
 language plpgsql

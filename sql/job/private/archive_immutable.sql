@@ -1,7 +1,5 @@
--- Purpose: refuse changes of finished jobs. Only dead and cancelled jobs can return to queued,
--- and a job that others need is kept longer.
--- Invariant: the foreign key decides about changes of state; other columns do not change.
--- Raises: JQ002.
+-- Purpose: refuse changes of finished jobs. Only dead and cancelled jobs can return, and prune_at
+-- can change. Raises: JQ002.
 create or replace function jobq_private.guard_archive()
 returns trigger
 language plpgsql

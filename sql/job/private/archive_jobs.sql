@@ -1,9 +1,9 @@
 -- Purpose: end live jobs in a final state and move them into the archive, in one statement. Jobs
--- that leave no trace (keep is 0) are deleted instead.
+-- that leave no trace (keep is 0) are deleted instead. Returns the positions, from 1, of the jobs
+-- that moved; null for none.
 -- Invariant: the archive's foreign key checks each change. A running job moves only by the attempt
--- that holds its lease. A waiting job moves only to be cancelled, or from the trigger that follows
--- a raw update. What another transaction holds is waited for, or passed over if skip_held.
--- Returns the positions, from 1, of those that moved; null for none. Raises: 23503.
+-- that holds its lease; a waiting job only to be cancelled, or after a raw update. Jobs locked by
+-- others are waited for, or skipped if skip_held. Raises: 23503.
 create or replace function jobq_private.archive_jobs(
     job_ids uuid[], attempts integer[], state text, results jsonb default null,
     skip_held boolean default false

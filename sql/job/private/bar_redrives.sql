@@ -1,6 +1,5 @@
 -- Purpose: take the idempotency keys of finished jobs that are to be redriven, and return the jobs
--- whose key belongs to another job. Of several jobs with one key, the first gets it.
--- Raises: nothing.
+-- whose key belongs to another job.
 create or replace function jobq_private.bar_redrives(
     job_ids uuid[], finished_ats timestamptz[]
 )

@@ -1,4 +1,4 @@
--- Purpose: refuse a new job that is invalid under the settings.
+-- Purpose: refuse a new job that is invalid under these settings.
 -- Raises: 22004, 22023, JQ005, JQ006.
 create or replace function jobq_private.check_new_job(
     job jobq_private.new_job, settings jobq_private.settings
@@ -6,7 +6,6 @@ create or replace function jobq_private.check_new_job(
 returns void
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _problem constant text[] := jobq_private.new_job_problem(job, settings);

@@ -1,8 +1,7 @@
 -- Purpose: refuse jobs if more than max_depth jobs would then wait in their queues.
--- Invariant: new jobs are already stored, so a job that was deduplicated added nothing. Slots
--- of schedules are accepted by full queues. Reads at most max_depth entries of an index, only
--- for queues with a limit. Concurrent callers may exceed the limit by what they add at the same
--- moment. Raises: JQ010.
+-- Invariant: new jobs are already stored, so a deduplicated job adds nothing. Full queues accept
+-- slots of schedules. Concurrent callers may exceed the limit by what they add at the same moment.
+-- Raises: JQ010.
 create or replace function jobq_private.check_queue_depth(
     job_ids uuid[], to_queue text default null
 )

@@ -1,9 +1,8 @@
--- Purpose: drop one partition of the history that is past its retention.
--- Invariant: one per call, so that its locks end with the transaction. Rows that are still
--- needed are looked up before anything is locked and stay in a partition of their own. A day
--- with more than 10,000 needed jobs stays complete. Waits at most 100 ms for a lock; a
--- partition in use is skipped until the next call. Returns how many were dropped. Raises:
--- nothing.
+-- Purpose: drop one partition of the history that is past its retention; return how many were
+-- dropped.
+-- Invariant: one per call, so that its locks end with the transaction. Jobs that others still need
+-- stay, in a partition of their own; with more than 10,000 of them the day stays complete. Waits
+-- at most 100 ms for a lock.
 create or replace function jobq_private.drop_partitions()
 returns bigint
 language plpgsql

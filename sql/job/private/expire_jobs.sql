@@ -1,7 +1,5 @@
--- Purpose: end waiting jobs that have expired, even if no worker would claim them.
--- Invariant: a bounded number per call, found by an index of such jobs. Locked jobs are left to
--- the next call. job_transition does the same for jobs that a claim finds. Returns how many
--- ended. Raises: nothing.
+-- Purpose: end at most max_rows waiting jobs that have expired, even if no worker would claim
+-- them; return how many. Locked jobs are left to the next call.
 create or replace function jobq_private.expire_jobs(max_rows integer)
 returns bigint
 language plpgsql

@@ -1,6 +1,5 @@
--- Purpose: clean up when jobs end or are deleted: delete rows that belong to them, and call the
--- hook on_end().
--- Invariant: the caller has locked or deleted the jobs. Raises: nothing.
+-- Purpose: delete what belongs to jobs that leave no trace, and call the hook on_end().
+-- Invariant: the caller has locked or deleted the jobs.
 create or replace function jobq_private.follow_endings(endings jobq_private.ending[])
 returns void
 language plpgsql

@@ -1,6 +1,6 @@
--- Purpose: return the job of an idempotency key: this one, or an earlier one.
--- Invariant: the primary key of the keys decides between concurrent callers. A free key passes
--- to the new job once. Raises: nothing.
+-- Purpose: return the job that an idempotency key stands for: this one, or an earlier one.
+-- Invariant: the primary key of the keys decides between concurrent callers. A free key passes to
+-- the new job once.
 create or replace function jobq_private.hold_key(
     kind text, queue text, idempotency_key text, job_id uuid
 )

@@ -1,7 +1,7 @@
 -- Purpose: take the idempotency keys of a batch, and return the job that each key stands for: the
--- given one if the key was free. A job without a key stands for itself.
--- Invariant: keys are locked in the order of kind and key, new ones by one statement. Of several jobs
--- with one key, the first gets it. Raises: nothing.
+-- given one if the key was free or missing.
+-- Invariant: keys are locked in the order of kind and key, so batches cannot deadlock. Of several
+-- jobs with one key, the first gets it.
 create or replace function jobq_private.hold_keys(
     job_ids uuid[], kinds text[], queues text[], keys text[]
 )

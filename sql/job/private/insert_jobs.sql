@@ -1,6 +1,5 @@
 -- Purpose: insert jobs prepared by store_jobs(), wake their queues, and return the ids of those
--- whose dedup key was free.
--- Invariant: one statement, whatever the number, in order. Raises: JQ010.
+-- whose dedup key was free. Raises: JQ010.
 create or replace function jobq_private.insert_jobs(jobs jobq_private.new_job[])
 returns uuid[]
 language plpgsql

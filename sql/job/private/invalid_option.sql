@@ -1,11 +1,8 @@
--- Purpose: return which option of a new job is out of range, or null.
--- Invariant: reads no table. Clients in any time zone can represent the accepted years. Raises:
--- nothing.
+-- Purpose: which option of a new job is out of range, or null.
 create or replace function jobq_private.invalid_option(job jobq_private.new_job)
 returns text
 language plpgsql
 stable
-parallel safe
 as $$
 begin
     return case

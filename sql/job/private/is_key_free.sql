@@ -1,13 +1,11 @@
--- Purpose: return whether an idempotency key can pass to another job: its retention is over and
--- its job not live, or the job has failed and its kind allows reuse.
--- Invariant: reads only. Raises: nothing.
+-- Purpose: whether an idempotency key can pass to another job: its retention is over and its job
+-- not live, or the job has failed and its kind allows reuse.
 create or replace function jobq_private.is_key_free(
     kind text, queue text, job_id uuid, created_at timestamptz
 )
 returns boolean
 language plpgsql
 stable
-parallel safe
 as $$
 begin
     if created_at < now() - (select g.key_retention from jobq_private.setting as g) then

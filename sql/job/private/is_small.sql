@@ -1,12 +1,11 @@
--- Purpose: whether a JSON value is surely acceptable: its text is too short to be too deep, too
--- large, or to hold a number beyond the range of a double, which has 309 digits.
--- Invariant: the size on disk is looked at first, since a few bytes there can be megabytes of text.
--- No SET clause, so that it is inlined. Raises: nothing.
+-- Purpose: whether a JSON value is too short to be too deep or too large, or to hold a number
+-- beyond the range of a double.
+-- Invariant: compares the stored size first: a few bytes can be megabytes of text. Inlined, so no
+-- SET clause.
 create or replace function jobq_private.is_small(value jsonb, max_depth integer)
 returns boolean
 language sql
 stable
-parallel safe
 as $$
     select (
         pg_catalog.pg_column_size(value) <= 600

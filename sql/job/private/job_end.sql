@@ -1,8 +1,6 @@
--- Purpose: act when a live job stops running or ends: a job in a final state moves to the
--- archive; another ended attempt is recorded, and a worker is woken for the next one.
--- Invariant: update … set state is therefore enough, for functions and psql alike. The foreign
--- key has already checked the change, because triggers fire in the order of their names.
--- Raises: nothing of its own.
+-- Purpose: act when a live job stops running or ends: a job in a final state moves to the archive;
+-- another ended attempt is recorded, and a worker is woken for the next one.
+-- Invariant: update … set state is therefore enough, for functions and psql alike.
 create or replace function jobq_private.follow_change()
 returns trigger
 language plpgsql

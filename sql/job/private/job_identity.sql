@@ -1,8 +1,6 @@
 -- Purpose: refuse changes of a job's identity, of the payload of a job that has run, and of
--- max_attempts to an invalid value.
--- Invariant: the payload changes only before the first attempt. Fires only for an UPDATE that
--- names one of these columns, and has no WHEN clause, which every statement would copy. No hot
--- statement pays for it. Raises: JQ002.
+-- max_attempts to an invalid value. Fires only for updates that name one of these columns.
+-- Raises: JQ002.
 create or replace function jobq_private.refuse_change()
 returns trigger
 language plpgsql

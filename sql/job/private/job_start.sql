@@ -1,6 +1,6 @@
--- Purpose: refuse a start made by hand: only claims check limits before they start a job.
--- Invariant: a start sets the attempt. The claim is recognized in the call stack, in any
--- language of messages. Fires once per statement that names the attempt. Raises: JQ002.
+-- Purpose: refuse a start made by hand, because only claims check limits before they start a job.
+-- Invariant: a start sets the attempt. The claim is recognized in the call stack, in any language
+-- of messages. Raises: JQ002.
 create or replace function jobq_private.guard_start()
 returns trigger
 language plpgsql

@@ -1,11 +1,9 @@
--- Purpose: the greatest lane that a queue may have, by which an index of lanes is a range of its queue's.
--- Invariant: the range may hold lanes of another queue whose hash begins alike: who reads it
--- compares the queue too. No SET clause, so that it is inlined. Raises: nothing.
+-- Purpose: the greatest lane_id that a queue can have. With lane_floor() it makes a range of an
+-- index, which may hold lanes of another queue too. Inlined, so no SET clause.
 create or replace function jobq_private.lane_ceiling(queue text)
 returns uuid
 language sql
 immutable
-parallel safe
 as $$
     select (
         pg_catalog.encode(pg_catalog.substr(

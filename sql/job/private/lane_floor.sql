@@ -1,11 +1,8 @@
--- Purpose: the least lane that a queue may have, by which an index of lanes is a range of its queue's.
--- Invariant: the range may hold lanes of another queue whose hash begins alike: who reads it
--- compares the queue too. No SET clause, so that it is inlined. Raises: nothing.
+-- Purpose: the least lane_id that a queue can have; see lane_ceiling().
 create or replace function jobq_private.lane_floor(queue text)
 returns uuid
 language sql
 immutable
-parallel safe
 as $$
     select (
         pg_catalog.encode(pg_catalog.substr(

@@ -1,8 +1,8 @@
--- Purpose: prepare a history table for one day (UTC).
--- Invariant: moves rows that are already in the default partition. Locks the parent first, so
--- that a completion waits there and not on its way to the default partition, where it would
--- fail. Does not lock other partitions, so their vacuum continues. Waits at most 100 ms for a
--- lock, because completions have priority. Raises: 55P03 if the lock is not available.
+-- Purpose: create a history table's partition of one day (UTC), and move rows of that day there
+-- from the default partition.
+-- Invariant: locks the parent first, so that completions wait there and do not fail on their way
+-- to the default partition. Waits at most 100 ms for a lock.
+-- Raises: 55P03 if the lock is not available.
 create or replace function jobq_private.make_partition(relation text, day date)
 returns boolean
 language plpgsql

@@ -1,9 +1,7 @@
--- Purpose: create partitions for today and the next week, for the first day without them.
--- Invariant: one day per call, the archive last, because completions wait for its lock until
--- the commit. maintain() calls it again for the next day. Rows without a partition go to the
--- default partition and later to one of their day, so nothing outlives its retention. If a lock
--- is not available at once, the next call tries again. Returns how many were created. Raises:
--- nothing.
+-- Purpose: create partitions for today and the next week, for the first day without them; return
+-- how many.
+-- Invariant: one day per call, the archive last, because completions wait for its lock until the
+-- commit.
 create or replace function jobq_private.make_partitions()
 returns bigint
 language plpgsql

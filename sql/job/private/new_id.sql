@@ -1,8 +1,7 @@
--- Purpose: a UUID of version 7, ordered by time, also within a batch of one session, whose tenth
--- byte is the number of this shard.
--- Invariant: PostgreSQL 18 has it; below, 12 bits of microseconds follow the milliseconds
--- (RFC 9562, section 6.2, method 3). 54 random bits are left. No SET clause, so that it is
--- inlined, and the number is a constant in it. Raises: nothing.
+-- Purpose: a UUID of version 7, ordered by time also within a session; its tenth byte is the
+-- number of this shard.
+-- Invariant: before PostgreSQL 18, 12 bits of microseconds follow the milliseconds (RFC 9562,
+-- section 6.2, method 3). Inlined, so no SET clause.
 -- creates: function jobq_private.new_id
 do $do$
 begin

@@ -1,14 +1,11 @@
--- Purpose: why a new job is not acceptable by itself or under the settings that hold for it: the
--- error's code and its detail; null when it is.
--- Invariant: reads no table. The limit of a queue's depth is looked at when jobs are stored.
--- Raises: by its callers, 22004, 22023, JQ005, JQ006.
+-- Purpose: why a new job is invalid by itself or under its settings: the error's code and detail,
+-- or null. Reads no table. Raises: by its callers, 22004, 22023, JQ005, JQ006.
 create or replace function jobq_private.new_job_problem(
     job jobq_private.new_job, settings jobq_private.settings
 )
 returns text[]
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _invalid text;

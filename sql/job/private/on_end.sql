@@ -1,7 +1,5 @@
--- Purpose: hook, called when attempts and jobs end, or jobs are deleted.
--- Invariant: the caller has ended them in its transaction. Empty in the core;
--- sql/wiring/on_end.sql replaces it in a full installation. Jobs that do not need it, as nearly
--- all, are not passed. Raises: nothing.
+-- Purpose: hook, called when attempts and jobs end, or jobs are deleted, with those that features
+-- may have to follow.
 create or replace function jobq_private.on_end(endings jobq_private.ending[])
 returns void
 language plpgsql

@@ -1,7 +1,5 @@
--- Purpose: the hook that says which finished jobs others still need: of those that finished between two
--- moments, or of these of them; at most so many.
--- Invariant: reads only. needed_until is infinity for as long as the retention of all. The core alone
--- has no jobs that others need. Raises: nothing.
+-- Purpose: hook: which finished jobs others still need, of those that finished between two
+-- moments, or of job_ids; at most max_jobs. needed_until is infinity if as long as the retention.
 create or replace function jobq_private.on_forget(
     first timestamptz, last timestamptz, job_ids uuid[], max_jobs integer
 )

@@ -1,7 +1,6 @@
--- Purpose: the hook by which features take part when jobs are stored: new ones; moved, those that
--- wait until another time, or have been redriven; redriven, finished ones before they go back.
--- Invariant: returns the ids of the new jobs that were stored, or of redriven those that have to wait
--- for other jobs again. The core alone has no jobs that use features, and refuses new ones.
+-- Purpose: hook, called when jobs are stored (jobs), rescheduled or redriven (moved), or are about
+-- to be redriven (redriven). Returns the ids of the new jobs that were stored, or of the redriven
+-- ones that must wait for other jobs again. The core refuses jobs that use features.
 -- Raises: 22023, JQ010.
 create or replace function jobq_private.on_store(
     jobs jobq_private.new_job[], moved uuid[] default '{}', redriven uuid[] default '{}'

@@ -1,6 +1,5 @@
--- Purpose: return the number of this database in its cluster, or 0.
--- Invariant: a constant, so that ids need no table lookup. put_shard() replaces it. No SET
--- clause, so that it is inlined. Raises: nothing.
+-- Purpose: the number of this database in its cluster, or 0. put_shard() replaces it, so that ids
+-- need no lookup.
 -- creates: function jobq_private.own_shard
 do $do$
 begin

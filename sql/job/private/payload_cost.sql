@@ -1,11 +1,8 @@
--- Purpose: the cost of a job that its payload says at a path; null where it says none, or nothing that can be
--- one.
--- Invariant: payload_problem() refuses the latter. Raises: nothing.
+-- Purpose: the cost in a payload at a path; null if there is none, or if it is not a number.
 create or replace function jobq_private.payload_cost(payload jsonb, path text[])
 returns numeric
 language sql
 immutable
-parallel safe
 as $$
     select case
         when path is null then null

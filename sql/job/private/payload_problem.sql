@@ -1,12 +1,11 @@
--- Purpose: why the payload of a new job does not fit what its kind says of it; null when it does.
--- Invariant: a path that names nothing, or null, means no key, or a cost of 1. Raises: nothing.
+-- Purpose: why the payload of a new job does not fit the declaration of its kind, or null. A path
+-- that names nothing, or null, means no key, or a cost of 1.
 create or replace function jobq_private.payload_problem(
     job jobq_private.new_job, settings jobq_private.settings
 )
 returns text
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _payload constant jsonb := coalesce(job.payload, '{}');

@@ -1,8 +1,7 @@
--- Purpose: delete finished jobs that their kind keeps for less than the global retention.
--- Invariant: a bounded number per call, the longest overdue first, found by an index of such
--- jobs. A job that others need is postponed, so that not every call reads it. Locked jobs are
--- left to the next call. Idempotency keys keep their own retention. Returns how many were
--- deleted. Raises: nothing.
+-- Purpose: delete at most max_rows finished jobs that their kind keeps for less than the global
+-- retention; return how many.
+-- Invariant: a job that others need is postponed. Locked jobs are left to the next call.
+-- Idempotency keys have their own retention.
 create or replace function jobq_private.prune_jobs(max_rows integer)
 returns bigint
 language plpgsql

@@ -1,8 +1,8 @@
--- Purpose: a job that has not begun takes the payload of a later call, and waits on from then: by
--- dedup_period or until the call's run_at, but no longer in all than dedup_max_wait. False when it has
--- begun or ended meanwhile.
--- Invariant: one that is blocked waits for its others as well. Raises: nothing.
--- Never: NULL_ARGUMENT, INVALID_ARGUMENT, JOB_NOT_FOUND, BATCH_NOT_FOUND, BATCH_ENDED, ILLEGAL_STATE, QUEUE_FULL.
+-- Purpose: give a job that has not begun the payload of a later call, and postpone it by
+-- dedup_period or to the call's run_at, at most by dedup_max_wait in all. False if it has begun or
+-- ended meanwhile.
+-- Never: NULL_ARGUMENT, INVALID_ARGUMENT, JOB_NOT_FOUND, BATCH_NOT_FOUND, BATCH_ENDED,
+-- ILLEGAL_STATE, QUEUE_FULL.
 create or replace function jobq_private.put_off(job_id uuid, job jobq_private.new_job)
 returns boolean
 language plpgsql

@@ -1,7 +1,6 @@
 -- Purpose: read new jobs from a JSON array.
 -- Invariant: refuses unknown members, so that no misspelt option is ignored, and null payloads,
--- which would read as missing. Planned once: a plan for the batch as a constant would copy it
--- several times. Raises: 22004, 22023.
+-- which would read as missing. Raises: 22004, 22023.
 create or replace function jobq_private.read_jobs(jobs jsonb, known text[])
 returns jobq_private.new_job[]
 language plpgsql

@@ -1,14 +1,9 @@
--- Purpose: put dead or cancelled jobs that the caller has locked back among the live ones, blocked
--- where they have to wait again; one whose idempotency key or dedup key stands for another job
--- stays. The one way back: raw updates of the archive and of jobq.job come here too.
--- Invariant: the attempt goes on counting, as a fencing token must; what was spent so far no longer
--- counts against max_attempts, and the job does not expire again. Nobody looks whether others wait
--- for it: it counts as awaited. A statement for each step, whatever their number. Raises: nothing.
--- Never: QUEUE_FULL, INVALID_ARGUMENT, NULL_ARGUMENT,
--- JOB_NOT_FOUND, BATCH_NOT_FOUND, BATCH_ENDED, since no job is new.
--- Inside: rows are found by an array of ids, in the partitions of their days, whatever the statistics say:
--- is true keeps the index of the states away, bitmaps those of other columns; then the array would
--- be gone through for each row, as it is where it stands in any other condition than an index's.
+-- Purpose: return dead or cancelled jobs, which the caller has locked, to the live ones: blocked
+-- if they must wait again. A job whose idempotency key or dedup key belongs to another job stays.
+-- Invariant: the attempt keeps counting, as a fencing token must; failed attempts no longer count
+-- against max_attempts, and the job does not expire again. It counts as awaited.
+-- Never: QUEUE_FULL, INVALID_ARGUMENT, NULL_ARGUMENT, JOB_NOT_FOUND, BATCH_NOT_FOUND, BATCH_ENDED,
+-- since no job is new.
 create or replace function jobq_private.redrive_jobs(
     job_ids uuid[], finished_ats timestamptz[], latest boolean default false,
     target text default 'queued'

@@ -4,7 +4,6 @@ create or replace function jobq_private.refuse_missing(job_id uuid)
 returns void
 language plpgsql
 stable
-parallel safe
 as $$
 begin
     perform jobq_private.raise_error('JOB_NOT_FOUND', format('job_id %s', job_id));

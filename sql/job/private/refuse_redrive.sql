@@ -1,12 +1,10 @@
--- Purpose: raise an error that names the job with the key of a finished job that was not
--- redriven.
--- Invariant: reads only; returns if there is none, for example because another session has
--- redriven it. Raises: JQ004.
+-- Purpose: raise the reason why a job could not be redriven: another job has its idempotency or
+-- dedup key. Returns if there is none, for example because another session has redriven it.
+-- Raises: JQ004.
 create or replace function jobq_private.refuse_redrive(job jobq.job)
 returns void
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _holder uuid;

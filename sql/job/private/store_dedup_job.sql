@@ -1,9 +1,7 @@
--- Purpose: store a job, or find the job that its dedup key stands for.
+-- Purpose: store a job, or return the job that its dedup key stands for.
 -- Invariant: the unique index decides between concurrent callers; each look follows a lost insert
--- with a new snapshot. It does not hold the key for jobs that look at no other (enqueue, throttle), so
--- those that do look before they try. Running jobs are never replaced; the slot of a schedule yields to
--- one that runs. Raises: 22004, 22023, JQ001,
--- JQ002, JQ004, JQ010.
+-- with a new snapshot. Running jobs are never replaced; the slot of a schedule yields to one that
+-- runs. Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ010.
 create or replace function jobq_private.store_dedup_job(job jobq_private.new_job)
 returns uuid
 language plpgsql

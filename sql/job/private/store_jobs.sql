@@ -1,9 +1,8 @@
--- Purpose: the one way in: fill in and check new jobs, hold their keys, and store them. A job whose
--- key is held yields the job that holds it. Their ids, and whether they are new, by ordinal.
--- Invariant: all or none; ordinals are 1 to n. Locks are taken in one order, so that batches cannot deadlock: idempotency
--- keys by kind and key, then dedup keys by kind and key. Jobs of schedules were checked when those were
--- declared, and hold no idempotency key: each slot is taken once.
--- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
+-- Purpose: the one way in: fill in and check new jobs, take their keys, and store them. Returns
+-- their ids, or of the jobs that hold their keys, and whether they are new, by ordinal.
+-- Invariant: all or none; ordinals are 1 to n. Idempotency keys are locked first, then dedup keys,
+-- each by kind and key, so that batches cannot deadlock. Jobs of schedules were checked when those
+-- were declared. Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 create or replace function jobq_private.store_jobs(
     jobs jobq_private.new_job[], is_checked boolean default false, out ids uuid[],
     out created boolean[]

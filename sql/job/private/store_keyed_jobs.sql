@@ -1,8 +1,7 @@
 -- Purpose: store jobs prepared by store_jobs(), some of which have keys.
--- Invariant: unique indexes decide between concurrent callers. A caller that finds an existing
--- job writes an empty message, so that its commit waits for disk and standby like that job's
--- commit: a failover cannot take back the answer to a repeated call. Raises: 22004, 22023,
--- JQ001, JQ002, JQ004, JQ010.
+-- Invariant: unique indexes decide between concurrent callers. A caller that gets an existing job
+-- writes an empty message, so that its commit waits for disk and standby: a failover cannot take
+-- back the answer to a repeated call. Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ010.
 create or replace function jobq_private.store_keyed_jobs(
     jobs jobq_private.new_job[], out ids uuid[], out created boolean[]
 )

@@ -1,8 +1,6 @@
 -- Purpose: notify clients that wait for these jobs, or for any event, that they have ended.
--- Invariant: called only if somebody waits for some job, which one lock shows. Jobs share 1024
--- locks, so some notifications are needless. A completion that checked before a client
--- announced itself does not notify it; clients therefore also poll. See docs/protocol.md.
--- Raises: nothing.
+-- Invariant: jobs share 1024 locks, so some notifications are needless. A client that begins to
+-- wait at this moment may get none, so clients also poll; see docs/protocol.md.
 create or replace function jobq_private.tell_ended(job_ids uuid[])
 returns void
 language plpgsql

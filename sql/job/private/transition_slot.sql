@@ -1,5 +1,4 @@
 -- Purpose: copy new transitions into every slot.
--- Invariant: the foreign key of the copies cascades changes and deletions. Raises: nothing.
 create or replace function jobq_private.fill_slots()
 returns trigger
 language plpgsql

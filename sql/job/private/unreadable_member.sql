@@ -1,7 +1,5 @@
--- Purpose: return which member of which new job cannot be read as its type, and why; null if
--- none.
--- Invariant: only for batches that read_jobs() could not read; needs a subtransaction per
--- member. Raises: nothing.
+-- Purpose: which member of which new job cannot be read as its type, and why, or null. Only for
+-- batches that read_jobs() could not read: it needs a subtransaction per member.
 create or replace function jobq_private.unreadable_member(jobs jsonb)
 returns text
 language plpgsql

@@ -1,8 +1,5 @@
--- Purpose: why a JSON value cannot be stored: the error's code and its detail; null when it
--- can. size is what json_size() says of it.
--- Invariant: what is nested deeper, or holds a number beyond the range of a double, could
--- not be read by clients. strict, for lax looks at nested arrays over and over; for new
--- jobs new_job_problem() does the same inline.
+-- Purpose: why a JSON value of this json_size() cannot be stored: the error's code and detail, or
+-- null. Clients could not read it if it were deeper, or held a larger number.
 -- Raises: by its callers, JQ005, JQ006.
 create or replace function jobq_private.value_problem(
     value jsonb, size integer, max_bytes integer, max_depth integer
@@ -10,7 +7,6 @@ create or replace function jobq_private.value_problem(
 returns text[]
 language sql
 stable
-parallel safe
 as $$
     select case
         when size > max_bytes

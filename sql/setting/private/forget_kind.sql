@@ -1,5 +1,5 @@
--- Purpose: forget what was declared of a kind, an endpoint's too.
--- Invariant: refused while live jobs of the kind exist, and by a trigger while schedules do. Raises: JQ007, JQ008.
+-- Purpose: delete the declaration of a kind or an endpoint. Refused while it has live jobs, and by
+-- a trigger while it has schedules. Raises: JQ007, JQ008.
 create or replace function jobq_private.forget_kind(kind text)
 returns void
 language plpgsql

@@ -1,7 +1,6 @@
 -- Purpose: whether another session holds an advisory lock.
--- Invariant: it is tried, and let go in the same expression, between whose parts no cancel
--- comes. Two that look at the same moment may take each other for a holder. No SET clause, so
--- that it is inlined. Raises: nothing.
+-- Invariant: tries the lock and releases it in one expression, so that no cancel comes between.
+-- Two sessions that test at once may take each other for a holder. Inlined, so no SET clause.
 create or replace function jobq_private.is_held(class text, slot integer)
 returns boolean
 language sql

@@ -1,10 +1,8 @@
 -- Purpose: whether a queue is paused.
--- Invariant: an undeclared queue is not. Raises: nothing.
 create or replace function jobq_private.is_paused(queue text)
 returns boolean
 language plpgsql
 stable
-parallel safe
 as $$
 begin
     return exists (

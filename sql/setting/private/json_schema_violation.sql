@@ -1,13 +1,11 @@
--- Purpose: what is wrong with a payload under a JSON Schema, as the optional extension
--- pg_jsonschema says; null when nothing is, or the extension is not here.
--- Invariant: only a member of the extension is called, whatever else bears its name, and
--- only if that is allowed; its schema can be any, so the call is dynamic. Schemas that lead out of themselves are left
--- to deliveries. Raises: nothing of its own.
+-- Purpose: what is wrong with a payload under a JSON Schema, by the optional extension
+-- pg_jsonschema; null if nothing, or without it.
+-- Invariant: calls only a member of the extension, whatever else has its name. Schemas that refer
+-- outside of themselves are left to deliveries.
 create or replace function jobq_private.json_schema_violation(schema jsonb, value jsonb)
 returns text
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _draft constant jsonb :=

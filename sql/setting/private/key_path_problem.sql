@@ -1,11 +1,9 @@
--- Purpose: why a path to a concurrency key or a cost names nothing in any payload; null when it may.
--- Invariant: a path that names nothing would disable the limits of keys without a word. A text that a
--- client has split into its characters is such a path. Raises: nothing.
+-- Purpose: why a path of a concurrency key or a cost cannot name anything in a payload, or null.
+-- Such a path would silently disable the limits of keys.
 create or replace function jobq_private.key_path_problem(name text, path text[], schema jsonb)
 returns text
 language plpgsql
 immutable
-parallel safe
 as $$
 declare
     _part jsonb := schema;

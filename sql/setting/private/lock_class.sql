@@ -1,17 +1,9 @@
--- Purpose: the class of each sort of advisory lock, the first key of pg_advisory_lock().
--- Invariant: all that jobq takes are here, so that no two mean the same. waiting, producing
--- and awaiting are W, P and E of docs/protocol.md, awaiting_events that for all jobs, ending
--- that of one job; emitting and expecting are those of events (store_event()); closing that of
--- lanes (call_lane()), gating that of limits that are made, laning that of lanes that are made,
--- joining that of graphs (add_graph());
--- maintaining is held by who calls maintain(). No SET clause, so that it is inlined and
--- costs nothing.
--- Raises: nothing.
+-- Purpose: the first key of each class of advisory locks; all that jobq takes are here. waiting,
+-- producing and awaiting are W, P and E of docs/protocol.md. Inlined, so no SET clause.
 create or replace function jobq_private.lock_class(name text)
 returns integer
 language sql
 immutable
-parallel safe
 as $$
     select case name
         when 'waiting' then 1785684593

@@ -1,11 +1,9 @@
--- Purpose: whether a text has a match of a schema's pattern.
--- Invariant: as RE2 does where clients and deliveries check the same schema: classes such as
--- \w are of ASCII, and a dot is no line break. Raises: nothing.
+-- Purpose: whether a text matches a schema's pattern, as in RE2, by which clients check: classes
+-- such as \w are ASCII, and a dot matches no line break.
 create or replace function jobq_private.matches_pattern(value text, pattern text)
 returns boolean
 language sql
 immutable
-parallel safe
 set standard_conforming_strings = on
 as $$
     select matches_pattern.value collate "C" ~ case

@@ -1,13 +1,11 @@
--- Purpose: how many attempts a job has that was made with max_attempts: those of its kind where the kind
--- was declared after the job was made, as by the first worker that knows it, and the job has the default.
--- Invariant: for a job that has failed; no SET clause, so that it is inlined. Raises: nothing.
+-- Purpose: how many attempts a failed job has: those of its kind if the kind was declared after
+-- the job was made and the job has the default, else its own. Inlined, so no SET clause.
 create or replace function jobq_private.max_attempts_for(
     kind text, queue text, created_at timestamptz, max_attempts integer
 )
 returns integer
 language sql
 stable
-parallel safe
 as $$
     select coalesce(
         (

@@ -1,12 +1,11 @@
--- Purpose: what is wrong with the members of a JSON object under a schema, or null.
--- Invariant: the half of schema_violation() that descends into objects. Raises: nothing.
+-- Purpose: what is wrong with the members of a JSON object under a schema, or null; the half of
+-- schema_violation() that descends into objects.
 create or replace function jobq_private.object_violation(
     schema jsonb, value jsonb, path text
 )
 returns text
 language plpgsql
 immutable
-parallel safe
 as $$
 declare
     _key text;

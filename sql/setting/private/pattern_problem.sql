@@ -1,14 +1,11 @@
--- Purpose: why a pattern cannot be used, or null when it can: it must be one that is matched
--- in a time linear in the text.
--- Invariant: what PostgreSQL matches by backtracking (back references) or anew from each place
--- (lookarounds) is refused, as RE2 does, and repeats that multiply, since the time for each
--- character grows with what they unfold to; comments and flavours could hide either.
--- What is left runs on an automaton. Raises: nothing.
+-- Purpose: why a pattern cannot be used, or null: it must match in time linear in the text.
+-- Invariant: refuses what PostgreSQL matches by backtracking (back references) or anew from each
+-- place (lookarounds), as RE2 does, repeats that multiply, and comments and flavours that could
+-- hide either.
 create or replace function jobq_private.pattern_problem(pattern text)
 returns text
 language plpgsql
 immutable
-parallel safe
 set standard_conforming_strings = on
 as $$
 declare

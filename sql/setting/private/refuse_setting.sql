@@ -1,11 +1,9 @@
--- Purpose: turn a violated constraint of a definition into a typed error.
--- Invariant: always raises, in the words of the constraint's comment; called from an exception
--- handler. No constraint is violated by a priority that its column cannot hold. Raises: 22023.
+-- Purpose: raise a violated constraint of a definition as a typed error, with the constraint's
+-- comment as detail. Without a constraint, a priority did not fit its column. Raises: 22023.
 create or replace function jobq_private.refuse_setting(relation regclass, violated text)
 returns void
 language plpgsql
 stable
-parallel safe
 as $$
 begin
     perform jobq_private.raise_error('INVALID_ARGUMENT', coalesce(

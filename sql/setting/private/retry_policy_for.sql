@@ -1,14 +1,11 @@
--- Purpose: how a failed job of a kind in a queue is tried again: a delivery as its endpoint
--- said when the job was made; else the kind's word, else the queue's, else the default.
--- Invariant: one row; beside settings_for(), so that enqueues do not pay for it. No SET
--- clause, so that it is inlined. Raises: nothing.
+-- Purpose: how a failed job is retried: a delivery as its endpoint declared when the job was made;
+-- else by the kind, the queue or the default. Inlined, so no SET clause.
 create or replace function jobq_private.retry_policy_for(
     kind text, queue text, delivery_version integer
 )
 returns setof jobq_private.retry_policy
 language sql
 stable
-parallel safe
 rows 1
 as $$
     select

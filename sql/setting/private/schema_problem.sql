@@ -1,12 +1,9 @@
--- Purpose: why a payload schema cannot be used, or null when it can.
--- Invariant: admits the JSON Schema keywords that schema_violation() enforces and, as
--- notes, title, description, examples and default; every other keyword is refused, so
--- that no rule is stored and then ignored. Raises: nothing.
+-- Purpose: why a payload schema cannot be used, or null. Every keyword that schema_violation()
+-- does not enforce is refused, except notes such as title.
 create or replace function jobq_private.schema_problem(schema jsonb, path text)
 returns text
 language plpgsql
 immutable
-parallel safe
 as $$
 declare
     _known constant jsonb := '{

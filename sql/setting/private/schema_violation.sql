@@ -1,13 +1,10 @@
--- Purpose: what is wrong with a JSON value under a schema, or null when nothing is.
--- Invariant: understands just the JSON Schema keywords that schema_problem() admits, so
--- that nothing in a stored schema is passed over. Raises: nothing.
+-- Purpose: what is wrong with a JSON value under a schema that schema_problem() accepts, or null.
 create or replace function jobq_private.schema_violation(
     schema jsonb, value jsonb, path text
 )
 returns text
 language plpgsql
 immutable
-parallel safe
 as $$
 declare
     _types jsonb := schema -> 'type';

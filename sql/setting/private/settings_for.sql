@@ -1,12 +1,9 @@
--- Purpose: what holds for a new job of a kind in a queue: the kind's word, else the queue's,
--- else the global default. A call's own argument goes before all three, at the call.
--- Invariant: one row; with retry_policy_for(), the one place of resolution; undeclared
--- kinds and queues get the defaults. No SET clause, so that it is inlined. Raises: nothing.
+-- Purpose: the settings of a new job: of its kind, else of its queue, else the global default.
+-- With retry_policy_for() the one place of resolution. Inlined, so no SET clause.
 create or replace function jobq_private.settings_for(kind text, queue text)
 returns setof jobq_private.settings
 language sql
 stable
-parallel safe
 rows 1
 as $$
     select

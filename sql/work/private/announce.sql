@@ -1,11 +1,9 @@
--- Purpose: say until the transaction ends that a job is added to a queue, and tell whether any
--- worker sleeps, of whatever queue.
--- Invariant: the producer holds P (shared) before it tests W; an idle worker holds W
--- (shared) before it tests P. So one of the two always sees the other, and NOTIFY, whose
--- lock serialises commits, is sent only when somebody sleeps. docs/protocol.md has the
--- proof. Queues share 1024 locks, of which 16 more stand for all; W has one more, which every sleeping
--- worker holds: nearly always the only one that is looked at. No SET clause, so that it is
--- inlined. Raises: nothing.
+-- Purpose: announce that a job is added to a queue, and return whether any worker sleeps.
+-- Invariant: the producer locks P (shared) before it tests W; an idle worker locks W (shared)
+-- before it tests P. So one of them always sees the other, and NOTIFY, whose lock serializes
+-- commits, is sent only if somebody sleeps. docs/protocol.md has the proof. Queues share 1024
+-- locks; 16 more stand for all of them. Every sleeping worker also holds W 1040. Inlined, so no
+-- SET clause.
 create or replace function jobq_private.announce(queue text, is_wide boolean default false)
 returns boolean
 language sql

@@ -1,12 +1,10 @@
--- Purpose: refuse a claim that cannot be meant.
--- Invariant: reads nothing. Raises: 22004, 22023.
+-- Purpose: refuse a claim with invalid arguments. Raises: 22004, 22023.
 create or replace function jobq_private.check_claim(
     queues text[], worker text, max_jobs integer, except_kinds text[] default null
 )
 returns void
 language plpgsql
 immutable
-parallel safe
 as $$
 begin
     if array_ndims(queues) > 1 or array_ndims(except_kinds) > 1 then

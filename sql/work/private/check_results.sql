@@ -1,13 +1,11 @@
--- Purpose: refuse a settlement whose parts do not fit together.
--- Invariant: reads the limits only when there are results that are not small together, and looks
--- into those alone that a limit may refuse. Raises: 22004, 22023, JQ005, JQ006.
+-- Purpose: refuse a settlement whose parts do not fit together, or with a result that is too large
+-- or too deep. Raises: 22004, 22023, JQ005, JQ006.
 create or replace function jobq_private.check_results(
     job_ids uuid[], attempts integer[], results jsonb
 )
 returns void
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _problem text[];

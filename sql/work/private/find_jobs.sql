@@ -1,8 +1,8 @@
--- Purpose: lock the jobs of a queue that a claim takes next, in their order: by priority, then by
--- due_at. kinds, except_kinds and a priority narrow it down.
--- Invariant: SKIP LOCKED. A scan begins where the last one of this session ended. Where it finds
--- nothing there, and twice a second for what was committed late or put back, it begins at the front.
--- Its callers pin the search path and the planner's settings. Raises: nothing.
+-- Purpose: lock the jobs of a queue that a claim takes next, by priority, then due_at; return
+-- where they are. kinds, except_kinds and a priority narrow it down.
+-- Invariant: SKIP LOCKED. A scan begins where the last one of this session ended. If it finds
+-- nothing there, and twice a second for what was committed late or came back, it begins at the
+-- front. Callers pin the planner's settings.
 create or replace function jobq_private.find_jobs(
     queue text, max_jobs integer, except_kinds text[] default null, kinds text[] default null,
     priority integer default null

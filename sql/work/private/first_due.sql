@@ -1,7 +1,6 @@
--- Purpose: when the first job of a queue that waits for time alone is due; null when none waits.
--- Invariant: one index probe for each priority in use. Where they are too many, a scan that stops
--- at the first job that is due. Its callers pin the search path and the planner's settings.
--- Raises: nothing.
+-- Purpose: when the first job of a queue that waits only for time is due; null if none waits.
+-- Invariant: one index probe for each priority in use, or a scan if these are too many. Callers
+-- pin the planner's settings.
 create or replace function jobq_private.first_due(queue text, except_kinds text[])
 returns timestamptz
 language plpgsql

@@ -1,10 +1,10 @@
--- Purpose: remember for the session's next claims what this one has learned of a queue, and twice a
--- second move its fronts.
--- Invariant: a job gets its due_at, which is the clock's time or later, after its transaction has got
--- its number. So once all transactions have ended that were open at a moment, the candidate, no job
--- can appear any more that is due before it. Then each front moves there, or to the first job that
--- waits, be it locked or not: a claim that is under way may be rolled back. So claims walk each dead
--- entry of the index a bounded number of times. Raises: nothing.
+-- Purpose: remember for the session's next claims what this one has learned of a queue, and twice
+-- a second move its fronts.
+-- Invariant: a job gets its due_at after its transaction has got its number. So when all
+-- transactions have ended that were open at a moment, the candidate, no job due before it can
+-- appear any more. Then each front moves there, or to the first waiting job, locked or not,
+-- because a claim may be rolled back. So claims walk each dead entry of the index a bounded number
+-- of times.
 create or replace function jobq_private.keep_hint(
     hint jobq_private.claim_hint, now timestamptz
 )

@@ -1,13 +1,10 @@
--- Purpose: the details of a failure as they are stored: what is too large or too deep to be
--- read again is left out, with the reason, for the failure itself must be told; so is what is
--- secret.
--- Invariant: the limits are those of a payload, read only where there are details.
--- Raises: nothing. Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
+-- Purpose: the details of a failure as they are stored: redacted, or if they are too large or too
+-- deep, only the reason why they were omitted.
+-- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 create or replace function jobq_private.kept_details(details jsonb)
 returns jsonb
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _problem text[];

@@ -1,8 +1,6 @@
--- Purpose: send a notification at commit, unless the session has said: set jobq.notify = off; and
--- tell whether it is sent.
--- Invariant: a transaction that has notified cannot be prepared (PREPARE TRANSACTION), so
--- one that will be says so; polling alone is enough. A notification queue that is half full
--- is left alone too. No SET clause, so that it is inlined. Raises: nothing.
+-- Purpose: send a notification at commit, and return whether it is sent.
+-- Invariant: not after `set jobq.notify = off`, which a transaction needs that is to be prepared,
+-- nor if the notification queue is half full: polling is sufficient. Inlined, so no SET clause.
 create or replace function jobq_private.notify(channel text, payload text)
 returns boolean
 language sql

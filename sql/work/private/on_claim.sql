@@ -1,9 +1,7 @@
--- Purpose: the hook by which limits take part in a claim, before it looks into a queue: here, that a
--- queue is not paused. The full installation replaces it.
--- Invariant: returns null where the claim is to look itself, else the jobs that are started already,
--- and those that the claim is to start. The trigger of the table asks for one job that is about to
--- start: none found means that it must not. max_jobs is then 0 where a claim has counted it already.
--- Raises: nothing.
+-- Purpose: hook, called before a claim looks into a queue, or with a job that is about to start.
+-- Returns null if the claim is to look itself, else the jobs already started and those to start.
+-- For a single job, found = {} means that it must not start; max_jobs is 0 if a claim has counted
+-- it. The core only checks that the queue is not paused.
 create or replace function jobq_private.on_claim(
     queue text, worker text, max_jobs integer, max_limited integer, except_kinds text[],
     is_first boolean, job jobq_private.job default null

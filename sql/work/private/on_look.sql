@@ -1,8 +1,6 @@
--- Purpose: the hook that says which of these queues have work: those in which a claim may find
--- something (is_now), in the same order, or when the next job of each is due.
--- Invariant: one index probe for each queue, or for each priority in use. A moment in the past means that
--- there is work now; paused queues have none. With is_now the first queue always counts, so that each
--- claim calls on_claim(). The full installation replaces it. Raises: nothing.
+-- Purpose: hook: which of these queues a claim may find something in (is_now), in their order, or
+-- when the next job of each is due. Paused queues have none. With is_now the first queue always
+-- counts, so that each claim calls on_claim().
 create or replace function jobq_private.on_look(
     queues text[], except_kinds text[], is_now boolean
 )

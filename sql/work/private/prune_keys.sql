@@ -1,5 +1,5 @@
--- Purpose: forget idempotency keys past their retention, throttled keys, and workers long gone.
--- Invariant: a bounded number at a call; the key of a live job stays. Raises: nothing.
+-- Purpose: delete idempotency keys past their retention, ended throttles, and workers long gone;
+-- return how many keys. The key of a live job stays.
 create or replace function jobq_private.prune_keys(max_rows integer)
 returns bigint
 language plpgsql

@@ -1,11 +1,9 @@
--- Purpose: check failures that are given as a JSON array, and return them as they are stored.
--- Invariant: an unknown member is refused, so that no misspelt retryable is passed over. Errors and
--- details are redacted. Raises: 22004, 22023.
+-- Purpose: read failures from a JSON array as they are stored: errors and details redacted.
+-- Refuses unknown members, so that no misspelt retryable is ignored. Raises: 22004, 22023.
 create or replace function jobq_private.read_failures(failures jsonb)
 returns jobq_private.failure[]
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _known constant text[] := array[

@@ -1,7 +1,8 @@
--- Purpose: what this session remembers of a queue, completed by priorities that have come into use.
--- Invariant: forgets all after a minute, and when the clock has been put back, so that nothing stays
--- unseen for longer, whatever has happened. Looks only between the known priorities, where no dead
--- entries are. Priorities are null from the 17th on. Raises: nothing.
+-- Purpose: what this session remembers of a queue, completed by priorities that have come into
+-- use.
+-- Invariant: forgets all after a minute and when the clock was put back, so that nothing stays
+-- unseen for longer. Probes only between the known priorities, where no dead entries are.
+-- Priorities are null from the 17th on.
 create or replace function jobq_private.read_hint(queue text, now timestamptz)
 returns jobq_private.claim_hint
 language plpgsql

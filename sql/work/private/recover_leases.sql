@@ -1,5 +1,4 @@
 -- Purpose: recover() as a task of maintain().
--- Invariant: see recover(). Returns how many. Raises: nothing of its own.
 -- Never: NULL_ARGUMENT, INVALID_ARGUMENT.
 create or replace function jobq_private.recover_leases(max_rows integer)
 returns bigint

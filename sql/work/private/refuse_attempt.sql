@@ -1,10 +1,8 @@
--- Purpose: say precisely why an attempt does not hold a job.
--- Invariant: always raises. Raises: 22004, JQ001, JQ003.
+-- Purpose: raise the reason why an attempt does not hold a job. Raises: 22004, JQ001, JQ003.
 create or replace function jobq_private.refuse_attempt(job_id uuid, attempt integer)
 returns void
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _state text;

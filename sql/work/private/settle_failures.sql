@@ -1,8 +1,7 @@
--- Purpose: end failed attempts: retrying while attempts are left, else dead; cancelled where that
--- was asked for meanwhile. An expired lease retries at once, anything else after its backoff.
--- Invariant: jobs are found by the primary key and locked in the order of their ids, so batches
--- cannot deadlock. Only the attempt that holds the lease counts. Triggers record the attempts, as
--- for a raw update. Raises: nothing of its own.
+-- Purpose: end failed attempts: retrying while attempts are left, else dead; cancelled if that was
+-- requested. An expired lease retries at once, other failures after their backoff.
+-- Invariant: jobs are locked in the order of their ids, so batches cannot deadlock. Only the
+-- attempt that holds the lease counts. Triggers record the attempts, as for a raw update.
 -- Never: NULL_ARGUMENT, INVALID_ARGUMENT.
 create or replace function jobq_private.settle_failures(
     failures jobq_private.failure[], is_expiry boolean
