@@ -49,7 +49,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _moved bigint[] := '{}';
+    _moved bigint[] := array[]::bigint[];
     _failures jobq_private.failure[];
     _locked uuid[];
 begin

@@ -22,9 +22,6 @@ ALLOWED = {
     ("jobq_private.schema_problem", "target type is different"): (
         "it takes the untyped literal of an initial value for text"
     ),
-    ("jobq.enqueue", 'never read variable "_is_told"'): "to assign costs less than perform",
-    ("jobq_private.wake", 'never read variable "_is_told"'): "the same",
-    ("jobq_private.find_jobs", 'never read variable "_is_kept"'): "the same",
 }
 
 FINDINGS = """

@@ -8,6 +8,8 @@ create or replace function jobq_private.hold_keys(
 returns uuid[]
 language plpgsql
 set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
 as $$
 declare
     _holders uuid[] := job_ids;
@@ -31,6 +33,12 @@ begin
         select g.*
         from given as g
         where g.job_id not in (select h.job_id from held as h)  -- hashed
+        -- A job that is redriven has its key already.
+        and g.job_id is distinct from (
+            select k.job_id
+            from jobq_private.idempotency_key as k
+            where k.kind = g.kind and k.idempotency_key = g.key
+        )
         order by g.kind, g.key, g.n
     loop
         _holders[_job.n] := jobq_private.hold_key(

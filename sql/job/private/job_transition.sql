@@ -10,6 +10,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _is_claim boolean := false;
+    _started jobq_private.job;
 begin
     -- A claim has set these columns itself. They are only compared, unless the clock was set back.
     if new.state = 'running' and old.state in ('queued', 'retrying')
@@ -49,10 +50,11 @@ begin
     end if;
 
     if new.state = 'running' and old.state <> 'running' then
-        new := jobq_private.stamp_start(new, _is_claim);
-        if new.job_id is null then
+        _started := jobq_private.stamp_start(new, _is_claim);
+        if _started.job_id is null then
             return null;
         end if;
+        new := _started;
     elsif new.heartbeat_at is distinct from old.heartbeat_at and new.state = 'running' then
         new.heartbeat_at := clock_timestamp();
         new.lease_expires_at := greatest(old.lease_expires_at, least(
