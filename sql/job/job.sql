@@ -1,8 +1,8 @@
--- Purpose: every job, live and archived, as one relation that can be written to.
--- Invariant: inserts and updates go through the functions of the same meaning; see
--- job_insert and job_update. FOR UPDATE would lock nothing below a UNION and say nothing;
--- the outer join, which PostgreSQL takes out of every other plan, has it refused (0A000):
--- claim() is what takes jobs. attempts counts what counts against max_attempts.
+-- Purpose: every job, live and archived, as one updatable view.
+-- Invariant: inserts and updates call the functions with the same effect; see
+-- job_insert and job_update. FOR UPDATE would silently lock nothing below a UNION. The
+-- outer join, which PostgreSQL removes from every other plan, makes it fail (0A000);
+-- use claim() to take jobs. attempts has the attempts that count against max_attempts.
 -- Column attempts: attempts that count against max_attempts.
 -- Column result: the return value of the succeeded attempt.
 -- Column worker: the current or last worker.

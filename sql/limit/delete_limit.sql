@@ -1,5 +1,6 @@
--- Purpose: have one key follow again what its queue says for each.
--- Invariant: holds at once for what starts. Raises: 22004, JQ007.
+-- Purpose: delete the limits of one key, which then has the limits that its queue sets
+-- for each key.
+-- Invariant: applies to the next start. Raises: 22004, JQ007.
 -- Returns: nothing.
 -- Example: select jobq.delete_limit('mail', 'customer-42');
 create or replace function jobq.delete_limit(queue text, concurrency_key text)
@@ -12,7 +13,7 @@ begin
     if num_nulls(delete_limit.queue, delete_limit.concurrency_key) > 0 then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'queue and concurrency_key');
     end if;
-    -- Its budget is taken away by put_budget().
+    -- put_budget() removes its budget.
     update jobq_private.key_limit as l
     set max_running = null, rate_limit = null, rate_period = null, rate_burst = null
     where l.queue = delete_limit.queue

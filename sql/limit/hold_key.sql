@@ -1,5 +1,5 @@
--- Purpose: start no job of one concurrency key of a queue until a time.
--- Invariant: what runs goes on; a hold that lasts longer stays. Raises: 22004, 22023.
+-- Purpose: hold one concurrency key of a queue until a given time.
+-- Invariant: running jobs continue; a longer hold stays. Raises: 22004, 22023.
 -- Argument until: until then, or infinity until release_key() is called.
 -- Argument reason: why, for explain(); 512 characters at most are kept.
 -- Returns: nothing.

@@ -1,6 +1,7 @@
--- Purpose: a worker has been told to wait: start no job of its job's concurrency key for so long,
--- or where it has no key of its kind in its queue.
--- Invariant: what runs goes on, this job too: settle it. Raises: 22004, 22023, JQ001, JQ003.
+-- Purpose: hold the concurrency key of a running job for a duration, or without a key
+-- its kind in its queue, for a worker that was rate limited.
+-- Invariant: running jobs continue, including this one: settle it. Raises: 22004,
+-- 22023, JQ001, JQ003.
 -- Argument hold_for: for how long, 0 to 365 days.
 -- Argument reason: why, for explain(); 512 characters at most are kept.
 -- Returns: nothing.

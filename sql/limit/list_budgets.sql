@@ -1,5 +1,5 @@
--- Purpose: the budgets, and how much of each is spent in its present period: a row for each that was put, and for
--- a budget of each key one for each key that has spent something.
+-- Purpose: the budgets with the amounts spent in the current period; for a budget of
+-- each key, one more row per key with spending.
 -- Invariant: reads only. Raises: nothing.
 -- Argument scope_type: of this type alone, queue or kind; null means of both.
 -- Argument scope: of this queue or kind alone; null means of all.

@@ -1,7 +1,7 @@
--- Purpose: say how much the jobs of a queue or kind, of each of its keys, or of one key of a queue may cost in each
--- day, week or month of the calendar, or take the budget away.
--- Invariant: one budget for each of these, last writer wins; holds for the next start. What its jobs are charged
--- counts from the first start under the budget on. Raises: 22004, 22023, JQ007, JQ009.
+-- Purpose: set a budget: what the jobs of a queue or kind, of each of its keys, or of
+-- one key of a queue may cost in each calendar day, week or month; or remove it.
+-- Invariant: one budget for each of these, the last writer wins; applies to the next
+-- start. Counts jobs that start after its creation. Raises: 22004, 22023, JQ007, JQ009.
 -- Argument scope_type: queue or kind.
 -- Argument scope: the name of the queue or kind; a kind must be declared.
 -- Argument amount: what may be spent in a period, at least 0; null for no budget.

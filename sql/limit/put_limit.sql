@@ -1,6 +1,7 @@
--- Purpose: say how many jobs of one key may run at once in a queue, and how many may start in each
--- period, in place of what the queue says for each key.
--- Invariant: one row, last writer wins; holds at once for what starts, and leaves what runs.
+-- Purpose: set how many jobs of one key can run at once in a queue, and how many can
+-- start per period, instead of the queue's limits for each key.
+-- Invariant: one row, the last writer wins; applies to the next start, and running jobs
+-- continue.
 -- Raises: 22004, 22023.
 -- Argument concurrency_key: the key, of 1 to 1024 bytes.
 -- Argument max_running: at most so many of its jobs run at once in the queue, 1 to 32767; null

@@ -1,6 +1,6 @@
--- Purpose: give a leased job back since whom it calls has asked to wait, and have all jobs of its
--- concurrency key wait with it; without a key, those of its kind in its queue.
--- Invariant: the attempt is not counted, and the job goes first when the wait is over. A stale
+-- Purpose: release a claimed job that was rate limited, and hold its concurrency key;
+-- without a key, its kind in its queue.
+-- Invariant: the attempt does not count, and the job runs first after the hold. A stale
 -- attempt changes nothing. Raises: 22004, 22023, JQ001, JQ003.
 -- Argument retry_in: for how long, 0 to 365 days.
 -- Argument reason: why, for explain(); 512 characters at most are kept.

@@ -1,5 +1,5 @@
--- Purpose: report what the running attempt of a job has really cost, in place of what was charged when it started:
--- its rates and budgets are corrected, up or down.
+-- Purpose: report the actual cost of a running attempt, instead of the cost charged at
+-- its start: its rates and budgets are corrected, up or down.
 -- Invariant: only the attempt that holds the lease. The last report counts. Waits for a transaction that starts jobs
 -- under the same limits. Raises: 22004, 22023, JQ001, JQ003.
 -- Argument cost: from 0 to 10^12.

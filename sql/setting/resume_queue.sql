@@ -1,4 +1,4 @@
--- Purpose: allow claims from a paused queue again, and wake its workers.
+-- Purpose: resume claims from a paused queue, and wake its workers.
 -- Invariant: resuming a queue that is not paused changes nothing. Raises: 22004, JQ007.
 -- Example: select jobq.resume_queue('mail');
 create or replace function jobq.resume_queue(queue text)

@@ -1,4 +1,4 @@
--- Purpose: end many attempts as failed, given as a JSON array.
+-- Purpose: end many attempts as failed, as a JSON array.
 -- Invariant: a stale attempt changes nothing. Raises: 22004, 22023.
 -- Members failures: fail
 -- Column state: the new state: retrying, dead or cancelled; null if the attempt has lost its
