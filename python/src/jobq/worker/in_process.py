@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from jobq.worker.queries import Job
-
 __all__ = ["InProcess"]
+
+
+class Job(Protocol):
+    """The properties of a job that the limits depend on."""
+
+    kind: str
+    queue: str
+
+
+J = TypeVar("J", bound=Job)
 
 
 @dataclass(eq=False)
@@ -54,7 +62,7 @@ class InProcess:
         queues, kinds = self.free(self.held())
         return [q for q, n in queues.items() if n <= 0], [k for k, n in kinds.items() if n <= 0]
 
-    def startable(self, waiting: Iterable[Job], running: Iterable[Job]) -> Job | None:
+    def startable(self, waiting: Iterable[J], running: Iterable[Job]) -> J | None:
         """Return the first waiting job that may run beside those that run."""
         queues, kinds = self.free(running)
         for job in waiting:
