@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import select
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 import psycopg
@@ -18,7 +19,8 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 from jobq.errors import DatabaseUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Coroutine, Iterator
+    from contextlib import AsyncExitStack
 
     from psycopg.abc import AdaptContext
     from psycopg.errors import Diagnostic
@@ -27,14 +29,19 @@ __all__ = [
     "OWN_CALLS",
     "AsyncPool",
     "Pool",
+    "awaited",
     "configure",
     "configure_async",
     "confirmed",
     "conninfo",
+    "entered",
+    "finished",
     "renewed",
     "use_json",
     "use_json_async",
 ]
+
+T = TypeVar("T")
 
 logger = logging.getLogger("jobq.client")
 
@@ -152,6 +159,35 @@ def _log_warning(notice: Diagnostic) -> None:
         logger.warning("%s (%s)", notice.message_primary, notice.message_detail)
 
 
+# What clients and pools do is written once, as coroutines. With blocking calls, they never suspend.
+
+
+async def awaited(answer: Any) -> Any:  # noqa: ANN401 - whatever was called
+    """Return the result of a call, or of what it returned to be awaited."""
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+async def entered(stack: AsyncExitStack, context: Any) -> Any:  # noqa: ANN401 - of either sort
+    """Enter a context, until the end of the stack."""
+    if hasattr(context, "__aenter__"):
+        return await stack.enter_async_context(context)
+    return stack.enter_context(context)
+
+
+def finished(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in which nothing suspends.
+
+    Raises:
+        RuntimeError: something did.
+    """
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    coroutine.close()
+    raise RuntimeError("a call that waits has suspended")
+
+
 # A pool looks before it hands a connection out. A round trip would cost every call one; but a
 # server that has closed a connection has said so, and what it said has not been read. A server
 # that ends closes all of them, so those are passed over at once: psycopg's own `check` pauses
@@ -163,25 +199,7 @@ class Pool(ConnectionPool[Connection[Any]]):
 
     def getconn(self, timeout: float | None = None) -> Connection[Any]:
         """Return a connection that is open as far as is known here."""
-        deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
-        while True:
-            try:
-                connection = super().getconn(deadline - time.monotonic())
-            except PoolTimeout as error:
-                try:
-                    psycopg.connect(str(self.conninfo)).close()
-                except psycopg.Error as reason:  # which the pool only logs
-                    raise reason from error
-                raise
-            try:
-                if _has_something_to_say(connection):
-                    self.check_connection(connection)
-            except BaseException as error:
-                self.putconn(connection)
-                if not isinstance(error, psycopg.Error):
-                    raise
-            else:
-                return connection
+        return finished(_open_connection(self, super().getconn, timeout))
 
 
 class AsyncPool(AsyncConnectionPool[AsyncConnection[Any]]):
@@ -192,25 +210,33 @@ class AsyncPool(AsyncConnectionPool[AsyncConnection[Any]]):
         timeout: float | None = None,  # noqa: ASYNC109 - as in the base class
     ) -> AsyncConnection[Any]:
         """Return a connection that is open as far as is known here."""
-        deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
-        while True:
+        connection: AsyncConnection[Any] = await _open_connection(self, super().getconn, timeout)
+        return connection
+
+
+async def _open_connection(
+    pool: Pool | AsyncPool, getconn: Callable[[float], Any], patience: float | None
+) -> Any:  # noqa: ANN401 - the pool's sort of connection
+    deadline = time.monotonic() + (pool.timeout if patience is None else patience)
+    while True:
+        try:
+            connection = await awaited(getconn(deadline - time.monotonic()))
+        except PoolTimeout as error:
             try:
-                connection = await super().getconn(deadline - time.monotonic())
-            except PoolTimeout as error:
-                try:
-                    await (await AsyncConnection.connect(str(self.conninfo))).close()
-                except psycopg.Error as reason:
-                    raise reason from error
+                reached = await awaited(pool.connection_class.connect(str(pool.conninfo)))
+            except psycopg.Error as reason:  # which the pool only logs
+                raise reason from error
+            await awaited(reached.close())
+            raise
+        try:
+            if _has_something_to_say(connection):
+                await awaited(pool.check_connection(connection))
+        except BaseException as error:
+            await awaited(pool.putconn(connection))
+            if not isinstance(error, psycopg.Error):
                 raise
-            try:
-                if _has_something_to_say(connection):
-                    await self.check_connection(connection)
-            except BaseException as error:
-                await self.putconn(connection)
-                if not isinstance(error, psycopg.Error):
-                    raise
-            else:
-                return connection
+        else:
+            return connection
 
 
 def _has_something_to_say(connection: Connection[Any] | AsyncConnection[Any]) -> bool:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 
-from jobq.client.waiting import awaited
-from jobq.database import conninfo
+from jobq.database import awaited, conninfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable

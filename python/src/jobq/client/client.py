@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import asyncio
 import math
+import operator
 import threading
 import time
-from contextlib import asynccontextmanager, closing, contextmanager, nullcontext, suppress
+from contextlib import AsyncExitStack, closing, contextmanager, nullcontext, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar, overload
 
@@ -31,14 +32,16 @@ from jobq.client.declarations import Declarations
 from jobq.client.endings import Ending, Endings
 from jobq.client.json_schemas import JsonSchemas
 from jobq.client.methods import AwaitedCalls, WaitingCalls
-from jobq.client.waiting import awaited, finished
 from jobq.database import (
     AsyncPool,
     Pool,
+    awaited,
     configure,
     configure_async,
     confirmed,
     conninfo,
+    entered,
+    finished,
     renewed,
 )
 from jobq.errors import (
@@ -54,7 +57,6 @@ from jobq.registry.handler import result_parser
 if TYPE_CHECKING:
     from collections.abc import (
         AsyncGenerator,
-        AsyncIterator,
         Awaitable,
         Callable,
         Coroutine,
@@ -89,6 +91,7 @@ class _Client(Generic[C]):
     """What both clients do: `Client` runs these coroutines with calls that never suspend."""
 
     _pool: ClassVar[type[Any]]
+    _compute: ClassVar[Any]
     _configure: ClassVar[Any]
     _lock: ClassVar[Any]
 
@@ -132,33 +135,57 @@ class _Client(Generic[C]):
         """How this client connects; None where it has the caller's connection."""
         return str(self._home.conninfo) if isinstance(self._home, self._pool) else None
 
-    @property
-    def _own_pools(self) -> set[Any]:
-        return {home for home in (self._home, self._standby) if isinstance(home, self._pool)}
+    async def _close(self) -> None:
+        for home in {self._home, self._standby}:
+            if isinstance(home, self._pool):
+                await awaited(home.close())
+
+    async def _run(self, call: Call[T]) -> T:
+        given = call.given
+        if call.inputs:
+            if self._declarations.are_due:
+                await self._declare()
+            await self._check(call.inputs)
+        text = statement(call.function, tuple(given), call.from_now)
+        home = self._standby if call.may_lag else self._home
+        with translate(given.values()):
+            async with AsyncExitStack() as stack:
+                connection: Any = home
+                if isinstance(home, self._pool):
+                    await awaited(home.open())
+                    connection = await entered(stack, home.connection())
+                    stack.enter_context(renewed(connection))
+                stack.enter_context(confirmed(connection))
+                cursor: Any = connection.cursor(row_factory=call.row_factory)
+                await awaited(reading_json(cursor).execute(text, given))
+                return call.read(await awaited(cursor.fetchall()))
 
     async def _ask(self, call: Call[T]) -> T:
         return await awaited(self.run(call))  # type: ignore[attr-defined, no-any-return]
 
     async def _declare(self) -> None:
-        steps = self._declarations.steps(in_transaction=_is_open(self._home))
-        answer: Any = None
-        with closing(steps), suppress(StopIteration):
-            while True:
-                call = steps.send(answer)
-                try:
-                    answer = await self._ask(call)
-                except DatabaseUnavailable:
-                    raise
-                except JobqError as error:
-                    answer = error
+        async with AsyncExitStack() as stack:
+            await entered(stack, self._declaring)
+            steps = self._declarations.steps(in_transaction=_is_open(self._home))
+            answer: Any = None
+            with closing(steps), suppress(StopIteration):
+                while True:
+                    call = steps.send(answer)
+                    try:
+                        answer = await self._ask(call)
+                    except DatabaseUnavailable:
+                        raise
+                    except JobqError as error:
+                        answer = error
 
-    async def _check(self, inputs: Sequence[tuple[str, Json]]) -> bool:
-        """Learn the schemas that only clients can enforce; tell whether one is for these."""
+    async def _check(self, inputs: Sequence[tuple[str, Json]]) -> None:
+        """Refuse payloads that do not fit the schemas that only clients can enforce."""
         unknown = self._schemas.unknown(kind for kind, _ in inputs)
         if unknown:
             found = await self._ask(kinds.list_payload_schemas(unknown))
             self._schemas.learn(unknown, found)
-        return self._schemas.are_for(inputs)
+        if self._schemas.are_for(inputs):
+            await awaited(self._compute(self._schemas.check, inputs))
 
     async def _result(
         self, job_id: UUID | str, seconds: float | None, of: Callable[..., Any] | None
@@ -211,6 +238,7 @@ class Client(_Client[Connection[Any]], WaitingCalls):
     _pool = Pool
     _configure = staticmethod(configure)
     _lock = staticmethod(threading.Lock)
+    _compute = staticmethod(operator.call)
 
     def __enter__(self) -> Self:
         return self
@@ -220,25 +248,11 @@ class Client(_Client[Connection[Any]], WaitingCalls):
 
     def close(self) -> None:
         """Close the client's own connections; the caller's are left alone."""
-        for pool in self._own_pools:
-            pool.close()
+        finished(self._close())
 
     def run(self, call: Call[T]) -> T:
         """Make a call and return what it answers."""
-        given = call.given
-        if call.inputs:
-            if self._declarations.are_due:
-                self.declare()
-            if finished(self._check(call.inputs)):
-                self._schemas.check(call.inputs)
-        text = statement(call.function, tuple(given), call.from_now)
-        with (
-            translate(given.values()),
-            self._connected(call) as connection,
-            confirmed(connection),
-            reading_json(connection.cursor(row_factory=call.row_factory)) as cursor,
-        ):
-            return call.read(cursor.execute(text, given).fetchall())
+        return finished(self._run(call))
 
     def declare(self) -> None:
         """Declare the kinds of the registry, of which nobody has, or only an older version.
@@ -250,18 +264,7 @@ class Client(_Client[Connection[Any]], WaitingCalls):
         Raises:
             DatabaseUnavailable: there is no answer.
         """
-        with self._declaring:
-            finished(self._declare())
-
-    @contextmanager
-    def _connected(self, call: Call[Any]) -> Iterator[Connection[Any]]:
-        home = self._standby if call.may_lag else self._home
-        if not isinstance(home, Pool):
-            yield home
-            return
-        home.open()
-        with home.connection() as connection, renewed(connection):
-            yield connection
+        finished(self._declare())
 
     @overload
     def result(self, job_id: UUID | str, timeout: float | None = None) -> Json: ...
@@ -396,6 +399,7 @@ class AsyncClient(_Client[AsyncConnection[Any]], AwaitedCalls):
     _pool = AsyncPool
     _configure = staticmethod(configure_async)
     _lock = staticmethod(asyncio.Lock)
+    _compute = staticmethod(asyncio.to_thread)
 
     @cached_property
     def _endings(self) -> Endings | None:
@@ -411,42 +415,15 @@ class AsyncClient(_Client[AsyncConnection[Any]], AwaitedCalls):
         """Close the client's own connections; the caller's are left alone."""
         if self._endings is not None:
             await self._endings.close()
-        for pool in self._own_pools:
-            await pool.close()
+        await self._close()
 
     async def run(self, call: Call[T]) -> T:
         """Make a call and return what it answers."""
-        given = call.given
-        if call.inputs:
-            if self._declarations.are_due:
-                await self.declare()
-            if await self._check(call.inputs):
-                await asyncio.to_thread(self._schemas.check, call.inputs)
-        text = statement(call.function, tuple(given), call.from_now)
-        with translate(given.values()):
-            async with (
-                self._connected(call) as connection,
-                reading_json(connection.cursor(row_factory=call.row_factory)) as cursor,
-            ):
-                with confirmed(connection):
-                    await cursor.execute(text, given)
-                    return call.read(await cursor.fetchall())
+        return await self._run(call)
 
     async def declare(self) -> None:
         """Declare the kinds of the registry, of which nobody has; see `Client.declare`."""
-        async with self._declaring:
-            await self._declare()
-
-    @asynccontextmanager
-    async def _connected(self, call: Call[Any]) -> AsyncIterator[AsyncConnection[Any]]:
-        home = self._standby if call.may_lag else self._home
-        if not isinstance(home, AsyncPool):
-            yield home
-            return
-        await home.open()
-        async with home.connection() as connection:
-            with renewed(connection):
-                yield connection
+        await self._declare()
 
     @overload
     async def result(self, job_id: UUID | str, timeout: float | None = None) -> Json: ...  # noqa: ASYNC109 - as Client has it
