@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import UUID
 
+from psycopg.rows import args_row
+
 from jobq.calls.arguments import as_jsonb, as_object, as_text, encode
 from jobq.calls.call import Call, column, first, nothing, scalar
 from jobq.calls.graph import Graph, as_document, payloads_of
@@ -72,11 +74,7 @@ def list_inputs(job_id: UUID | str) -> Call[list[Input]]:
     Raises:
         JobNotFound: there is no such job.
     """
-    return Call("list_inputs", locals(), _inputs)
-
-
-def _inputs(rows: list[tuple[UUID, str | None, str | None, str, Json, str]]) -> list[Input]:
-    return [Input(*row) for row in rows]  # type: ignore[arg-type] # the database's states
+    return Call("list_inputs", locals(), list, args_row(Input))
 
 
 def open_batch(
@@ -193,7 +191,7 @@ def cancel_tree(
     Raises:
         JobNotFound: there is no such job.
     """
-    return Call("cancel_tree", locals(), lambda rows: [Steered(*row) for row in rows])
+    return Call("cancel_tree", locals(), list, args_row(Steered))
 
 
 def redrive_tree(job_id: UUID | str, scope: str = "failed") -> Call[list[UUID]]:

@@ -14,7 +14,7 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
 from jobq.json_schema.patterns import compiled, look_at_the_clock
-from jobq.json_schema.unevaluated import unevaluated_items, unevaluated_properties
+from jobq.json_schema.unevaluated import unevaluated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
@@ -100,8 +100,8 @@ BoundedValidator: Final[Any] = extend(  # type: ignore[no-untyped-call]
             "patternProperties": pattern_properties,
             "additionalProperties": additional_properties,
             "uniqueItems": unique_items,
-            "unevaluatedItems": unevaluated_items,
-            "unevaluatedProperties": unevaluated_properties,
+            "unevaluatedItems": unevaluated("unevaluatedItems", list),
+            "unevaluatedProperties": unevaluated("unevaluatedProperties", dict),
         }.items()
     },
 )

@@ -11,37 +11,27 @@ from typing import TYPE_CHECKING, Any
 from jobq.json_schema.patterns import compiled, look_at_the_clock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from jobq.models import Json
 
-__all__ = ["unevaluated_items", "unevaluated_properties"]
+__all__ = ["unevaluated"]
 
 
-def unevaluated_properties(
-    validator: Any,  # noqa: ANN401 - jsonschema's own
-    wanted: Json,
-    value: Json,
-    schema: dict[str, Json],
-) -> Iterator[Any]:
-    """Yield the errors of members that no other keyword has looked at."""
-    if isinstance(value, dict):
-        others = {name: each for name, each in schema.items() if name != "unevaluatedProperties"}
-        for name in value.keys() - evaluated(validator, value, others):
-            yield from validator.descend(value[name], wanted, path=name)
+def unevaluated(
+    keyword: str, kind: type[dict[Any, Any] | list[Any]]
+) -> Callable[..., Iterator[Any]]:
+    """Return a keyword that checks the members, or items, that no other keyword has looked at."""
 
+    def check(validator: Any, wanted: Json, value: Json, schema: Json) -> Iterator[Any]:  # noqa: ANN401
+        if isinstance(value, kind):
+            others = {name: each for name, each in schema.items() if name != keyword}
+            seen = evaluated(validator, value, others)
+            for place in value if isinstance(value, dict) else range(len(value)):
+                if place not in seen:
+                    yield from validator.descend(value[place], wanted, path=place)
 
-def unevaluated_items(
-    validator: Any,  # noqa: ANN401 - jsonschema's own
-    wanted: Json,
-    value: Json,
-    schema: dict[str, Json],
-) -> Iterator[Any]:
-    """Yield the errors of items that no other keyword has looked at."""
-    if isinstance(value, list):
-        others = {name: each for name, each in schema.items() if name != "unevaluatedItems"}
-        for place in sorted(set(range(len(value))) - evaluated(validator, value, others)):
-            yield from validator.descend(value[place], wanted, path=place)
+    return check
 
 
 def evaluated(validator: Any, value: Any, schema: Any) -> set[Any]:  # noqa: ANN401
