@@ -22,7 +22,11 @@ Readiness = answer(
     "queue repo timestamp",
 )
 Health = answer(
-    "Health", "That the server runs, and its version.", "status version", status=Literal["ok"]
+    "Health",
+    "That the server runs, and its version.",
+    "status version",
+    status=Literal["ok"],
+    version=str,
 )
 
 
