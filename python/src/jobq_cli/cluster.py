@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 
 import click
 
@@ -88,7 +87,7 @@ def drain(shard_id: int, wait: float, login: str, database_url: str) -> None:
 def list_(is_json: bool, login: str, database_url: str) -> None:
     """List the shards and their states."""
     with plainly():
-        found = [asdict(member) for member in router.members(database_url, login)]
+        found = router.members(database_url, login)
     show_rows(found, MEMBER, is_json=is_json)
 
 
@@ -104,7 +103,7 @@ def check(is_json: bool, login: str, database_url: str) -> None:
     with plainly():
         found = router.check(database_url, login)
     if is_json:
-        show_json(asdict(each) for each in found)
+        show_json(found)
     else:
         for each in found:
             say(f"{each.type} {each.name} {each.finding}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from typing import Final
 
 import click
@@ -40,7 +39,7 @@ def doctor(*, is_json: bool, database_url: str) -> None:
     except click.ClickException as error:
         raise Unanswered(error.message) from error
     if is_json:
-        show_json(asdict(finding) for finding in findings)
+        show_json(findings)
     else:
         for finding in findings:
             remedy = f"; {finding.remedy}" if finding.remedy else ""

@@ -13,12 +13,15 @@ from jobq_cli.terminal import (
     Seconds,
     as_json,
     asking,
-    client_of,
     database_option,
+    limit_option,
+    listing,
     needing,
+    own_database,
     parsed,
     say,
     show_rows,
+    with_own_client,
 )
 
 if TYPE_CHECKING:
@@ -26,13 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["endpoints"]
 
-# Of a command under `jobq endpoints`: its own, or that of the group.
-own_database = database_option(default=lambda: click.get_current_context().obj)
-with_own_client = client_of(own_database)
-
 
 @click.group(invoke_without_command=True)
-@click.option("--limit", default=50, type=click.IntRange(1, 200), help="Maximum number of rows.")
+@limit_option(50, 200)
 @as_json
 @database_option(is_required=False)
 @click.pass_context
@@ -43,13 +42,10 @@ def endpoints(
     context.obj = database_url
     if context.invoked_subcommand:
         return
-    if database_url is None:
-        raise click.UsageError("Missing option '--database' (env var: 'DATABASE_URL').")
-    with asking(database_url) as client:
-        found = client.list_definitions("endpoint", max_definitions=limit)
     columns = ("name", "type", "version", "queue", "paused_at", "pause_reason")
-    rows = [{column: endpoint[column] for column in columns} for endpoint in found]
-    show_rows(rows, columns, is_json=is_json)
+    with listing(database_url) as client:
+        found = client.list_definitions("endpoint", max_definitions=limit)
+    show_rows([{name: row[name] for name in columns} for row in found], columns, is_json=is_json)
 
 
 @endpoints.command()

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
 import click
 
 from jobq.client import Client
 from jobq.errors import translate
-from jobq_cli.terminal import as_json, database, in_utc, plainly, say
+from jobq_cli.terminal import as_json, database, moment_option, plainly, say, show_json
 
 __all__ = ["events"]
 
@@ -22,11 +20,8 @@ LOOK_BACK = timedelta(hours=1)
 @click.option("--queue", "queues", multiple=True, help="Only this queue. Repeatable.")
 @click.option("--kind", "kinds", multiple=True, help="Only this kind. Repeatable.")
 @click.option("--after", help="Start after this cursor.")
-@click.option(
-    "--since",
-    type=click.DateTime(),
-    callback=in_utc,
-    help="Start at this time, in UTC.  [default: now with --follow, else an hour ago]",
+@moment_option(
+    "--since", "Start at this time, in UTC.  [default: now with --follow, else an hour ago]"
 )
 @click.option("--follow", is_flag=True, help="Continue: print jobs as they end.")
 @click.option(
@@ -64,7 +59,7 @@ def events(
     ):
         for event in found:
             if is_json:
-                say(json.dumps(asdict(event), default=str, ensure_ascii=False))
+                show_json([event])
                 continue
             moment = f"{event.finished_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
             code = f" {event.error_code}" if event.error_code else ""

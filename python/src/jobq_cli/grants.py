@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, get_args
 
 import click
@@ -26,8 +25,7 @@ def grants() -> None:
 @with_client
 def list_(client: Client, is_json: bool) -> None:
     """List the grants."""
-    found = [asdict(grant) for grant in client.list_queue_grants()]
-    show_rows(found, ("grantee", "queue", "privilege"), is_json=is_json)
+    show_rows(client.list_queue_grants(), ("grantee", "queue", "privilege"), is_json=is_json)
 
 
 privilege_argument = click.argument("privilege", type=click.Choice(get_args(Privilege)))

@@ -21,11 +21,13 @@ from jobq_cli.terminal import (
     as_json,
     asking,
     database,
-    in_utc,
+    limit_option,
+    moment_option,
     parsed,
     plain,
     say,
     show_json,
+    show_rows,
     show_table,
     with_client,
 )
@@ -83,7 +85,7 @@ def enqueue(
 @click.option("--state", type=click.Choice(get_args(State)), help="Only jobs in this state.")
 @click.option("--kind", help="Only jobs of this kind.")
 @click.option("--queue", help="Only jobs of this queue.")
-@click.option("--limit", default=20, type=click.IntRange(1, 1000), help="Maximum number of rows.")
+@limit_option(20)
 @click.option("--before", type=click.UUID, help="Only jobs enqueued before this one.")
 @click.option("--follow", is_flag=True, help="Continue: print new and changed jobs.")
 @as_json
@@ -141,24 +143,15 @@ def pages(look: Callable[..., JobPage], last: UUID | None) -> list[Job]:
 
 def list_found(found: Sequence[Job], *, is_json: bool, is_more: bool = False) -> None:
     """Print jobs, one per line, with a header unless earlier jobs were printed."""
-    if is_json:
-        show_json(asdict(job) for job in found)
-        return
-    show_table(
+    show_rows(
+        found,
         () if is_more else ("job_id", "kind", "queue", "state", "attempts", "run_at", "last error"),
-        [
-            (
-                job.job_id,
-                job.kind,
-                job.queue,
-                job.state,
-                f"{job.attempts}/{job.max_attempts}",
-                f"{job.run_at:%Y-%m-%d %H:%M:%S%z}",
-                job.last_error_code or "",
-            )
-            for job in found
-        ],
-    )
+        lambda job: (
+            job.job_id, job.kind, job.queue, job.state, f"{job.attempts}/{job.max_attempts}",
+            f"{job.run_at:%Y-%m-%d %H:%M:%S%z}", job.last_error_code or "",
+        ),
+        is_json=is_json,
+    )  # fmt: skip
 
 
 @click.command()
@@ -173,14 +166,9 @@ def show(client: Client, job_id: str, is_json: bool) -> None:
     logs = client.logs(job_id)
     graph = client.graph(job_id)
     if is_json:
-        parts = {
-            "attempts": map(asdict, attempts),
-            "steps": map(asdict, steps),
-            "logs": map(asdict, logs),
-        }
-        show_json(
-            [asdict(job) | {name: list(rows) for name, rows in parts.items()} | {"graph": graph}]
-        )
+        parts: dict[str, Sequence[Any]] = {"attempts": attempts, "steps": steps, "logs": logs}
+        lists = {name: list(map(asdict, rows)) for name, rows in parts.items()}
+        show_json([asdict(job) | lists | {"graph": graph}])
         return
     for name, value in asdict(job).items():
         if value not in (None, {}):
@@ -214,7 +202,7 @@ def explain(client: Client, job_id: str, is_json: bool) -> None:
     """Explain why a job is not running."""
     reasons = client.explain(job_id)
     if is_json:
-        show_json(asdict(reason) for reason in reasons)
+        show_json(reasons)
         return
     for reason in reasons:
         say(f"{reason.reason}: {reason.explanation}")
@@ -225,12 +213,8 @@ def explain(client: Client, job_id: str, is_json: bool) -> None:
 @click.option("--queue", help="Dead jobs of this queue.")
 @click.option("--kind", help="Dead jobs of this kind.")
 @click.option("--error-code", help="Dead jobs whose last error has this code.")
-@click.option(
-    "--since", type=click.DateTime(), callback=in_utc, help="Dead since this time, in UTC."
-)
-@click.option(
-    "--limit", default=1000, type=click.IntRange(1, 100_000), help="Maximum number of rows."
-)
+@moment_option("--since", "Dead since this time, in UTC.")
+@limit_option(1000, 100_000)
 @click.option("--latest", is_flag=True, help="Use the current version of the endpoint.")
 @click.option("--dry-run", is_flag=True, help="Only print the selected jobs.")
 @click.option(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -31,7 +30,7 @@ COLUMNS: Final = ("kind", "queue", "priority", "max_attempts", "timeout", "keep_
 @with_client
 def kinds(client: Client, is_json: bool) -> None:
     """List the declared kinds."""
-    show_rows([asdict(kind) for kind in client.list_kinds()], COLUMNS, is_json=is_json)
+    show_rows(client.list_kinds(), COLUMNS, is_json=is_json)
 
 
 @click.command()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -48,8 +47,7 @@ key_argument = click.argument("key")
 @with_client
 def list_(client: Client, queue: str | None, is_json: bool) -> None:
     """List the limits of single keys in QUEUE or all queues."""
-    found = [asdict(limit) for limit in client.list_limits(queue)]
-    show_rows(found, COLUMNS, is_json=is_json)
+    show_rows(client.list_limits(queue), COLUMNS, is_json=is_json)
 
 
 @limits.command()

@@ -50,7 +50,7 @@ def sickest_first(found: Iterable[QueueStats]) -> list[QueueStats]:
 @with_client
 def workers(client: Client, is_json: bool) -> None:
     """List workers and their jobs."""
-    show_rows([asdict(worker) for worker in client.list_workers()], WORKER, is_json=is_json)
+    show_rows(client.list_workers(), WORKER, is_json=is_json)
 
 
 @click.command()

@@ -14,16 +14,16 @@ from jobq.calls.schedules import ScheduleStatus
 from jobq_cli.options import options_of
 from jobq_cli.terminal import (
     as_json,
-    asking,
-    client_of,
     database_option,
-    in_utc,
+    limit_option,
+    listing,
+    moment_option,
     parsed,
     plain,
     say,
-    show_json,
-    show_table,
+    show_rows,
     with_client,
+    with_own_client,
 )
 
 if TYPE_CHECKING:
@@ -33,18 +33,13 @@ if TYPE_CHECKING:
 __all__ = ["preview", "schedules"]
 
 
-# Of a command under `jobq schedules`: its own, or that of the group.
-own_database = database_option(default=lambda: click.get_current_context().obj)
-with_own_client = client_of(own_database)
-
-
 @click.group(invoke_without_command=True)
 @click.option(
     "--status", type=click.Choice(get_args(ScheduleStatus)), help="Only schedules with this status."
 )
 @click.option("--kind", help="Only schedules of this kind.")
 @click.option("--queue", help="Only schedules of this queue.")
-@click.option("--limit", default=50, type=click.IntRange(1, 1000), help="Maximum number of rows.")
+@limit_option(50)
 @as_json
 @database_option(is_required=False)
 @click.pass_context
@@ -62,20 +57,16 @@ def schedules(
     context.obj = database_url
     if context.invoked_subcommand:
         return
-    if database_url is None:
-        raise click.UsageError("Missing option '--database' (env var: 'DATABASE_URL').")
-    with asking(database_url) as client:
+    with listing(database_url) as client:
         found = client.list_schedules(status, kind, queue, max_schedules=limit)
-    if is_json:
-        show_json(asdict(schedule) for schedule in found)
-        return
-    show_table(
+    show_rows(
+        found,
         ("name", "version", "status", "kind", "fires", "zone", "next_run_at"),
-        [
-            (s.name, s.version, s.status, s.kind, timing(s), s.time_zone, s.next_run_at or "")
-            for s in found
-        ],
-    )
+        lambda s: (
+            s.name, s.version, s.status, s.kind, timing(s), s.time_zone, s.next_run_at or "",
+        ),
+        is_json=is_json,
+    )  # fmt: skip
 
 
 def timing(schedule: Schedule) -> str:
@@ -123,25 +114,15 @@ def show(client: Client, schedule: str) -> None:
 @with_own_client
 def versions(client: Client, schedule: str, is_json: bool) -> None:
     """List the versions of SCHEDULE, newest first."""
-    found = client.schedule_versions(schedule)
-    if is_json:
-        show_json(asdict(schedule) for schedule in found)
-        return
-    show_table(
+    show_rows(
+        client.schedule_versions(schedule),
         ("version", "schedule_id", "status", "fires", "zone", "payload", "created_at"),
-        [
-            (
-                s.version,
-                s.schedule_id,
-                s.status,
-                timing(s),
-                s.time_zone,
-                json.dumps(s.payload),
-                s.created_at,
-            )
-            for s in found
-        ],
-    )
+        lambda s: (
+            s.version, s.schedule_id, s.status, timing(s), s.time_zone, json.dumps(s.payload),
+            s.created_at,
+        ),
+        is_json=is_json,
+    )  # fmt: skip
 
 
 @schedules.command("preview")
@@ -175,22 +156,9 @@ def run_now(client: Client, schedule: str) -> None:
 
 @schedules.command()
 @click.argument("schedule")
-@click.option(
-    "--since",
-    type=click.DateTime(),
-    callback=in_utc,
-    required=True,
-    help="Start of the span, in UTC.",
-)
-@click.option(
-    "--until",
-    type=click.DateTime(),
-    callback=in_utc,
-    help="End of the span, in UTC.  [default: now]",
-)
-@click.option(
-    "--limit", default=1000, type=click.IntRange(1, 10_000), help="Maximum number of slots."
-)
+@moment_option("--since", "Start of the span, in UTC.", required=True)
+@moment_option("--until", "End of the span, in UTC.  [default: now]")
+@limit_option(1000, 10_000, of="slots")
 @click.option("--dry-run", is_flag=True, help="Only print the slots.")
 @click.option("--reason", help="Reason, stored in the audit log.")
 @as_json
@@ -215,12 +183,11 @@ def backfill(
         dry_run=dry_run,
         reason=reason,
     )
-    if is_json:
-        show_json(asdict(slot) for slot in made)
-        return
-    show_table(
+    show_rows(
+        made,
         ("slot", "job_id"),
-        [(f"{s.slot_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}", s.job_id or "-") for s in made],
+        lambda s: (f"{s.slot_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}", s.job_id or "-"),
+        is_json=is_json,
     )
 
 
@@ -269,16 +236,12 @@ def preview(
 
 def show_slots(slots: list[Slot], zone: str, *, is_json: bool) -> None:
     """Print times in local time and UTC."""
-    if is_json:
-        show_json(asdict(slot) for slot in slots)
-        return
-    show_table(
+    show_rows(
+        slots,
         (zone, "UTC"),
-        [
-            (
-                f"{slot.local_time:%a %Y-%m-%d %H:%M:%S}",
-                f"{slot.slot_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}",
-            )
-            for slot in slots
-        ],
+        lambda slot: (
+            f"{slot.local_time:%a %Y-%m-%d %H:%M:%S}",
+            f"{slot.slot_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}",
+        ),
+        is_json=is_json,
     )

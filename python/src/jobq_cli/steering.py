@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from jobq_cli.terminal import asking, database, in_utc, parsed, say
+from jobq_cli.terminal import asking, database, moment_option, parsed, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -52,18 +52,11 @@ def chosen(which: dict[str, Any]) -> dict[str, Any]:
 @click.command()
 @choosing
 @click.option("--now", "run_now", is_flag=True, help="Run as soon as a worker is available.")
-@click.option(
-    "--run-at", type=click.DateTime(), callback=in_utc, help="Start at this time or later, in UTC."
-)
+@moment_option("--run-at", "Start at this time or later, in UTC.")
 @click.option("--priority", type=int, help="Priority; higher values run first.")
 @click.option("--to-queue", help="Move to this queue.")
 @click.option("--timeout", help="Timeout of each attempt, such as '30 s'.")
-@click.option(
-    "--expires-at",
-    type=click.DateTime(),
-    callback=in_utc,
-    help="Start no attempt from this time on, in UTC.",
-)
+@moment_option("--expires-at", "Start no attempt from this time on, in UTC.")
 @click.option(
     "--payload", callback=parsed, help="New payload (JSON or -), for jobs that have never run."
 )
@@ -72,32 +65,19 @@ def change(
     *,
     run_now: bool,
     run_at: datetime | None,
-    priority: int | None,
-    to_queue: str | None,
-    timeout: str | None,
-    expires_at: datetime | None,
-    payload: Any,  # noqa: ANN401 - any JSON
     database_url: str,
-    **which: Any,  # noqa: ANN401 - the options of `choosing`
+    **given: Any,  # noqa: ANN401 - the options of `choosing`, and the changes
 ) -> None:
     """Change waiting jobs, by JOB_ID or options. Prints their ids."""
-    changes = (run_at, priority, to_queue, timeout, expires_at, payload)
-    if not run_now and all(change is None for change in changes):
+    names = ("priority", "to_queue", "timeout", "expires_at", "payload")
+    changes = {name: given.pop(name) for name in names} | {"run_at": run_at}
+    if not run_now and all(change is None for change in changes.values()):
         raise click.UsageError("pass at least one change")
     if run_now and run_at is not None:
         raise click.UsageError("--now and --run-at cannot be used together")
-    jobs = chosen(which)
+    jobs = chosen(given)
     with asking(database_url) as client:
-        changed = client.change_many(
-            run_now=run_now,
-            run_at=run_at,
-            priority=priority,
-            to_queue=to_queue,
-            timeout=timeout,
-            expires_at=expires_at,
-            payload=payload,
-            **jobs,
-        )
+        changed = client.change_many(run_now=run_now, **changes, **jobs)
     show_ids(changed, jobs["max_jobs"])
 
 

@@ -7,6 +7,7 @@ import logging
 import math
 import sys
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import UTC
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -126,6 +127,17 @@ def in_utc(
     return None if moment is None else moment.replace(tzinfo=UTC)
 
 
+def limit_option(default: int, most: int = 1000, of: str = "rows") -> Callable[[Command], Command]:
+    """Return the option `--limit`."""
+    kind = click.IntRange(1, most)
+    return click.option("--limit", default=default, type=kind, help=f"Maximum number of {of}.")
+
+
+def moment_option(flag: str, words: str, **options: Any) -> Callable[[Command], Command]:  # noqa: ANN401
+    """Return an option that is a time in UTC."""
+    return click.option(flag, type=click.DateTime(), callback=in_utc, help=words, **options)
+
+
 database = database_option()
 databases = click.option(
     "--database",
@@ -184,6 +196,22 @@ def client_of(option: Callable[[Command], Command]) -> Callable[[Command], Comma
 
 
 with_client = client_of(database)
+# Of a command below a group that lists too: its own, or that of the group.
+own_database = database_option(default=lambda: click.get_current_context().obj)
+with_own_client = client_of(own_database)
+
+
+@contextmanager
+def listing(database_url: str | None) -> Iterator[Client]:
+    """Open a client for a group without a command.
+
+    Raises:
+        click.UsageError: there is no database URL.
+    """
+    if database_url is None:
+        raise click.UsageError("Missing option '--database' (env var: 'DATABASE_URL').")
+    with asking(database_url) as client:
+        yield client
 
 
 def one_database(database_url: str) -> None:
@@ -228,18 +256,31 @@ def say(line: object, *, err: bool = False) -> None:
     sys.stdout.flush()
 
 
-def show_json(rows: Iterable[dict[str, Any]]) -> None:
+def show_json(found: Iterable[object]) -> None:
     """Print records as JSON lines."""
-    for row in rows:
-        say(json.dumps(row, default=str, ensure_ascii=False))
+    for row in found:
+        say(json.dumps(_members(row), default=str, ensure_ascii=False))
 
 
-def show_rows(rows: Sequence[dict[str, Any]], names: Sequence[str], *, is_json: bool) -> None:
-    """Print records as JSON, or these members as a table."""
+def show_rows(
+    found: Sequence[Any],
+    names: Sequence[str],
+    cells: Callable[[Any], Sequence[object]] | None = None,
+    *,
+    is_json: bool,
+) -> None:
+    """Print records as JSON, or as a table: of each these cells, or the members of these names."""
     if is_json:
-        show_json(rows)
+        show_json(found)
+    elif cells:
+        show_table(names, [cells(row) for row in found])
     else:
+        rows = [_members(row) for row in found]
         show_table(names, [[plain(row[name]) for name in names] for row in rows])
+
+
+def _members(row: Any) -> dict[str, Any]:  # noqa: ANN401 - a dataclass or its members
+    return row if isinstance(row, dict) else asdict(row)
 
 
 def show_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -25,9 +24,8 @@ def work(
     client: Client, *, queues: tuple[str, ...], limit: int, until_empty: bool, is_json: bool
 ) -> None:
     """Run due jobs whose kinds are database functions, with the rights of the login."""
-    ended = client.work(queues, limit)
-    show_rows([asdict(job) for job in ended], ("job_id", "kind", "state"), is_json=is_json)
-    while until_empty and ended:
+    while True:
         ended = client.work(queues, limit)
-        rows = [asdict(job) for job in ended]
-        show_rows(rows, ("job_id", "kind", "state"), is_json=is_json)
+        show_rows(ended, ("job_id", "kind", "state"), is_json=is_json)
+        if not (ended and until_empty):
+            break
