@@ -25,22 +25,6 @@ if TYPE_CHECKING:
     from psycopg.abc import AdaptContext
     from psycopg.errors import Diagnostic
 
-__all__ = [
-    "OWN_CALLS",
-    "AsyncPool",
-    "Pool",
-    "awaited",
-    "configure",
-    "configure_async",
-    "confirmed",
-    "conninfo",
-    "entered",
-    "finished",
-    "renewed",
-    "use_json",
-    "use_json_async",
-]
-
 T = TypeVar("T")
 
 logger = logging.getLogger("jobq.client")

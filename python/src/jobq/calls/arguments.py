@@ -17,23 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from collections.abc import Set as AbstractSet
 
-__all__ = [
-    "JOB_TEXTS",
-    "as_given",
-    "as_json",
-    "as_jsonb",
-    "as_names",
-    "as_object",
-    "as_text",
-    "as_timedelta",
-    "as_uuid",
-    "as_uuids",
-    "encode",
-    "plain",
-    "refuse_lists",
-    "refuse_unknown",
-]
-
 # What is one text in every function that takes it.
 TEXTS: Final = frozenset(
     {

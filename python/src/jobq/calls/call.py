@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from jobq.models import Json
 
-__all__ = ["Call", "Caller", "column", "first", "nothing", "reading_json", "scalar", "statement"]
-
 T = TypeVar("T")
 C = TypeVar("C", "psycopg.Cursor[Any]", "psycopg.AsyncCursor[Any]")
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from jobq.models import AfterFailure, Json
 
-__all__ = ["Graph", "Node", "as_document", "payloads_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Node:

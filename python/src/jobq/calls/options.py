@@ -15,24 +15,6 @@ from jobq.calls.arguments import as_timedelta
 from jobq.calls.graph import Graph
 from jobq.models import AfterFailure, Json
 
-__all__ = [
-    "CommonOptions",
-    "Dedup",
-    "EnqueueOptions",
-    "Fold",
-    "Gap",
-    "KindOptions",
-    "LimitOptions",
-    "Missed",
-    "OnDead",
-    "QueueOptions",
-    "RetryStrategy",
-    "ScheduleDedup",
-    "ScheduleOptions",
-    "Span",
-    "in_time",
-]
-
 Span: TypeAlias = timedelta | float | str
 """A duration: a timedelta, seconds, or the text of an interval such as ``30 s``."""
 
