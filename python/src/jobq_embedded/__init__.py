@@ -279,16 +279,7 @@ class Server:
     # ---- programs and the user who runs them
 
     def _pg_ctl(self, verb: str, *args: str) -> None:
-        self._run(
-            "pg_ctl",
-            verb,
-            "-D",
-            str(self._cluster),
-            "-w",
-            "-t",
-            str(START_SECONDS),
-            *args,
-        )
+        self._run("pg_ctl", verb, "-D", str(self._cluster), "-w", "-t", str(START_SECONDS), *args)
 
     def _run(self, program: str, *args: str) -> None:
         """Run one of PostgreSQL's programs as the server's user.
@@ -402,12 +393,7 @@ def _prefixes(user: pwd.struct_passwd) -> Iterator[Sequence[str]]:
     is changed. The secure bit makes access(2), with which PostgreSQL looks for its own
     programs, heed that right.
     """
-    plain = (
-        "setpriv",
-        f"--reuid={user.pw_uid}",
-        f"--regid={user.pw_gid}",
-        "--clear-groups",
-    )
+    plain = ("setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups")
     yield plain
     for rights in ("+dac_override,+dac_read_search", "+dac_override"):
         capabilities = (f"--inh-caps={rights}", f"--ambient-caps={rights}")

@@ -9,6 +9,8 @@ from typing import ClassVar
 
 from django.db import models
 
+from jobq.models import STATES
+
 __all__ = ["Job", "Schedule"]
 
 
@@ -18,12 +20,7 @@ class Job(models.Model):
     job_id = models.UUIDField(primary_key=True)
     kind = models.TextField()
     queue = models.TextField()
-    state = models.TextField(
-        choices=[
-            (state, state)
-            for state in ("queued", "running", "retrying", "succeeded", "dead", "cancelled")
-        ]
-    )
+    state = models.TextField(choices=[(state, state) for state in STATES])
     priority = models.IntegerField()
     attempt = models.IntegerField()
     attempts = models.IntegerField()
