@@ -1,5 +1,5 @@
--- Purpose: the job of an idempotency key and kind, or null.
--- Invariant: reads only; returns a job only while it is kept.
+-- Purpose: the job that an idempotency key of a kind stands for, or null.
+-- Invariant: reads only; a key outlives its job's row only as long as it is retained.
 -- Raises: 22004.
 -- Returns: the job's id, or null.
 -- Example: select jobq.find_job('send_email', 'welcome-ada');

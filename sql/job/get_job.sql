@@ -1,6 +1,6 @@
 -- Purpose: one job, live or archived.
--- Invariant: reads the archive from the day before the id's own time, so that older
--- partitions are skipped, even if the clock was set back.
+-- Invariant: the archive is looked at from the day before the id's own time, so that older
+-- partitions are passed over, and a clock that was set back hides nothing.
 -- Raises: 22004, JQ001.
 -- Returns: a row of jobq.job.
 -- Example: select state, attempts, last_error from jobq.get_job(:'dead');
@@ -19,7 +19,7 @@ begin
     if get_job.job_id is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id');
     end if;
-    -- With a plain null test, the planner would prune the days only after locking them.
+    -- By null alone the planner would pass over the days only after it has locked them.
     select j.* into _job
     from jobq.job as j
     where j.job_id = get_job.job_id

@@ -1,7 +1,7 @@
 -- Purpose: run a dead or cancelled job again.
--- Invariant: its attempts start at zero, while the attempt number increases, as the
--- fencing token. A job that must wait again, for a parent or for the end of its batch,
--- is blocked.
+-- Invariant: its attempts start afresh, while the attempt number goes on as the fencing
+-- token. One that has to wait again is blocked: for a job that it waited for, or for
+-- the end of its batch.
 -- Raises: 22004, JQ001, JQ002, JQ004.
 -- Argument latest: whether a delivery uses the current version of its endpoint; max_attempts
 -- does not change.
@@ -23,8 +23,7 @@ begin
         perform from jobq_private.job_archive as a
         where a.job_id = _job.job_id and a.finished_at = _job.finished_at
         for update;
-        -- While queue grants are enforced, a login that may not change the job does not
-        -- find it here.
+        -- Where queue grants are enforced, who may not change the job does not find it here.
         if found then
             perform from jobq_private.redrive_jobs(
                 array[_job.job_id], array[_job.finished_at], redrive.latest
@@ -36,7 +35,7 @@ begin
             where j.job_id = redrive.job_id;
         else
             perform jobq_private.refuse_redrive(_job);
-            -- Another session has redriven it meanwhile: report its present state.
+            -- Somebody else has redriven it meanwhile: say what it is now.
             _job := jobq.get_job(_job.job_id);
         end if;
     end if;

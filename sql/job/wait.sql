@@ -1,7 +1,7 @@
--- Purpose: announce, on a client's listening session, that it waits for a job to end.
--- Invariant: LISTEN jobq_ended must have committed before. Takes its locks (shared,
--- session) before the job is read again, so it sees a completion that commits in
--- between; it may miss one in progress, so the client reads again within 250 ms.
+-- Purpose: the listening session of a client says that it waits for a job to end.
+-- Invariant: LISTEN jobq_ended has committed before. The locks (shared, session) are taken
+-- before the job is looked at again, so a completion that commits between the two looks is
+-- seen; one that is in flight may not be, so the client looks again within 250 ms.
 -- Raises: 22004, JQ001, and then nothing is locked.
 -- Returns: true if it has already ended; otherwise its id is sent on jobq_ended when it ends.
 -- Example: select jobq.wait(:'running');

@@ -1,6 +1,5 @@
--- Purpose: delete the declaration of a queue.
--- Invariant: refused while live jobs of the queue exist, and by a trigger while
--- schedules exist.
+-- Purpose: forget what was declared of a queue.
+-- Invariant: refused while live jobs of the queue exist, and by a trigger while schedules do.
 -- Raises: 22004, JQ007, JQ008.
 -- Example: select jobq.delete_queue('unused');
 create or replace function jobq.delete_queue(queue text)

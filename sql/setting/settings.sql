@@ -1,6 +1,6 @@
--- Purpose: show the effective settings of a job of this kind in this queue.
--- Invariant: the same resolution as in enqueue(). Before PostgreSQL 18, its estimated
--- cost would trigger JIT compilation, which takes a second. Raises: nothing.
+-- Purpose: show what would hold for a job of this kind in this queue.
+-- Invariant: the same resolution that enqueue() uses. Its plan is priced so high that
+-- PostgreSQL would compile it, for a second, before 18. Raises: nothing.
 -- Argument kind: the kind; null means an undeclared kind.
 -- Argument queue: the queue; null means the kind's, else default.
 -- Returns: a JSON object: the limits of a kind have kind_ before their names; queue, priority, max_attempts, timeout, lease, dedup,

@@ -1,4 +1,4 @@
--- Purpose: the delay before the next attempt.
+-- Purpose: how long to wait before the attempt after this one.
 -- Invariant: fixed: d; linear: d·n; exponential: d·2^(n-1); each then ± jitter·delay, and
 -- clamped to max_delay. decorrelated: uniform from d to the lesser of max_delay and d·3^n
 -- (after "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).

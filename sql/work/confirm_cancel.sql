@@ -1,5 +1,5 @@
--- Purpose: confirm that a worker has stopped an attempt because of a cancel request.
--- Invariant: requires a cancel request and the attempt that holds the lease.
+-- Purpose: a worker that saw the request to cancel ends the attempt.
+-- Invariant: only where it was asked for, and only by the attempt that holds the lease.
 -- Raises: 22004, JQ001, JQ002, JQ003.
 -- Example: select jobq.confirm_cancel(:'cancelling', 1);
 create or replace function jobq.confirm_cancel(job_id uuid, attempt integer)

@@ -1,7 +1,7 @@
--- Purpose: announce, on a listening session, that a worker is awake, or that a client
--- no longer waits for a job.
--- Invariant: releases every advisory lock of its session, so the session must be used
--- only for listening. Raises: nothing.
+-- Purpose: the listening session of a worker says that it is awake, or that of a client
+-- that it waits for no job.
+-- Invariant: drops every advisory lock of its session, so the session must be a
+-- listener and nothing else. Raises: nothing.
 -- Example: select jobq.end_wait();
 create or replace function jobq.end_wait()
 returns void

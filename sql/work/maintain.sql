@@ -1,9 +1,9 @@
--- Purpose: do all periodic tasks, the rows of jobq_private.maintenance_task.
--- Invariant: any number of callers; one does the work, and the others return at once
--- without rows. Each task is repeated while it reaches its limit, for at most half a
--- second, and waits for a lock for at most a second. A failed task is undone without
--- affecting the others; health() reports the reason until it succeeds. The next call
--- begins with the other tasks, so that each gets its turn.
+-- Purpose: everything that must happen from time to time. The tasks are the rows of
+-- jobq_private.maintenance_task.
+-- Invariant: any number of callers; one does the work, and the others return at once with no row.
+-- Each task is repeated while it comes back full, for half a second at most, and waits for a lock
+-- for a second at most. A task that fails is undone, and it alone; health() says why until it has
+-- done its work again. The next call begins with the others, so that each has its turn.
 -- Raises: nothing.
 -- Returns: no rows if another session runs it.
 -- Column task: recovered, expired, opened_keys, healed, resolved, ticked, pruned_jobs, pruned_keys,
@@ -52,7 +52,7 @@ begin
             end loop;
             delete from jobq_private.failed_task as f where f.task = _task.task;
             return query values (_task.task, _affected, _done >= _task.full_at);
-            -- Other sessions wait for the locks of partitions until the commit.
+            -- Everybody waits for the locks of partitions until the commit.
             exit when _task.ends_call and _affected > 0;
         exception
             when query_canceled or others then

@@ -1,9 +1,9 @@
--- Purpose: the time until maintain() is due: the end of the next lease, the next
--- expiring job, or the due time of a task, for example the next slot of a schedule or
+-- Purpose: for how long maintain() has nothing to do that cannot wait: until the end of the next lease,
+-- the next job that expires, or what a task of maintenance says is due: the next slot of a schedule,
 -- the next waiting job to settle.
--- Invariant: a duration by the database's clock; reads one entry of each index. Does
--- not include leases that begin later, or daily tasks: also call maintain() from time
--- to time. Raises: nothing.
+-- Invariant: a duration by the database's clock; reads one entry of each index. It does not know of
+-- a lease that begins later, nor of what maintain() does once a day: call maintain() from time to
+-- time as well. Raises: nothing.
 -- Returns: zero or less if something is due, null if nothing is planned.
 -- Example: select jobq.maintain_in();
 create or replace function jobq.maintain_in()

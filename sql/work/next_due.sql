@@ -1,6 +1,5 @@
 -- Purpose: when the next job of these queues becomes runnable.
--- Invariant: see on_look(). A time in the past means that a job is available now.
--- Raises: 22004.
+-- Invariant: see on_look(). A moment in the past means that there is work now. Raises: 22004.
 -- Argument except_kinds: kinds whose jobs do not count; null for none.
 -- Returns: the time; in the past if a job is due, null if none waits.
 -- Example: select jobq_internal.next_due('{default}');

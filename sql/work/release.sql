@@ -1,7 +1,6 @@
--- Purpose: release a claimed job without finishing it: for a shutdown, or a snooze
--- until run_at.
--- Invariant: the attempt does not count; a stale one changes nothing. Waits for a
--- transaction that has locked the job.
+-- Purpose: give a leased job back unfinished: shutdown, or a snooze until run_at.
+-- Invariant: the attempt is not counted; a stale one changes nothing. Waits for a transaction
+-- that holds the job.
 -- Raises: 22004, 22023, JQ001, JQ003.
 -- Argument run_at: earliest start; null means as soon as possible.
 -- Returns: the new state: queued, or cancelled if that was requested.

@@ -1,4 +1,4 @@
--- Purpose: store the progress of a running job.
+-- Purpose: a handler says how far it is.
 -- Invariant: only the attempt that holds the lease.
 -- Raises: 22004, JQ001, JQ003, JQ005, JQ006.
 -- Example: select jobq.set_progress(:'running', 1, '{"done": 50, "of": 100}');
