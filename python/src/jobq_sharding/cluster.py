@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack
 
 from jobq.calls.arguments import refuse_unknown
 from jobq.calls.call import Call
 from jobq.client import AsyncClient, Client
+from jobq.database import awaited, finished
 from jobq.errors import DatabaseUnavailable, InvalidArgument, JobqError
 from jobq.models import record
 from jobq_sharding.routes import Epoch, ShardMap, routed
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["AsyncShardedClient", "ShardedClient"]
 
 T = TypeVar("T")
-
-# The place of a database in the list of them, and what to call there. The answer is sent in, or
-# the error of a database that does not answer.
-Steps: TypeAlias = Generator["tuple[int, Call[Any]]", Any, T]
 
 # Seconds for which a map is good; an epoch begins later than that after it was made.
 FRESH: Final = 10.0
@@ -52,30 +48,31 @@ class _Cluster:
     """What a client knows of a cluster: which database is which shard, and the map.
 
     Args:
-        databases: how many databases there are.
+        clients: one of each database.
 
     Raises:
         InvalidArgument: there is none.
     """
 
-    def __init__(self, databases: int) -> None:
-        if not databases:
+    def __init__(self, clients: Sequence[Client | AsyncClient]) -> None:
+        if not clients:
             raise InvalidArgument("a cluster has at least one database")
         # Whoever told the map last is asked first.
-        self._places = list(range(databases))
+        self._places = list(range(len(clients)))
+        self._clients = clients
         self._known: dict[int, int] = {}
         self._map: ShardMap | None = None
         self._map_at = 0.0
 
-    def steps(self, call: Call[T]) -> Steps[T]:
-        """Yield which database to call with what, and return what the whole cluster answers.
+    async def run(self, call: Call[T]) -> T:
+        """Return what the whole cluster answers; with clients that wait, nothing suspends.
 
         Raises:
             DatabaseUnavailable: a required shard does not respond.
             InvalidArgument: the call is for one database, or a database is in no cluster.
         """
         if self._map is None or time.monotonic() - self._map_at > FRESH:
-            yield from self._learn()
+            await self._learn()
         assert self._map is not None  # noqa: S101 - it has learnt it
         steps = routed(call, self._map)
         answer: Any = None
@@ -87,22 +84,29 @@ class _Cluster:
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
             if shard not in self._known:
-                yield from self._learn(shard)
+                await self._learn(shard)
             if shard in self._known:
-                answer = yield self._known[shard], wanted
+                answer = await self._ask(self._known[shard], wanted)
             else:
                 answer = DatabaseUnavailable("no database with this number answers")
             away = _away(shard, answer) if isinstance(answer, DatabaseUnavailable) else None
 
-    def _learn(self, wanted: int | None = None) -> Steps[None]:
+    async def _ask(self, place: int, call: Call[Any]) -> Any:  # noqa: ANN401 - its answer
+        """Return what a database answers, or the error of one that does not answer."""
+        try:
+            return await awaited(self._clients[place].run(call))
+        except DatabaseUnavailable as error:
+            return error
+
+    async def _learn(self, wanted: int | None = None) -> None:
         """Ask for the map, and go on until a shard that is wanted is known."""
         reason: JobqError | None = None
         told: ShardMap | None = None
         for place in list(self._places):
             if told is not None and (wanted is None or wanted in self._known):
                 break
-            shards = yield place, _SHARDS
-            epochs = shards if isinstance(shards, JobqError) else (yield place, _EPOCHS)
+            shards = await self._ask(place, _SHARDS)
+            epochs = shards if isinstance(shards, JobqError) else await self._ask(place, _EPOCHS)
             if isinstance(epochs, JobqError):
                 reason = epochs
                 continue
@@ -139,9 +143,9 @@ class ShardedClient(Client):
 
     def __init__(self, databases: Sequence[str], **options: Unpack[ClusterOptions]) -> None:
         refuse_unknown(options, ClusterOptions)
-        self._cluster = _Cluster(len(databases))
-        super().__init__(databases[0], registry=options.get("registry"))
         self._clients = [Client(url, **options) for url in databases]
+        self._cluster = _Cluster(self._clients)
+        super().__init__(databases[0], registry=options.get("registry"))
 
     def close(self) -> None:
         """Close the client's connections."""
@@ -151,17 +155,7 @@ class ShardedClient(Client):
 
     def run(self, call: Call[T]) -> T:
         """Make a call where it belongs and return what it answers."""
-        steps = self._cluster.steps(call)
-        answer: object = None
-        while True:
-            try:
-                place, wanted = steps.send(answer)
-            except StopIteration as end:
-                return end.value  # type: ignore[no-any-return]
-            try:
-                answer = self._clients[place].run(wanted)
-            except DatabaseUnavailable as error:
-                answer = error
+        return finished(self._cluster.run(call))
 
 
 class AsyncShardedClient(AsyncClient):
@@ -169,9 +163,9 @@ class AsyncShardedClient(AsyncClient):
 
     def __init__(self, databases: Sequence[str], **options: Unpack[ClusterOptions]) -> None:
         refuse_unknown(options, ClusterOptions)
-        self._cluster = _Cluster(len(databases))
-        super().__init__(databases[0], registry=options.get("registry"))
         self._clients = [AsyncClient(url, **options) for url in databases]
+        self._cluster = _Cluster(self._clients)
+        super().__init__(databases[0], registry=options.get("registry"))
 
     async def close(self) -> None:
         """Close the client's connections."""
@@ -181,17 +175,7 @@ class AsyncShardedClient(AsyncClient):
 
     async def run(self, call: Call[T]) -> T:
         """Make a call where it belongs and return what it answers."""
-        steps = self._cluster.steps(call)
-        answer: object = None
-        while True:
-            try:
-                place, wanted = steps.send(answer)
-            except StopIteration as end:
-                return end.value  # type: ignore[no-any-return]
-            try:
-                answer = await self._clients[place].run(wanted)
-            except DatabaseUnavailable as error:
-                answer = error
+        return await self._cluster.run(call)
 
 
 def _own(shards: dict[int, bool], epochs: list[Epoch]) -> int:
