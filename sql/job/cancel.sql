@@ -1,6 +1,6 @@
--- Purpose: stop a job: at once while it waits, by asking its worker while it runs.
--- Invariant: the row lock decides between cancel and complete; whoever comes second sees
--- what the first has done. Raises: 22004, 22023, JQ001.
+-- Purpose: cancel a waiting job, or ask the worker of a running one to cancel it.
+-- Invariant: the row lock decides between cancel and complete; the later one sees what the first
+-- has done. Raises: 22004, 22023, JQ001.
 -- Returns: cancelled when it waited, cancel_requested when it runs, already_finished
 -- when it has ended.
 -- Example: select jobq.cancel(:'waiting', 'ordered twice');

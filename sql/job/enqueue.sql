@@ -1,6 +1,5 @@
 -- Purpose: add one job to a queue, in the caller's transaction.
--- Invariant: the job exists when the caller's transaction commits, and not otherwise; an
--- idempotency key or dedup key that is taken yields the job that holds it.
+-- Invariant: a taken idempotency key or dedup key yields the job that holds it.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 -- Argument queue: the queue; null means the kind's, else default.
 -- Argument priority: higher ones are claimed first, -32768 to 32767; null takes the

@@ -1,6 +1,6 @@
--- Purpose: add many jobs with one call, given as a JSON array of objects whose members
--- are named as the parameters of enqueue().
--- Invariant: all or none. An unknown member is refused. Planned once a session, not at each call.
+-- Purpose: add many jobs with one call, given as a JSON array of objects whose members are named
+-- as the parameters of enqueue().
+-- Invariant: all or none. An unknown member is refused.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 -- Members jobs: enqueue
 -- Column job_id: the id of the new job, or of the existing job with the same key.

@@ -1,6 +1,5 @@
--- Purpose: the job that an idempotency key of a kind stands for, or null.
--- Invariant: reads only; a key outlives its job's row only as long as it is retained.
--- Raises: 22004.
+-- Purpose: return the job that an idempotency key of a kind stands for, or null.
+-- Invariant: a key outlives its job only as long as it is retained. Raises: 22004.
 -- Returns: the job's id, or null.
 -- Example: select jobq.find_job('send_email', 'welcome-ada');
 create or replace function jobq.find_job(kind text, idempotency_key text)

@@ -1,7 +1,6 @@
--- Purpose: one job, live or archived.
--- Invariant: the archive is looked at from the day before the id's own time, so that older
--- partitions are passed over, and a clock that was set back hides nothing.
--- Raises: 22004, JQ001.
+-- Purpose: return one job, live or archived.
+-- Invariant: searches the archive from the day before the id's own time, so that older partitions
+-- are skipped and a clock that was set back hides nothing. Raises: 22004, JQ001.
 -- Returns: a row of jobq.job.
 -- Example: select state, attempts, last_error from jobq.get_job(:'dead');
 create or replace function jobq.get_job(job_id uuid)

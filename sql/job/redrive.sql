@@ -1,7 +1,6 @@
 -- Purpose: run a dead or cancelled job again.
--- Invariant: its attempts start afresh, while the attempt number goes on as the fencing
--- token. One that has to wait again is blocked: for a job that it waited for, or for
--- the end of its batch.
+-- Invariant: its attempts start afresh, but the attempt number continues as the fencing token. It
+-- is blocked if it must wait again for a job or for the end of its batch.
 -- Raises: 22004, JQ001, JQ002, JQ004.
 -- Argument latest: whether a delivery uses the current version of its endpoint; max_attempts
 -- does not change.

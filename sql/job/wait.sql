@@ -1,8 +1,7 @@
--- Purpose: the listening session of a client says that it waits for a job to end.
--- Invariant: LISTEN jobq_ended has committed before. The locks (shared, session) are taken
--- before the job is looked at again, so a completion that commits between the two looks is
--- seen; one that is in flight may not be, so the client looks again within 250 ms.
--- Raises: 22004, JQ001, and then nothing is locked.
+-- Purpose: ask for a notification when a job ends, on a session that listens.
+-- Invariant: LISTEN jobq_ended has committed before. The session's shared locks are taken before
+-- the job is read again, so a completion between the two reads is seen; one in flight may not be,
+-- so the client looks again within 250 ms. Raises: 22004, JQ001, and then nothing is locked.
 -- Returns: true if it has already ended; otherwise its id is sent on jobq_ended when it ends.
 -- Example: select jobq.wait(:'running');
 create or replace function jobq.wait(job_id uuid)

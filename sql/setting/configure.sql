@@ -1,5 +1,5 @@
--- Purpose: change global defaults; null leaves a default as it is.
--- Invariant: one row. Jobs that exist keep what they were made with. Raises: 22023.
+-- Purpose: change global defaults; null keeps a default.
+-- Invariant: existing jobs keep their settings. Raises: 22023.
 -- Argument dedup: the strategy for jobs with a dedup_key: skip, enqueue or replace.
 -- Example: select jobq.configure(max_attempts => 10, retention => '90 days');
 create or replace function jobq.configure(

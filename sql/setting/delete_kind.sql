@@ -1,8 +1,7 @@
--- Purpose: forget what was declared of a kind.
--- Invariant: refused while live jobs or schedules of the kind exist, and for an endpoint, which
--- delete_definition() deletes. A job that another transaction adds meanwhile is not seen, since
--- an enqueue locks nothing of its kind: it waits for the kind to be declared anew.
--- Raises: 22004, JQ004, JQ007, JQ008.
+-- Purpose: delete the declaration of a kind.
+-- Invariant: refused while it has live jobs or schedules, and for an endpoint, which
+-- delete_definition() deletes. A job that another transaction adds meanwhile is not seen; it waits
+-- until the kind is declared again. Raises: 22004, JQ004, JQ007, JQ008.
 -- Example: select jobq.delete_kind('send_email_v1');
 create or replace function jobq.delete_kind(kind text)
 returns void

@@ -1,5 +1,5 @@
--- Purpose: forget what was declared of a queue.
--- Invariant: refused while live jobs of the queue exist, and by a trigger while schedules do.
+-- Purpose: delete the declaration of a queue.
+-- Invariant: refused while it has live jobs, and by a trigger while it has schedules.
 -- Raises: 22004, JQ007, JQ008.
 -- Example: select jobq.delete_queue('unused');
 create or replace function jobq.delete_queue(queue text)

@@ -1,6 +1,5 @@
--- Purpose: the JSON Schemas of kinds that a client should check payloads against: those
--- that the database cannot enforce by itself.
--- Invariant: kinds without one have no row. Raises: nothing.
+-- Purpose: list the JSON Schemas of kinds that a client should check, because the database cannot
+-- enforce them. Raises: nothing.
 -- Column schema: the JSON Schema; kinds without one have no row.
 -- Example: select * from jobq_internal.list_payload_schemas('{send_email}');
 create or replace function jobq_internal.list_payload_schemas(kinds text[])

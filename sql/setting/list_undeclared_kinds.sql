@@ -1,6 +1,5 @@
--- Purpose: of some kinds, those that a program has to declare: nothing is declared of them, or
--- only by an older version of it.
--- Invariant: reads by the primary key. Raises: nothing.
+-- Purpose: list which of these kinds a program must declare: undeclared ones, and those declared
+-- by an older version of it. Raises: nothing.
 -- Argument version: version of the program, as for put_kind(); null means only undeclared
 -- kinds.
 -- Returns: the kinds, by name.

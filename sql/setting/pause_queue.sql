@@ -1,5 +1,5 @@
--- Purpose: stop claims from a queue; what runs goes on, and enqueueing too.
--- Invariant: declares the queue when nobody has. Raises: 22004, 22023.
+-- Purpose: stop claims from a queue. Running jobs and enqueueing continue.
+-- Invariant: declares the queue if it is not declared. Raises: 22004, 22023.
 -- Example: select jobq.pause_queue('mail', 'the provider is down');
 create or replace function jobq.pause_queue(queue text, reason text default null)
 returns void

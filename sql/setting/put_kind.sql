@@ -1,9 +1,9 @@
--- Purpose: declare a kind of job, or replace what is declared of it; null means the
--- queue's setting, else the global default.
--- Invariant: one row, last writer wins, but with a version the newest; jobs that exist keep what
--- they were made with, but for the backoff, and max_attempts where nobody had declared the kind. An endpoint is declared by put_endpoint() alone: the
--- row is locked before it is looked at, so that one which comes at the same time is seen.
--- Raises: 22004, 22023, 42501, JQ004, JQ006, JQ007.
+-- Purpose: declare a kind of job, or replace its declaration; null means the queue's setting, else
+-- the global default.
+-- Invariant: the last writer wins, with a version the newest. Existing jobs keep their settings,
+-- except the backoff, and max_attempts if the kind was not declared when they were made.
+-- put_endpoint() declares endpoints; the row is locked before it is checked, so one that comes at
+-- the same time is seen. Raises: 22004, 22023, 42501, JQ004, JQ006, JQ007.
 -- Argument queue: the default queue of its jobs.
 -- Argument dedup: the strategy for jobs with a dedup_key: skip, enqueue, replace, debounce or
 -- throttle.

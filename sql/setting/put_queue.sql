@@ -1,5 +1,5 @@
--- Purpose: declare a queue, or replace what is declared of it; null means the default.
--- Invariant: one row, last writer wins; a pause is left as it is. Raises: 22004, 22023.
+-- Purpose: declare a queue, or replace its declaration; null means the default.
+-- Invariant: the last writer wins; a pause stays. Raises: 22004, 22023.
 -- Argument ordered: whether the jobs of each concurrency key run one at a time, and later jobs
 -- wait for a retried one.
 -- Argument on_dead: what happens to the key of a dead job of an ordered queue: continue, or

@@ -1,6 +1,5 @@
--- Purpose: show what would hold for a job of this kind in this queue.
--- Invariant: the same resolution that enqueue() uses. Its plan is priced so high that
--- PostgreSQL would compile it, for a second, before 18. Raises: nothing.
+-- Purpose: show the settings that a job of this kind in this queue would have.
+-- Invariant: resolved as by enqueue(). Raises: nothing.
 -- Argument kind: the kind; null means an undeclared kind.
 -- Argument queue: the queue; null means the kind's, else default.
 -- Returns: a JSON object: the limits of a kind have kind_ before their names; queue, priority, max_attempts, timeout, lease, dedup,
@@ -14,6 +13,7 @@ stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
+-- Before 18, PostgreSQL would compile this plan, which takes a second.
 set jit = off
 as $$
     select to_jsonb(s) - '{delivery_version,is_limited,keep}'::text[] || to_jsonb(r)

@@ -1,8 +1,7 @@
--- Purpose: how long to wait before the attempt after this one.
--- Invariant: fixed: d; linear: d·n; exponential: d·2^(n-1); each then ± jitter·delay, and
--- clamped to max_delay. decorrelated: uniform from d to the lesser of max_delay and d·3^n
--- (after "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
--- Raises: 22004, 22023.
+-- Purpose: return how long to wait before the next attempt.
+-- Invariant: fixed: d; linear: d·n; exponential: d·2^(n-1); each then ± jitter·delay, and at most
+-- max_delay. decorrelated: uniform from d to the lesser of max_delay and d·3^n (after "Exponential
+-- Backoff And Jitter", AWS Architecture Blog, 2015). Raises: 22004, 22023.
 -- Argument strategy: fixed, linear, exponential or decorrelated.
 -- Argument initial_delay: the delay before the second attempt; up to a year.
 -- Argument max_delay: no delay is longer than this; up to a year.

@@ -1,10 +1,8 @@
 -- Purpose: lease up to max_jobs runnable jobs to a worker.
--- Invariant: SKIP LOCKED, so no two callers get one job and none waits. Queues in the order given;
--- within a queue by priority, then by the moment at which a job became due (its run_at, or when it
--- was stored or came back where that is later), then by id. Jobs due later cost nothing.
--- Inside: on_claim() gives limits their turn, find_jobs() locks the jobs of a queue, and one update
--- starts them. It writes all that the trigger would derive, which then only compares.
--- Raises: 22004, 22023. Never: LIMIT_REACHED, since no single job is asked for.
+-- Invariant: SKIP LOCKED, so callers neither share a job nor wait. Queues in the order given; in a
+-- queue by priority, then by the moment at which a job became due (run_at, or when it was stored
+-- or came back if that is later), then by id. Raises: 22004, 22023.
+-- Never: LIMIT_REACHED, since no single job is asked for.
 -- Argument max_jobs: maximum number of jobs, 0 to 10000.
 -- Argument max_limited: maximum number of jobs with a concurrency key, or with limits of their
 -- queue or kind; a worker that prefetches should not occupy slots for jobs it does not run yet.

@@ -1,7 +1,6 @@
--- Purpose: lease one named job to a worker, or nothing when it cannot run now.
+-- Purpose: lease one named job to a worker, or nothing if it cannot run now.
 -- Invariant: SKIP LOCKED; a job that is not due, or whose queue is paused, is not taken. Waits for
--- whoever starts jobs under limits of this one's at the same time.
--- Raises: 22004, 22023.
+-- transactions that start jobs under the same limits. Raises: 22004, 22023.
 -- Returns: a row of jobq.claimed_job, or none.
 -- Example: select * from jobq.claim_job(:'waiting', 'worker-1');
 create or replace function jobq.claim_job(job_id uuid, worker text)

@@ -1,7 +1,6 @@
--- Purpose: finish an attempt as succeeded.
--- Invariant: true once; false when this very attempt has completed the job before, as
--- after a commit whose outcome was unknown; anything else is a lost lease and changes
--- nothing.
+-- Purpose: end an attempt as succeeded.
+-- Invariant: true once; false if the same attempt has already completed the job, as after a commit
+-- with unknown outcome; otherwise the lease is lost and nothing changes.
 -- Raises: 22004, JQ001, JQ003, JQ005, JQ006.
 -- Never: INVALID_ARGUMENT.
 -- Returns: true; false if the same attempt has already completed the job.

@@ -1,7 +1,5 @@
--- Purpose: finish many attempts as succeeded. results is a JSON array parallel to the ids.
--- Invariant: each attempt counts once; a stale one changes nothing and comes back as
--- 'lost', so that one of them does not hold up the rest. Planned once: a plan made for each call
--- looks at every partition of the archive.
+-- Purpose: end many attempts as succeeded. results is a JSON array parallel to the ids.
+-- Invariant: each attempt counts once; a stale one changes nothing and does not hold up the rest.
 -- Raises: 22004, 22023, JQ005, JQ006.
 -- Column outcome: succeeded; repeated if the same attempt had already succeeded; or lost if it
 -- has lost its lease.

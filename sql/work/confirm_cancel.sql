@@ -1,6 +1,5 @@
--- Purpose: a worker that saw the request to cancel ends the attempt.
--- Invariant: only where it was asked for, and only by the attempt that holds the lease.
--- Raises: 22004, JQ001, JQ002, JQ003.
+-- Purpose: end an attempt as cancelled, if its worker was asked for that.
+-- Invariant: only the attempt that holds the lease can. Raises: 22004, JQ001, JQ002, JQ003.
 -- Example: select jobq.confirm_cancel(:'cancelling', 1);
 create or replace function jobq.confirm_cancel(job_id uuid, attempt integer)
 returns void

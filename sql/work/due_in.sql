@@ -1,7 +1,6 @@
--- Purpose: for how long a worker of these queues may sleep: until the next job is due.
--- Invariant: a duration by the database's clock, so that no worker's own clock matters;
--- zero or less when there is work now (less by centuries when it is in a lane, which a claim may
--- have passed over), null when none waits. Raises: 22004.
+-- Purpose: return how long a worker of these queues may sleep: until the next job is due.
+-- Invariant: a duration by the database's clock. Zero or less if there is work now; less by
+-- centuries if it has limits, which may hold it back. Raises: 22004.
 -- Argument except_kinds: kinds whose jobs do not count; null for none.
 -- Returns: the time until the next job is due; zero or less if one is due, null if none waits.
 -- Example: select jobq.due_in('{default}');

@@ -1,7 +1,6 @@
--- Purpose: the listening session of a worker says that it is awake, or that of a client
--- that it waits for no job.
--- Invariant: drops every advisory lock of its session, so the session must be a
--- listener and nothing else. Raises: nothing.
+-- Purpose: end the waiting of this listening session.
+-- Invariant: releases every advisory lock of the session, so the session must be used only to
+-- listen. Raises: nothing.
 -- Example: select jobq.end_wait();
 create or replace function jobq.end_wait()
 returns void

@@ -1,8 +1,7 @@
--- Purpose: finish a batch and claim the next, in one call and one commit.
--- Invariant: completed and failed attempts are settled before the claim, so that what
--- they free can be claimed. A job that another open transaction has changed or locked holds
--- up none of the others: it comes back as held, and is settled by a later call.
--- Raises: 22004, 22023, JQ005, JQ006.
+-- Purpose: end a batch of attempts and claim the next jobs, in one call and one commit.
+-- Invariant: attempts are ended before the claim, so that what they free can be claimed. A job
+-- that another transaction has locked does not hold up the others: it comes back as held, and a
+-- later call settles it. Raises: 22004, 22023, JQ005, JQ006.
 -- Argument max_jobs: maximum number of new jobs, 0 to 10000.
 -- Argument max_limited: maximum number of jobs with a concurrency key, or with limits of their
 -- queue or kind; null means any number.

@@ -1,9 +1,7 @@
 -- Purpose: end an attempt as failed.
--- Invariant: retrying while attempts are left and the failure is retryable, else dead; a
--- stale attempt changes nothing. Without retry_in the kind's backoff decides. The error
--- is redacted and cut at 512 characters; details, a JSON object, goes beside it in the
--- attempt.
--- Raises: 22004, 22023, JQ001, JQ003.
+-- Invariant: retrying while attempts are left and the failure is retryable, else dead; a stale
+-- attempt changes nothing. Without retry_in the kind's backoff decides. The error is redacted and
+-- cut at 512 characters. Raises: 22004, 22023, JQ001, JQ003.
 -- Argument error_code: a symbolic code of the error, cut at 128 characters; for filters and
 -- metrics.
 -- Returns: the new state: retrying, dead or cancelled.

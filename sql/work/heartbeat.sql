@@ -1,7 +1,6 @@
--- Purpose: extend the leases of a worker's jobs, and say that the worker lives.
--- Invariant: a job that another transaction holds does not hold up the others. A lease is never
--- extended past claimed_at + timeout + lease.
--- Raises: 22004, 22023.
+-- Purpose: extend the leases of a worker's jobs, and record that the worker lives.
+-- Invariant: a job that another transaction has locked does not hold up the others. No lease is
+-- extended past claimed_at + timeout + lease. Raises: 22004, 22023.
 -- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument queues: the queues from which the worker claims, for explain() and jobq.worker; null
 -- keeps them.

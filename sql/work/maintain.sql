@@ -1,10 +1,8 @@
--- Purpose: everything that must happen from time to time. The tasks are the rows of
--- jobq_private.maintenance_task.
--- Invariant: any number of callers; one does the work, and the others return at once with no row.
--- Each task is repeated while it comes back full, for half a second at most, and waits for a lock
--- for a second at most. A task that fails is undone, and it alone; health() says why until it has
--- done its work again. The next call begins with the others, so that each has its turn.
--- Raises: nothing.
+-- Purpose: run every maintenance task, the rows of jobq_private.maintenance_task.
+-- Invariant: any number of callers; one does the work, and the others return at once without rows.
+-- A task is repeated while it comes back full, for at most half a second, and waits at most a
+-- second for a lock. A task that fails is undone; health() reports it until it succeeds. The next
+-- call begins with the others. Raises: nothing.
 -- Returns: no rows if another session runs it.
 -- Column task: recovered, expired, opened_keys, healed, resolved, ticked, pruned_jobs, pruned_keys,
 -- pruned_limits, pruned_workflows, rolled_up, made_partitions or dropped_partitions.

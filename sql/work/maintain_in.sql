@@ -1,9 +1,8 @@
--- Purpose: for how long maintain() has nothing to do that cannot wait: until the end of the next lease,
--- the next job that expires, or what a task of maintenance says is due: the next slot of a schedule,
--- the next waiting job to settle.
--- Invariant: a duration by the database's clock; reads one entry of each index. It does not know of
--- a lease that begins later, nor of what maintain() does once a day: call maintain() from time to
--- time as well. Raises: nothing.
+-- Purpose: return how long maintain() has nothing urgent to do: until the next lease ends, the
+-- next job expires, or a task is due.
+-- Invariant: a duration by the database's clock; reads one entry of each index. Leases that begin
+-- later and daily tasks do not count, so call maintain() from time to time as well.
+-- Raises: nothing.
 -- Returns: zero or less if something is due, null if nothing is planned.
 -- Example: select jobq.maintain_in();
 create or replace function jobq.maintain_in()

@@ -1,5 +1,5 @@
--- Purpose: when the next job of these queues becomes runnable.
--- Invariant: see on_look(). A moment in the past means that there is work now. Raises: 22004.
+-- Purpose: return when the next job of these queues becomes runnable.
+-- Invariant: see on_look(). Raises: 22004.
 -- Argument except_kinds: kinds whose jobs do not count; null for none.
 -- Returns: the time; in the past if a job is due, null if none waits.
 -- Example: select jobq_internal.next_due('{default}');

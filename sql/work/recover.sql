@@ -1,7 +1,7 @@
--- Purpose: take back jobs whose lease has expired.
--- Invariant: bounded, oldest lease first, SKIP LOCKED, so any number of callers may run
--- it. The attempt counts; after max_expiries expiries a job is dead, whatever attempts it
--- has left, so that a job which kills its workers stops. Raises: 22004, 22023.
+-- Purpose: end attempts whose lease has expired.
+-- Invariant: oldest lease first, SKIP LOCKED, so any number of callers may run it. The attempt
+-- counts; after max_expiries expiries a job is dead, so that a job which kills its workers stops.
+-- Raises: 22004, 22023.
 -- Argument max_jobs: maximum number, 1 to 100000.
 -- Column state: the new state: retrying, dead or cancelled.
 -- Example: select * from jobq.recover();

@@ -1,7 +1,6 @@
--- Purpose: give a leased job back unfinished: shutdown, or a snooze until run_at.
--- Invariant: the attempt is not counted; a stale one changes nothing. Waits for a transaction
--- that holds the job.
--- Raises: 22004, 22023, JQ001, JQ003.
+-- Purpose: return a leased job unfinished: at shutdown, or to run it later.
+-- Invariant: the attempt is not counted; a stale one changes nothing. Waits for a transaction that
+-- has locked the job. Raises: 22004, 22023, JQ001, JQ003.
 -- Argument run_at: earliest start; null means as soon as possible.
 -- Returns: the new state: queued, or cancelled if that was requested.
 -- Example: select jobq.release(:'running', 1, now() + interval '5 min');

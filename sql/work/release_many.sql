@@ -1,8 +1,7 @@
--- Purpose: give many leased jobs back unfinished: shutdown, recycling.
--- Invariant: the attempt is not counted; a job that was asked to be cancelled becomes
--- cancelled. A stale attempt changes nothing and comes back with state null. A job that
--- another open transaction holds holds up none of the others.
--- Raises: 22004, 22023.
+-- Purpose: return many leased jobs unfinished, at shutdown.
+-- Invariant: the attempt is not counted; a job that was asked to be cancelled becomes cancelled. A
+-- stale attempt changes nothing. A job that another transaction has locked does not hold up the
+-- others. Raises: 22004, 22023.
 -- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument run_at: earliest start; null means as soon as possible.
 -- Column state: queued, or cancelled if that was requested; held if another transaction has

@@ -1,4 +1,4 @@
--- Purpose: a worker that stops takes its name off the list.
+-- Purpose: remove a stopping worker from the list.
 -- Invariant: leases do not depend on it. Raises: nothing.
 -- Example: select jobq.retire_worker('worker-1');
 create or replace function jobq.retire_worker(worker text)

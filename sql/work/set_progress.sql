@@ -1,5 +1,4 @@
--- Purpose: a handler says how far it is.
--- Invariant: only the attempt that holds the lease.
+-- Purpose: store the progress of a running attempt; only the attempt that holds the lease can.
 -- Raises: 22004, JQ001, JQ003, JQ005, JQ006.
 -- Example: select jobq.set_progress(:'running', 1, '{"done": 50, "of": 100}');
 create or replace function jobq.set_progress(job_id uuid, attempt integer, progress jsonb)
