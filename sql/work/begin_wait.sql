@@ -1,7 +1,8 @@
 -- Purpose: announce that the idle worker of this listening session is about to sleep.
--- Invariant: W (shared, session) is taken before P is tried; see jobq_private.wake(). True means
--- that every producer that did not see this session wait has committed; false, that one of them
--- may still be open. So a worker that follows the answer misses no enqueue. Raises: 22004, 22023.
+-- Invariant: true means that every producer that did not see this session wait has committed;
+-- false, that one of them may still be open. So a worker that follows the answer misses no enqueue.
+-- Inside: W (shared, session) is taken before P is tried; jobq_private.wake() says which locks stand
+-- for a queue. Raises: 22004, 22023.
 -- Argument queues: the queues from which the worker claims.
 -- Returns: true: claim once more, and if that returns nothing, sleep until notified; false:
 -- claim, and call again after some milliseconds.
