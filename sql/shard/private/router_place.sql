@@ -1,0 +1,20 @@
+-- Purpose: where a routed function runs if on one partition: an expression for the
+-- router's function; null for classes that choose it otherwise. Raises: nothing.
+create or replace function jobq_private.router_place(called jobq_private.routed_function)
+returns text
+language sql
+stable
+parallel safe
+as $$
+    select case called.class
+        when 'lot' then format(
+            'coalesce(jobq_router.partition_of(jobq_internal.shard_of(%s)), jobq_router.lot())',
+            coalesce(nullif(called.detail, ''), 'null')
+        )
+        when 'id' then format(
+            'coalesce(jobq_router.partition_of(jobq_internal.shard_of(%I)), jobq_router.lot())', called.detail
+        )
+        when 'schedule' then format('jobq_router.place_schedule(%I::text)', called.detail)
+        when 'any' then 'jobq_router.anyone()'
+    end
+$$;
