@@ -43,59 +43,44 @@ begin
         (cardinality(payloads), cardinality(payloads))
     then
         raise exception using
-            errcode = '22023',
-            message = 'invalid argument value',
+            errcode = '22023', message = 'invalid argument value', constraint = 'INVALID_ARGUMENT',
             detail = 'job_ids, attempts and payloads must have the same length and no nulls',
-            hint = 'the detail names the argument and its valid values',
-            constraint = 'INVALID_ARGUMENT';
+            hint = 'the detail names the argument and its valid values';
     end if;
     begin
-        if run_calls.is_batch then
-            execute format('select %I.%I($1)', run_calls.run[1], run_calls.run[2])
-            into _results using run_calls.payloads;
-            if cardinality(_results) <> cardinality(run_calls.job_ids) then
-                raise exception using
-                    errcode = '21000',
-                    message = 'the function did not return a result for each job';
-            end if;
+        if is_batch then
+            execute format('select %I.%I($1)', run[1], run[2]) into _results using payloads;
         else
-            execute format('select array[%I.%I($1)]', run_calls.run[1], run_calls.run[2])
-            into _results using run_calls.payloads[1];
+            execute format('select array[%I.%I($1)]', run[1], run[2]) into _results using payloads[1];
         end if;
-        if current_user <> _user then
+        if cardinality(_results) <> cardinality(job_ids) then
+            raise exception using errcode = '21000', message = 'the function did not return a result for each job';
+        elsif current_user <> _user then
             raise exception using
-                errcode = '42501',
-                message = 'the function changed the role and did not reset it',
+                errcode = '42501', message = 'the function changed the role and did not reset it',
                 hint = 'reset the role, or set it for the function: alter function ... set role';
         end if;
         set constraints all immediate;
-        _is_done := case
-            when run_calls.is_batch or pg_column_size(_results[1]) > 2000 then true
-            else coalesce(octet_length(_results[1]::text), 0) > run_calls.small
-        end;
+        _is_done := is_batch or coalesce(octet_length(_results[1]::text), 0) > small;
         if _is_done then
             _lost := array(
                 select c.job_id
-                from jobq.complete_many(
-                    run_calls.job_ids, run_calls.attempts, to_jsonb(_results)
-                ) as c
+                from jobq.complete_many(job_ids, attempts, to_jsonb(_results)) as c
                 where c.outcome <> 'succeeded'
             );
         end if;
-    exception
-        when others or query_canceled or assert_failure then
-            _results := null;
-            _is_done := false;
-            error_code := sqlstate;
-            error := sqlerrm;
+    exception when others or query_canceled or assert_failure then
+        _results := null;
+        _is_done := false;
+        error_code := sqlstate;
+        error := sqlerrm;
     end;
     if error_code in ('3F000', '42883') and to_regprocedure(format(
-        '%I.%I(%s)', run_calls.run[1], run_calls.run[2],
-        case when run_calls.is_batch then 'jsonb[]' else 'jsonb' end
+        '%I.%I(%s)', run[1], run[2], case when is_batch then 'jsonb[]' else 'jsonb' end
     )) is null then
         return query
         select r.job_id, r.attempt, null::jsonb, coalesce(r.state, 'lost'), null, null
-        from jobq.release_many(run_calls.job_ids, run_calls.attempts) as r;
+        from jobq.release_many(job_ids, attempts) as r;
         return;
     end if;
     return query
@@ -103,16 +88,13 @@ begin
         when u.job_id = any(_lost) then 'lost'
         when _is_done then 'succeeded'
     end, error_code, error
-    from unnest(run_calls.job_ids, run_calls.attempts)
-        with ordinality as u (job_id, attempt, n)
-    where error_code is null or error_code = '57014' or cardinality(run_calls.job_ids) = 1;
+    from unnest(job_ids, attempts) with ordinality as u (job_id, attempt, n)
+    where error_code is null or error_code = '57014' or cardinality(job_ids) = 1;
     if found then
         return;
     end if;
     for _job in
-        select u.*
-        from unnest(run_calls.job_ids, run_calls.attempts, run_calls.payloads)
-            as u (job_id, attempt, payload)
+        select u.* from unnest(job_ids, attempts, payloads) as u (job_id, attempt, payload)
     loop
         if _is_stopped then
             return query
@@ -120,11 +102,9 @@ begin
             from jobq.release_many(array[_job.job_id], array[_job.attempt]) as r;
             continue;
         end if;
-        select r.*
-        into job_id, attempt, result, state, error_code, error
+        select r.* into job_id, attempt, result, state, error_code, error
         from jobq_internal.run_calls(
-            run_calls.run, true, array[_job.job_id], array[_job.attempt], array[_job.payload],
-            run_calls.small
+            run, true, array[_job.job_id], array[_job.attempt], array[_job.payload], small
         ) as r;
         return next;
         _is_stopped := coalesce(error_code = '57014', false);

@@ -25,8 +25,7 @@ as $$
                 where w.event = o.event and o.job_id in (w.job_id, p.no_job)
             )
             and (o.job_id = p.no_job or jobq_private.state_of(o.job_id) is null)
-            order by o.emitted_at
-            limit max_rows
+            order by o.emitted_at limit max_rows
         )
         returning 1
     ),
@@ -37,8 +36,7 @@ as $$
             from jobq_private.waiter as o
             where o.since < now() - interval '1 day'
             and not exists (select from jobq_private.job as j where j.job_id = o.job_id)
-            order by o.since
-            limit max_rows
+            order by o.since limit max_rows
         )
         returning 1
     ),
@@ -46,11 +44,9 @@ as $$
         delete from jobq_private.step as s
         where s.job_id in (
             select distinct o.job_id
-            from past as p
-            join jobq_private.step as o on o.job_id < p.before_id
+            from past as p join jobq_private.step as o on o.job_id < p.before_id
             where jobq_private.state_of(o.job_id) is null
-            order by o.job_id
-            limit max_rows
+            order by o.job_id limit max_rows
         )
         returning 1
     ),
@@ -58,11 +54,9 @@ as $$
         delete from jobq_private.edge as e
         where e.child in (
             select distinct o.child
-            from past as p
-            join jobq_private.edge as o on o.child < p.before_id
+            from past as p join jobq_private.edge as o on o.child < p.before_id
             where p.sees_all and jobq_private.state_of(o.child) is null
-            order by o.child
-            limit max_rows
+            order by o.child limit max_rows
         )
         returning 1
     ),
@@ -70,11 +64,9 @@ as $$
         delete from jobq_private.node as n
         where n.job_id in (
             select o.job_id
-            from past as p
-            join jobq_private.node as o on o.job_id < p.before_id
+            from past as p join jobq_private.node as o on o.job_id < p.before_id
             where p.sees_all and jobq_private.state_of(o.job_id) is null
-            order by o.job_id
-            limit max_rows
+            order by o.job_id limit max_rows
         )
         returning 1
     ),

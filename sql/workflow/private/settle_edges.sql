@@ -27,18 +27,14 @@ begin
         cross join lateral (
             (
                 select d.* from jobq_private.edge as d
-                where l.about = 'parent' and d.parent = l.id and d.is_open
-                and d.child > l.beyond and d.child <= l.upto
-                order by d.child
-                limit _most
+                where l.about = 'parent' and d.parent = l.id and d.is_open and d.child > l.beyond and d.child <= l.upto
+                order by d.child limit _most
             )
             union all
             (
                 select d.* from jobq_private.edge as d
-                where l.about = 'child' and d.child = l.id and d.is_open
-                and d.parent > l.beyond and d.parent <= l.upto
-                order by d.parent
-                limit _most
+                where l.about = 'child' and d.child = l.id and d.is_open and d.parent > l.beyond and d.parent <= l.upto
+                order by d.parent limit _most
             )
         ) as e
     );
@@ -50,8 +46,7 @@ begin
             union
             select l.id from unnest(pending) as l where l.about = 'child'
         ))
-        and j.state = 'blocked'
-        and (queues is null or j.queue = any(queues))
+        and j.state = 'blocked' and (queues is null or j.queue = any(queues))
         order by j.job_id
         for update skip locked
     );
@@ -64,8 +59,7 @@ begin
         where p.job_id = any(array(
             select e.parent from unnest(_edges) as e where e.about = 'child'
         ))
-        and not p.is_awaited
-        and (queues is null or p.queue = any(queues))
+        and not p.is_awaited and (queues is null or p.queue = any(queues))
         order by p.job_id
         for no key update skip locked
     ));
