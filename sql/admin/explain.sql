@@ -18,34 +18,9 @@ as $$
 declare
     _job jobq.job := jobq.get_job(explain.job_id);
 begin
-    if _job.finished_at is not null then
-        return query select 'finished', format(
-            '%s at %s, after %s%s%s', _job.state, _job.finished_at,
-            _job.attempts || case _job.attempts when 1 then ' attempt' else ' attempts' end,
-            coalesce(': ' || case
-                when _job.state = 'cancelled' and _job.cancel_reason is not null
-                    and starts_with(_job.last_error_code, 'PARENT_') is not true
-                then _job.cancel_reason
-                else coalesce(_job.last_error_code || ' ', '') || _job.last_error
-            end, ''),
-            case
-                when _job.state = 'dead' and _job.last_error_code = 'LEASE_EXPIRED'
-                and _job.attempts < _job.max_attempts
-                then '; max_expiries leases have expired'
-            end
-        );
-        return;
-    elsif _job.state = 'running' then
-        return query select 'running', format(
-            'attempt %s on %s since %s; lease %s %s', _job.attempt, _job.worker,
-            date_trunc('second', _job.claimed_at),
-            case when _job.lease_expires_at < clock_timestamp()
-                then 'expired (recover() will end the attempt)' else 'until' end,
-            date_trunc('second', _job.lease_expires_at)
-        );
-        return;
-    elsif _job.state = 'blocked' then
-        return query select b.* from jobq_private.explain_blocked(_job) as b;
+    return query
+    select s.reason, s.explanation from jobq_private.explain_state(_job) as s;
+    if _job.state not in ('queued', 'retrying') then
         return;
     end if;
 
@@ -87,40 +62,7 @@ begin
         return;
     end if;
     return query
-    select 'no_function', format(
-        'kind %s needs %s', k.kind,
-        coalesce(p.problem || '; create it, or change the kind', b.bar)
-    )
-    from jobq_private.kind as k
-    cross join lateral jobq_private.sql_function_problem(k.run) as p (problem)
-    cross join lateral jobq_private.sql_function_bar(k.run) as b (bar)
-    where k.kind = _job.kind and k.run is not null and coalesce(p.problem, b.bar) is not null;
-    if not exists (
-        select from jobq_private.worker as w
-        where _job.queue = any (w.queues) and w.seen_at > now() - interval '1 min'
-    ) then
-        return query select 'no_worker', format(
-            'no worker of queue %s was seen in the last minute', _job.queue
-        );
-    elsif jobq_private.is_unknown(_job.kind, _job.queue) then
-        return query select 'unknown_kind', format(
-            'no live worker of queue %s has %s kind %s', _job.queue,
-            case
-                when exists (
-                    select from jobq_private.endpoint as e where e.endpoint = _job.kind
-                ) then 'driver and keys to deliver'
-                else 'a handler for'
-            end,
-            _job.kind
-        );
-    end if;
-    return query
-    select 'slots_lost', format(
-        'handlers that hang occupy %s slots of worker %s', w.stuck, w.worker
-    )
-    from jobq_private.worker as w
-    where w.stuck > 0 and _job.queue = any (w.queues) and w.seen_at > now() - interval '1 min'
-    order by w.worker;
+    select w.reason, w.explanation from jobq_private.explain_workers(_job) as w;
     return query
     select 'locked', format(
         '%s has claimed or locked it and has not committed',

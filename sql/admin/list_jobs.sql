@@ -25,13 +25,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if list_jobs.max_jobs is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs');
-    elsif list_jobs.max_jobs not between 1 and 1000 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'max_jobs must be from 1 to 1000'
-        );
-    elsif list_jobs.state not in (
+    perform jobq_private.check_count('max_jobs', list_jobs.max_jobs, 1, 1000);
+    if list_jobs.state not in (
         'blocked', 'queued', 'running', 'retrying', 'succeeded', 'dead', 'cancelled'
     ) then
         perform jobq_private.raise_error('INVALID_ARGUMENT',

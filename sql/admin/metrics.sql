@@ -88,46 +88,7 @@ begin
     ) as m (name, value);
 
     return query
-    select 'lost_attempts', null, count(*)::double precision
-    from jobq_private.attempt as t
-    where t.finished_at > _now - interval '10 min' and t.error_code = 'LEASE_EXPIRED';
-
-    return query
-    select 'enqueue_qps', null, case
-        when count(*) < 5000 then count(*) / 60.0
-        else 5000 / greatest(0.001, extract(epoch from
-            _now - jobq_private.id_time((array_agg(s.job_id))[5000])))
-    end::double precision
-    from (
-        select j.job_id
-        from jobq.job as j
-        where j.job_id >= jobq_private.id_floor(_now - interval '1 min')
-        order by j.job_id desc
-        limit 5000
-    ) as s;
-
-    return query
-    select m.name, null, m.value
-    from (
-        select
-            percentile_cont(0.95) within group (
-                order by extract(epoch from r.finished_at - r.created_at)
-            ) as latency,
-            avg((r.state = 'dead')::integer)::double precision as failed
-        from (
-            select a.state, a.created_at, a.finished_at
-            from jobq_private.job_archive as a
-            where a.state in ('succeeded', 'dead')
-            and a.finished_at > _now - interval '2 days'
-            order by a.job_id desc
-            limit 1000
-        ) as r
-        where r.finished_at > _now - interval '5 min'
-    ) as s
-    cross join lateral (
-        values ('job_latency_p95_seconds', s.latency), ('fail_rate', s.failed)
-    ) as m (name, value)
-    where m.value is not null;
+    select r.name, null::text, r.value from jobq_private.recent_rates() as r;
 end
 $$;
 

@@ -26,13 +26,7 @@ declare
     _ids uuid[];
 begin
     perform jobq.get_job(show_graph.job_id);
-    if show_graph.max_nodes is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_nodes');
-    elsif show_graph.max_nodes not between 1 and 10000 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'max_nodes must be from 1 to 10000'
-        );
-    end if;
+    perform jobq_private.check_count('max_nodes', show_graph.max_nodes, 1, 10000);
     _ids := array(
         select t.job_id
         from jobq_private.tree(show_graph.job_id, 'all', show_graph.max_nodes + 1) as t (job_id)

@@ -19,13 +19,7 @@ set search_path = pg_catalog, pg_temp
 set jit = off
 as $$
 begin
-    if page_audit.max_rows is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_rows');
-    elsif page_audit.max_rows not between 1 and 1000 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'max_rows must be from 1 to 1000'
-        );
-    end if;
+    perform jobq_private.check_count('max_rows', page_audit.max_rows, 1, 1000);
     return query
     select
         json_build_object(

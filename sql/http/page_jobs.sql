@@ -68,13 +68,8 @@ declare
     _bytes bigint := 0;
     _job jobq.job;
 begin
-    if page_jobs.max_jobs is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs');
-    elsif page_jobs.max_jobs not between 1 and 1000 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'max_jobs must be from 1 to 1000'
-        );
-    elsif not page_jobs.states <@ array[
+    perform jobq_private.check_count('max_jobs', page_jobs.max_jobs, 1, 1000);
+    if not page_jobs.states <@ array[
         'blocked', 'queued', 'running', 'retrying', 'succeeded', 'dead', 'cancelled'
     ] then
         perform jobq_private.raise_error('INVALID_ARGUMENT',

@@ -23,13 +23,7 @@ as $$
 declare
     _document json;
 begin
-    if show_dead_jobs.max_looked is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_looked');
-    elsif show_dead_jobs.max_looked not between 1 and 100000 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'max_looked must be from 1 to 100000'
-        );
-    end if;
+    perform jobq_private.check_count('max_looked', show_dead_jobs.max_looked, 1, 100000);
 
     -- Texts are compared byte by byte. A property that all have in common, the newest
     -- has too.
@@ -46,26 +40,15 @@ begin
             limit show_dead_jobs.max_looked + 1
         ) as a
     ),
-    told as (
-        select l.kind, l.queue, l.code, hashtext(l.last_error) as error,
-            count(*) as jobs, min(l.n) as n,
+    grouped as materialized (
+        select l.kind, l.queue, l.code, count(*) as jobs, min(l.n) as n,
             min(l.finished_at) as first_at, max(l.finished_at) as last_at,
+            count(distinct hashtext(coalesce(l.last_error, ''))) as errors,
+            (array_agg(distinct l.worker))[1:5] as workers,
             min(l.attempts) as least_attempts, max(l.attempts) as most_attempts
         from looked as l
-        group by l.kind, l.queue, l.code, hashtext(l.last_error)
-    ),
-    hands as (
-        select w.kind, w.queue, w.code, (array_agg(w.worker order by w.worker))[1:5] as workers
-        from (select distinct l.kind, l.queue, l.code, l.worker from looked as l) as w
-        group by w.kind, w.queue, w.code
-    ),
-    grouped as materialized (
-        select t.kind, t.queue, t.code, sum(t.jobs)::bigint as jobs, min(t.n) as n,
-            min(t.first_at) as first_at, max(t.last_at) as last_at, count(*) as errors,
-            min(t.least_attempts) as least_attempts, max(t.most_attempts) as most_attempts
-        from told as t
-        group by t.kind, t.queue, t.code
-        order by sum(t.jobs) desc, max(t.last_at) desc
+        group by l.kind, l.queue, l.code
+        order by count(*) desc, max(l.finished_at) desc
         limit 200
     ),
     newest as materialized (
@@ -91,17 +74,16 @@ begin
         'looked_at', least(show_dead_jobs.max_looked, (select count(*) from looked)),
         'is_all', (select count(*) <= show_dead_jobs.max_looked from looked),
         'groups', coalesce((
-            select json_agg(json_build_object(
-                'kind', g.kind, 'queue', g.queue, 'error_code', nullif(g.code, ''),
-                'jobs', g.jobs, 'first_at', g.first_at, 'last_at', g.last_at,
-                'error', n.error, 'errors', g.errors, 'workers', h.workers,
-                'least_attempts', g.least_attempts, 'most_attempts', g.most_attempts,
-                'job_id', n.job_id, 'metadata', coalesce(c.metadata, '{}')
-            ) order by g.jobs desc, g.last_at desc)
-            from grouped as g
-            join newest as n on n.n = g.n
-            join hands as h on h.kind = g.kind and h.queue = g.queue and h.code = g.code
-            left join shared as c on c.n = g.n
+            select json_agg(d)
+            from (
+                select g.kind, g.queue, nullif(g.code, '') as error_code, g.jobs, g.first_at,
+                    g.last_at, n.error, g.errors, g.workers, g.least_attempts, g.most_attempts,
+                    n.job_id, coalesce(c.metadata, '{}') as metadata
+                from grouped as g
+                join newest as n on n.n = g.n
+                left join shared as c on c.n = g.n
+                order by g.jobs desc, g.last_at desc
+            ) as d
         ), '[]')
     ) into _document;
     return _document;

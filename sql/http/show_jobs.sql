@@ -71,14 +71,9 @@ declare
     _shown uuid[];
     _items json;
 begin
-    if num_nulls(show_jobs.max_jobs, show_jobs.max_looked) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs and max_looked');
-    elsif show_jobs.max_jobs not between 1 and 1000
-        or show_jobs.max_looked not between 1 and 100000
-    then
-        perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'max_jobs must be from 1 to 1000, max_looked from 1 to 100000');
-    elsif not _states <@ _all or array_position(_states, null) is not null then
+    perform jobq_private.check_count('max_jobs', show_jobs.max_jobs, 1, 1000);
+    perform jobq_private.check_count('max_looked', show_jobs.max_looked, 1, 100000);
+    if not _states <@ _all or array_position(_states, null) is not null then
         perform jobq_private.raise_error('INVALID_ARGUMENT',
             'states are ' || array_to_string(_all, ', '));
     end if;
@@ -87,14 +82,8 @@ begin
         select array_agg(f.job_id order by f.job_id desc) as job_ids, false as is_cut,
             null::uuid as last_id
         into _found
-        from (
-            select j.job_id from jobq_private.job as j
-            where j.job_id = any (show_jobs.job_ids) and j.state = any (_states)
-            union all
-            select a.job_id from jobq_private.job_archive as a
-            where a.job_id = any (show_jobs.job_ids) and a.state = any (_states)
-        ) as f
-        where f.job_id < _until;
+        from jobq.job as f
+        where f.job_id = any (show_jobs.job_ids) and f.state = any (_states) and f.job_id < _until;
     elsif _states @> _all and num_nonnulls(
         show_jobs.kind, show_jobs.queue, show_jobs.metadata, show_jobs.error_code,
         show_jobs.worker, show_jobs.payload, show_jobs.search, show_jobs.batch_id
@@ -116,28 +105,15 @@ begin
         );
     end if;
     _shown := _found.job_ids[:show_jobs.max_jobs];
-    select json_agg(json_build_object(
-        'job_id', f.job_id, 'kind', f.kind, 'queue', f.queue, 'state', f.state,
-        'priority', f.priority, 'attempts', f.attempt - f.uncounted,
-        'max_attempts', f.max_attempts, 'worker', f.worker,
-        'created_at', f.created_at, 'run_at', f.run_at,
-        'started_at', f.claimed_at, 'finished_at', f.finished_at,
-        'last_error_code', f.last_error_code,
-        'last_error', left(f.last_error, 200)
-    ) order by f.job_id desc) into _items
+    select json_agg(i) into _items
     from (
-        select j.job_id, j.kind, j.queue, j.state, j.priority, j.attempt, j.uncounted,
-            j.max_attempts, j.worker, j.created_at, j.run_at, j.claimed_at,
-            null::timestamptz as finished_at, j.last_error_code, j.last_error
-        from jobq_private.job as j
+        select j.job_id, j.kind, j.queue, j.state, j.priority, j.attempts, j.max_attempts, j.worker,
+            j.created_at, j.run_at, j.claimed_at as started_at, j.finished_at,
+            j.last_error_code, left(j.last_error, 200) as last_error
+        from jobq.job as j
         where j.job_id = any (_shown)
-        union all
-        select a.job_id, a.kind, a.queue, a.state, a.priority, a.attempt, a.uncounted,
-            a.max_attempts, a.worker, a.created_at, a.run_at, a.claimed_at,
-            a.finished_at, a.last_error_code, a.last_error
-        from jobq_private.job_archive as a
-        where a.job_id = any (_shown)
-    ) as f;
+        order by j.job_id desc
+    ) as i;
     return json_build_object(
         'items', coalesce(_items, '[]'),
         'matched', coalesce(cardinality(_found.job_ids), 0),

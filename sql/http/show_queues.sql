@@ -31,48 +31,22 @@ declare
     _now constant timestamptz := clock_timestamp();
     _document json;
 begin
-    if num_nulls(show_queues.most, show_queues.max_queues) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'most and max_queues');
-    elsif show_queues.most not between 1 and 100000
-        or show_queues.max_queues not between 1 and 1000
-    then
-        perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'most must be from 1 to 100000, max_queues from 1 to 1000');
-    end if;
+    perform jobq_private.check_count('most', show_queues.most, 1, 100000);
+    perform jobq_private.check_count('max_queues', show_queues.max_queues, 1, 1000);
 
-    with leased as (
-        select s.queue, count(*) as running
-        from (
-            select j.queue from jobq_private.job as j
-            where j.state = 'running' limit show_queues.most + 1
-        ) as s
-        group by s.queue
-    ),
-    held as (
-        select s.queue, count(*) as blocked
-        from (
-            select j.queue from jobq_private.job as j
-            where j.state = 'blocked' limit show_queues.most + 1
-        ) as s
-        group by s.queue
-    ),
-    ended as (
-        select s.queue, count(*) as dead
-        from (
-            select a.queue from jobq_private.job_archive as a
-            where a.state = 'dead'
-            order by a.job_id desc
-            limit show_queues.most + 1
-        ) as s
-        group by s.queue
+    with counted as materialized (
+        select c.queue, array_agg(c.state order by c.state desc) filter (where c.is_cut) as goes_on,
+            coalesce(sum(c.jobs) filter (where c.state = 'running'), 0) as running,
+            coalesce(sum(c.jobs) filter (where c.state = 'dead'), 0) as dead,
+            coalesce(sum(c.jobs) filter (where c.state = 'blocked'), 0) as blocked
+        from jobq_private.count_states(show_queues.most) as c
+        group by c.queue
     ),
     known as (
         select n.queue
         from (
             select t.queue from jobq_private.waiting_queue as t
-            union select l.queue from leased as l
-            union select h.queue from held as h
-            union select e.queue from ended as e
+            union select c.queue from counted as c
             union select q.queue from jobq_private.queue as q
             union select unnest(w.queues) from jobq_private.worker as w
         ) as n
@@ -80,64 +54,33 @@ begin
         and (show_queues.first is null or n.queue >= show_queues.first)
         order by n.queue
         limit show_queues.max_queues
-    ),
-    looked as (
-        select w.*
+    )
+    select json_agg(d order by d.queue) into _document
+    from (
+        select w.queue, w.queued, w.scheduled, w.retrying, coalesce(c.running, 0) as running,
+            coalesce(c.dead, 0) as dead, coalesce(c.blocked, 0) as blocked,
+            jobq_private.milliseconds(_now - least(o.due, w.oldest)) as oldest_runnable_ms,
+            q.paused_at is not null as is_paused, q.paused_at, q.pause_reason, w.ends_at,
+            case when i.is_cut then '{queued,scheduled,retrying}' else '{}'::text[] end
+                || coalesce(c.goes_on, '{}') as goes_on,
+            q.queue is not null as is_declared, q.max_depth, q.key_max_running,
+            exists (
+                select from jobq_private.worker as u
+                where w.queue = any (u.queues) and u.seen_at > _now - interval '1 min'
+            ) as is_served
         from jobq_private.look_waiting(
             array(select k.queue from known as k order by k.queue), show_queues.most
         ) as w
-    ),
-    more as (
-        select
-            coalesce((select sum(l.running) from leased as l), 0) > show_queues.most as running,
-            coalesce((select sum(h.blocked) from held as h), 0) > show_queues.most as blocked,
-            coalesce((select sum(e.dead) from ended as e), 0) > show_queues.most as dead
-    )
-    select json_agg(json_build_object(
-        'queue', k.queue,
-        'queued', w.queued,
-        'scheduled', w.scheduled,
-        'retrying', w.retrying,
-        'running', coalesce(l.running, 0),
-        'dead', coalesce(e.dead, 0),
-        'blocked', coalesce(h.blocked, 0),
-        'oldest_runnable_ms', jobq_private.milliseconds(
-            _now - least(o.run_at, w.oldest)
-        ),
-        'is_paused', q.paused_at is not null,
-        'paused_at', q.paused_at,
-        'pause_reason', q.pause_reason,
-        'ends_at', w.ends_at,
-        'goes_on', array_remove(array[
-            case when c.is_cut then 'queued' end,
-            case when c.is_cut then 'scheduled' end,
-            case when c.is_cut then 'retrying' end,
-            case when m.running and l.running > 0 then 'running' end,
-            case when m.blocked and h.blocked > 0 then 'blocked' end,
-            case when m.dead and e.dead > 0 then 'dead' end
-        ], null),
-        'is_declared', q.queue is not null,
-        'max_depth', q.max_depth,
-        'key_max_running', q.key_max_running,
-        'is_served', exists (
-            select from jobq_private.worker as u
-            where k.queue = any (u.queues) and u.seen_at > _now - interval '1 min'
-        )
-    ) order by k.queue) into _document
-    from looked as w
-    cross join lateral (select w.queue) as k (queue)
-    left join jobq_private.queue as q on q.queue = k.queue
-    left join leased as l on l.queue = k.queue
-    left join held as h on h.queue = k.queue
-    left join ended as e on e.queue = k.queue
-    cross join lateral (select w.queued + w.scheduled + w.retrying > w.ends_at) as c (is_cut)
-    left join lateral (
-        select d.due as run_at
-        from jobq_internal.next_due(array[k.queue]) as d (due)
-        -- For other queues, the oldest job was read; an open lane has no time.
-        where c.is_cut and d.due <= _now and d.due > '0001-01-02 UTC'
-    ) as o on true
-    cross join more as m;
+        left join jobq_private.queue as q on q.queue = w.queue
+        left join counted as c on c.queue = w.queue
+        cross join lateral (select w.queued + w.scheduled + w.retrying > w.ends_at) as i (is_cut)
+        left join lateral (
+            select n.due
+            from jobq_internal.next_due(array[w.queue]) as n (due)
+            -- For other queues, the oldest job was read; an open lane has no time.
+            where i.is_cut and n.due <= _now and n.due > '0001-01-02 UTC'
+        ) as o on true
+    ) as d;
     return coalesce(_document, '[]');
 end
 $$;

@@ -25,11 +25,7 @@ declare
     _all text[];
     _document json;
 begin
-    if show_totals.most is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'most');
-    elsif show_totals.most not between 1 and 100000 then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', 'most must be from 1 to 100000');
-    end if;
+    perform jobq_private.check_count('most', show_totals.most, 1, 100000);
     _all := array(select w.queue from jobq_private.waiting_queue as w order by w.queue);
 
     with looked as (
@@ -50,45 +46,26 @@ begin
             array_agg(l.queue) filter (where l.is_cut) as queues
         from looked as l
     ),
-    leased as (
-        select s.queue, count(*) as jobs
-        from (
-            select j.queue from jobq_private.job as j
-            where j.state = 'running' limit show_totals.most + 1
-        ) as s
-        group by s.queue
-    ),
-    held as (
-        select s.queue, count(*) as jobs
-        from (
-            select j.queue from jobq_private.job as j
-            where j.state = 'blocked' limit show_totals.most + 1
-        ) as s
-        group by s.queue
-    ),
-    ended as (
-        select s.queue, count(*) as jobs
-        from (
-            select a.queue from jobq_private.job_archive as a
-            where a.state = 'dead' limit show_totals.most + 1
-        ) as s
-        group by s.queue
+    others as materialized (
+        select c.queue, c.state, c.jobs from jobq_private.count_states(show_totals.most) as c
     ),
     known as (
         select unnest(_all) as queue
-        union select l.queue from leased as l
-        union select h.queue from held as h
-        union select e.queue from ended as e
+        union select o.queue from others as o
         union select q.queue from jobq_private.queue as q
         union select unnest(w.queues) from jobq_private.worker as w
     ),
     counted (nth, name, value, is_cut) as (
-        select 1, 'queued', w.queued, w.is_cut from waiting as w
-        union all select 2, 'scheduled', w.scheduled, w.is_cut from waiting as w
-        union all select 3, 'retrying', w.retrying, w.is_cut from waiting as w
-        union all select 4, 'running', coalesce(sum(l.jobs), 0), false from leased as l
-        union all select 5, 'blocked', coalesce(sum(h.jobs), 0), false from held as h
-        union all select 6, 'dead', coalesce(sum(e.jobs), 0), false from ended as e
+        select n.*, w.is_cut
+        from waiting as w
+        cross join lateral (
+            values (1, 'queued', w.queued), (2, 'scheduled', w.scheduled), (3, 'retrying', w.retrying)
+        ) as n
+        union all
+        select s.nth, s.state, coalesce(sum(o.jobs), 0), false
+        from (values (4, 'running'), (5, 'blocked'), (6, 'dead')) as s (nth, state)
+        left join others as o on o.state = s.state
+        group by s.nth, s.state
         union all select 7, 'queues', count(*), false from known
     )
     select jsonb_object_agg(c.name, least(c.value, show_totals.most)) || jsonb_build_object(

@@ -20,11 +20,7 @@ as $$
 declare
     _document json;
 begin
-    if show_workflows.max_rows is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_rows');
-    elsif show_workflows.max_rows not between 1 and 1000 then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', 'max_rows must be from 1 to 1000');
-    end if;
+    perform jobq_private.check_count('max_rows', show_workflows.max_rows, 1, 1000);
     select json_build_object(
         'graphs', (
             select coalesce(json_agg(g order by g.graph_id desc), '[]')

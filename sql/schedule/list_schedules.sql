@@ -23,13 +23,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if list_schedules.max_schedules is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_schedules');
-    elsif list_schedules.max_schedules not between 1 and 1000 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'max_schedules must be from 1 to 1000'
-        );
-    elsif list_schedules.status not in ('active', 'paused', 'retired') then
+    perform jobq_private.check_count('max_schedules', list_schedules.max_schedules, 1, 1000);
+    if list_schedules.status not in ('active', 'paused', 'retired') then
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT', 'status must be active, paused or retired'
         );

@@ -20,13 +20,7 @@ as $$
 declare
     _until constant timestamptz := clock_timestamp();
 begin
-    if tick.max_schedules is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_schedules');
-    elsif tick.max_schedules not between 1 and 10000 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'max_schedules must be from 1 to 10000'
-        );
-    end if;
+    perform jobq_private.check_count('max_schedules', tick.max_schedules, 1, 10000);
 
     perform jobq_private.schedule_follow(tick.max_schedules);
     begin

@@ -36,30 +36,8 @@ begin
     for _round in 1..3 loop
         _cut := '{}';
         foreach _n in array _open loop
-            select
-                count(*) as seen,
-                count(*) filter (where s.state = 'queued' and s.run_at <= _now) as queued,
-                count(*) filter (where s.state = 'queued' and s.run_at > _now) as scheduled,
-                count(*) filter (where s.state = 'retrying') as retrying,
-                min(s.run_at) filter (where s.run_at <= _now) as oldest
-            into _found
-            from (
-                (
-                    select j.state, j.run_at from jobq_private.job as j
-                    where j.queue = look_waiting.queues[_n]
-                    and j.state in ('queued', 'retrying') and j.due_at is not null
-                    limit _end + 1
-                )
-                union all
-                (
-                    select j.state, j.run_at from jobq_private.job as j
-                    where j.queue = look_waiting.queues[_n]
-                    and j.state in ('queued', 'retrying')
-                    and j.lane_id between jobq_private.lane_floor(look_waiting.queues[_n])
-                        and jobq_private.lane_ceiling(look_waiting.queues[_n])
-                    limit _end + 1
-                )
-            ) as s;
+            select h.* into _found
+            from jobq_private.count_head(look_waiting.queues[_n], _end, _now) as h;
             _queued[_n] := _found.queued;
             _scheduled[_n] := _found.scheduled;
             _retrying[_n] := _found.retrying;

@@ -34,30 +34,7 @@ begin
         case when e.is_exact then s.oldest else least(s.oldest, d.due) end,
         e.is_exact
     from unnest(_queues) as q (queue)
-    cross join lateral (
-        select
-            count(*) as seen,
-            count(*) filter (where w.state = 'queued' and w.run_at <= _now) as queued,
-            count(*) filter (where w.state = 'queued' and w.run_at > _now) as scheduled,
-            count(*) filter (where w.state = 'retrying') as retrying,
-            min(w.run_at) filter (where w.run_at <= _now) as oldest
-        from (
-            (
-                select j.state, j.run_at from jobq_private.job as j
-                where j.queue = q.queue and j.state in ('queued', 'retrying')
-                and j.due_at is not null
-                limit _ends_at + 1
-            )
-            union all
-            (
-                select j.state, j.run_at from jobq_private.job as j
-                where j.queue = q.queue and j.state in ('queued', 'retrying')
-                and j.lane_id between jobq_private.lane_floor(q.queue)
-                    and jobq_private.lane_ceiling(q.queue)
-                limit _ends_at + 1
-            )
-        ) as w
-    ) as s
+    cross join lateral jobq_private.count_head(q.queue, _ends_at, _now) as s
     cross join lateral (select s.seen <= _ends_at) as e (is_exact)
     left join jobq_private.waiting_count as c on c.queue = q.queue and not e.is_exact
     left join lateral (

@@ -13,14 +13,12 @@ declare
     _from constant timestamptz := date_bin(_width, since, '2000-01-01 UTC');
     _to constant timestamptz := date_bin(_width, until, '2000-01-01 UTC');
 begin
-    if _from = _to then
-        return;
-    end if;
     insert into jobq_private.history (
         minutes, bucket, queue, kind, enqueued, succeeded, failed, dead, cancelled
     )
-    select wide, r.bucket, p.queue, p.kind, sum(r.enqueued), sum(r.succeeded),
-        sum(r.failed), sum(r.dead), sum(r.cancelled)
+    select wide, r.bucket, case when r.place <= 20 then r.queue else '(other)' end,
+        case when r.place <= 20 then r.kind else '(other)' end,
+        sum(r.enqueued), sum(r.succeeded), sum(r.failed), sum(r.dead), sum(r.cancelled)
     from (
         select date_bin(_width, h.bucket, '2000-01-01 UTC') as bucket, h.queue, h.kind,
             sum(h.enqueued) as enqueued, sum(h.succeeded) as succeeded,
@@ -33,11 +31,7 @@ begin
         where h.minutes = narrow and h.bucket >= _from and h.bucket < _to
         group by 1, 2, 3
     ) as r
-    cross join lateral (
-        select case when r.place <= 20 then r.queue else '(other)' end as queue,
-            case when r.place <= 20 then r.kind else '(other)' end as kind
-    ) as p
-    group by r.bucket, p.queue, p.kind
+    group by 2, 3, 4
     on conflict on constraint history_pkey do nothing;
 
     insert into jobq_private.latency (minutes, bucket, counts)

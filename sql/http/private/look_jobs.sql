@@ -49,13 +49,8 @@ begin
             and (look_jobs.kind is null or u.kind = look_jobs.kind)
             and (look_jobs.queue is null or u.queue = look_jobs.queue)
             and (look_jobs.metadata is null or u.metadata @> look_jobs.metadata)
-            and (
-                look_jobs.error_code is null
-                or u.last_error_code is not distinct from look_jobs.error_code
-            )
-            and (
-                look_jobs.worker is null or u.worker is not distinct from look_jobs.worker
-            )
+            and (look_jobs.error_code is null or u.last_error_code is not distinct from look_jobs.error_code)
+            and (look_jobs.worker is null or u.worker is not distinct from look_jobs.worker)
             and (look_jobs.batch_id is null or u.batch_id is not distinct from look_jobs.batch_id)
             and (
                 look_jobs.search is null
@@ -66,63 +61,48 @@ begin
             and (look_jobs.payload is null or u.payload @> look_jobs.payload) as fits
         from (
             (
-                select j.job_id, j.state, j.kind, j.queue, j.metadata,
-                    j.last_error_code, j.worker, j.batch_id, j.last_error, j.payload,
-                    j.idempotency_key, j.dedup_key, j.concurrency_key
+                select j.job_id, j.state, j.kind, j.queue, j.metadata, j.payload, j.worker, j.batch_id,
+                    j.last_error_code, j.last_error, j.idempotency_key, j.dedup_key, j.concurrency_key
                 from jobq_private.job as j
-                where _is_live and not _is_leased
-                and j.job_id < look_jobs.until and j.job_id >= look_jobs.since
-                order by j.job_id desc
-                limit look_jobs.most + 1
+                where _is_live and not _is_leased and j.job_id < look_jobs.until and j.job_id >= look_jobs.since
+                order by j.job_id desc limit look_jobs.most + 1
             )
             union all
             (
-                select j.job_id, j.state, j.kind, j.queue, j.metadata,
-                    j.last_error_code, j.worker, j.batch_id, j.last_error, j.payload,
-                    j.idempotency_key, j.dedup_key, j.concurrency_key
+                select j.job_id, j.state, j.kind, j.queue, j.metadata, j.payload, j.worker, j.batch_id,
+                    j.last_error_code, j.last_error, j.idempotency_key, j.dedup_key, j.concurrency_key
                 from (
-                    select r.*
-                    from jobq_private.job as r
-                    where _is_leased and r.state = 'running'
-                    offset 0
+                    select r.* from jobq_private.job as r where _is_leased and r.state = 'running' offset 0
                 ) as j
                 where j.job_id < look_jobs.until and j.job_id >= look_jobs.since
-                order by j.job_id desc
-                limit look_jobs.most + 1
+                order by j.job_id desc limit look_jobs.most + 1
             )
             union all
             (
-                select a.job_id, a.state, a.kind, a.queue, a.metadata,
-                    a.last_error_code, a.worker, a.batch_id, a.last_error, a.payload,
-                    a.idempotency_key, a.dedup_key, a.concurrency_key
+                select a.job_id, a.state, a.kind, a.queue, a.metadata, a.payload, a.worker, a.batch_id,
+                    a.last_error_code, a.last_error, a.idempotency_key, a.dedup_key, a.concurrency_key
                 from jobq_private.job_archive as a
-                where _is_any_end
-                and a.job_id < look_jobs.until and a.job_id >= look_jobs.since
-                order by a.job_id desc
-                limit look_jobs.most + 1
+                where _is_any_end and a.job_id < look_jobs.until and a.job_id >= look_jobs.since
+                order by a.job_id desc limit look_jobs.most + 1
             )
             union all
             (
-                select a.job_id, a.state, a.kind, a.queue, a.metadata,
-                    a.last_error_code, a.worker, a.batch_id, a.last_error, a.payload,
-                    a.idempotency_key, a.dedup_key, a.concurrency_key
+                select a.job_id, a.state, a.kind, a.queue, a.metadata, a.payload, a.worker, a.batch_id,
+                    a.last_error_code, a.last_error, a.idempotency_key, a.dedup_key, a.concurrency_key
                 from jobq_private.job_archive as a
                 where not _is_any_end and 'dead' = any (look_jobs.states) and a.state = 'dead'
                 and a.job_id < look_jobs.until and a.job_id >= look_jobs.since
-                order by a.job_id desc
-                limit look_jobs.most + 1
+                order by a.job_id desc limit look_jobs.most + 1
             )
             union all
             (
-                select a.job_id, a.state, a.kind, a.queue, a.metadata,
-                    a.last_error_code, a.worker, a.batch_id, a.last_error, a.payload,
-                    a.idempotency_key, a.dedup_key, a.concurrency_key
+                select a.job_id, a.state, a.kind, a.queue, a.metadata, a.payload, a.worker, a.batch_id,
+                    a.last_error_code, a.last_error, a.idempotency_key, a.dedup_key, a.concurrency_key
                 from jobq_private.job_archive as a
                 where not _is_any_end and 'cancelled' = any (look_jobs.states)
                 and a.state = 'cancelled'
                 and a.job_id < look_jobs.until and a.job_id >= look_jobs.since
-                order by a.job_id desc
-                limit look_jobs.most + 1
+                order by a.job_id desc limit look_jobs.most + 1
             )
             order by job_id desc
             limit look_jobs.most + 1

@@ -1,0 +1,44 @@
+-- Purpose: the limits, the hold and the jobs of one concurrency key, for show_queue().
+-- Invariant: a key of an undeclared queue has no limits. Counts at most 10,001 waiting jobs.
+-- Raises: nothing.
+create or replace function jobq_private.key_document(
+    queue text, concurrency_key text, max_rows integer
+)
+returns json
+language sql
+stable
+parallel safe
+as $$
+    select row_to_json(d)
+    from (
+        select
+            i.concurrency_key,
+            case when q.ordered then 1 else coalesce(l.max_running, q.key_max_running) end as max_running,
+            r.rate_limit, jobq_private.milliseconds(r.rate_period) as rate_period_ms, r.rate_burst,
+            h.held_until is not null as is_held,
+            nullif(h.held_until, 'infinity') as held_until, h.hold_reason,
+            (
+                select count(*)
+                from (
+                    select from jobq_private.job as j
+                    where j.queue = i.queue and j.lane_id = i.lane_id and j.state in ('queued', 'retrying')
+                    limit 10001
+                ) as w
+            ) as waiting,
+            jobq_private.key_runners(i.queue, i.lane_id, key_document.max_rows) as runners
+        from (
+            select key_document.queue, key_document.concurrency_key,
+                jobq_private.lane_id(key_document.queue, key_document.concurrency_key) as lane_id
+        ) as i
+        left join jobq_private.queue as q on q.queue = i.queue
+        left join jobq_private.key_limit as l
+            on l.queue = i.queue and l.concurrency_key = i.concurrency_key
+        left join jobq_private.limit_state as h
+            on h.limit_id = i.lane_id and h.held_until > clock_timestamp()
+        cross join lateral (
+            select l.rate_limit, l.rate_period, l.rate_burst where l.rate_limit is not null
+            union all
+            select q.key_rate_limit, q.key_rate_period, q.key_rate_burst where l.rate_limit is null
+        ) as r
+    ) as d
+$$;
