@@ -1,7 +1,7 @@
 -- Purpose: count the waiting jobs of a queue, up to about twice `most`.
--- Invariant: reads at most `most` + 1 jobs without and with lanes each, by the indexes of
--- claims. If seen exceeds `most`, each number may be larger. oldest covers the jobs that were
--- read. Raises: nothing.
+-- Invariant: reads at most `most` + 1 jobs without and with lanes each, by the indexes
+-- of claims. If seen exceeds `most`, each number may be larger. oldest covers the jobs
+-- that were read.
 create or replace function jobq_private.count_head(
     queue text, most integer, as_of timestamptz
 )

@@ -1,6 +1,5 @@
 -- Purpose: count the waiting jobs of queues that waiting_counts() reads only in part.
--- Invariant: one scan of all live jobs, using at most a twentieth of the time. Raises:
--- nothing.
+-- Invariant: one scan of all live jobs, using at most a twentieth of the time.
 create or replace function jobq_private.count_waiting()
 returns void
 language plpgsql

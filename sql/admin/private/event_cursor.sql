@@ -1,6 +1,5 @@
 -- Purpose: a cursor for a position among finished jobs.
 -- Invariant: microseconds, so that nothing is rounded; cursor_place() parses it.
--- Raises: nothing.
 create or replace function jobq_private.event_cursor(at timestamptz, job_id uuid)
 returns text
 language sql

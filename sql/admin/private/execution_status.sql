@@ -1,5 +1,4 @@
 -- Purpose: the HTTP API's name for the state of a job.
--- Invariant: reads nothing. Raises: nothing.
 create or replace function jobq_private.execution_status(state text, run_at timestamptz)
 returns text
 language plpgsql

@@ -1,7 +1,7 @@
 -- Purpose: what a blocked job waits for, down to the jobs that wait for none, and why
 -- those do not run.
 -- Invariant: reads only; reads at most 1,000 ancestors, and explains the first five
--- that wait for none themselves. Raises: nothing.
+-- that wait for none themselves.
 -- Never: NULL_ARGUMENT, JOB_IS_RECURRING, JOB_NOT_FOUND.
 create or replace function jobq_private.explain_blocked(job jobq.job)
 returns table (reason text, explanation text)

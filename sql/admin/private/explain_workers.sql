@@ -1,6 +1,6 @@
 -- Purpose: what the workers and functions that could run a waiting job lack, for
 -- explain().
--- Invariant: reads only; no row if nothing is lacking. Raises: nothing.
+-- Invariant: reads only; no row if nothing is lacking.
 create or replace function jobq_private.explain_workers(job jobq.job)
 returns table (reason text, explanation text)
 language sql

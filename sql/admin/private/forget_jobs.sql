@@ -2,7 +2,6 @@
 -- Invariant: the caller has locked their rows. Jobs that wait for them are checked
 -- again, and so are their batches, which cannot succeed without them. "is true"
 -- prevents the use of partial indexes, which would scan the array for each entry.
--- Raises: nothing.
 create or replace function jobq_private.forget_jobs(job_ids uuid[])
 returns void
 language sql

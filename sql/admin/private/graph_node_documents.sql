@@ -1,5 +1,5 @@
 -- Purpose: jobs as nodes, for show_graph(), ordered by id.
--- Invariant: reads only; omits deleted jobs. Raises: nothing.
+-- Invariant: reads only; omits deleted jobs.
 create or replace function jobq_private.graph_node_documents(job_ids uuid[])
 returns jsonb
 language sql

@@ -3,7 +3,7 @@
 -- unambiguous: a running job without a lease is retried, or dead without attempts left;
 -- a finished one moves to the archive.
 -- Invariant: only by legal changes of state; health() reports the rest. job_odd_idx
--- contains only such jobs. Returns how many. Raises: nothing.
+-- contains only such jobs. Returns how many.
 create or replace function jobq_private.heal_jobs(max_rows integer)
 returns bigint
 language plpgsql

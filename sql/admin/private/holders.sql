@@ -1,6 +1,6 @@
 -- Purpose: the jobs that block a job: its ancestors over open edges that wait for no
 -- job themselves; they may wait for the end of a batch.
--- Invariant: reads only, at most 1,000 ancestors. Raises: nothing.
+-- Invariant: reads only, at most 1,000 ancestors.
 create or replace function jobq_private.holders(blocked uuid)
 returns table (job_id uuid, state text)
 language sql

@@ -1,7 +1,6 @@
 -- Purpose: for each of these jobs that is blocked, one that blocks it: an ancestor over
 -- open edges that waits for no job itself; in the same order, null for the others.
 -- Invariant: reads only; reads each edge among them once, and none beyond.
--- Raises: nothing.
 create or replace function jobq_private.holders_among(job_ids uuid[])
 returns uuid[]
 language plpgsql

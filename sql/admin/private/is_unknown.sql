@@ -1,7 +1,7 @@
 -- Purpose: whether every live worker of a queue has seen this kind and has no handler
 -- for it.
 -- Invariant: reads only; false without a worker for the queue, and for database
--- functions, which every worker can run. Raises: nothing.
+-- functions, which every worker can run.
 create or replace function jobq_private.is_unknown(kind text, queue text)
 returns boolean
 language sql

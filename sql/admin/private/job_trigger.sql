@@ -1,8 +1,7 @@
 -- Purpose: how a job was scheduled, as the HTTP API calls it: IMMEDIATE, DELAYED or
 -- CRON.
 -- Invariant: reads only when a job of a paused endpoint was due. A DELAYED job has this
--- in its metadata, since run_at changes when it is released or retried. Raises:
--- nothing.
+-- in its metadata, since run_at changes when it is released or retried.
 create or replace function jobq_private.job_trigger(job jobq.job)
 returns text
 language plpgsql

@@ -1,7 +1,7 @@
 -- Purpose: how many jobs of a queue are claimed before the given one.
 -- Invariant: in the order of claim(); two ranges of job_ready_idx, each counted up to
 -- 10,001. The job itself is due, so jobs before it need no comparison with now: a scan
--- with two upper bounds on due_at would continue to the later one. Raises: nothing.
+-- with two upper bounds on due_at would continue to the later one.
 create or replace function jobq_private.jobs_ahead(
     queue text, priority integer, due_at timestamptz, job_id uuid
 )

@@ -1,5 +1,4 @@
 -- Purpose: problems in the table of live jobs.
--- Invariant: reads only.
 -- Raises: nothing. Never: NULL_ARGUMENT, JOB_IS_RECURRING, JOB_NOT_FOUND.
 create or replace function jobq_private.jobs_health()
 returns table (subject text, is_ok boolean, severity text, finding text, remedy text)

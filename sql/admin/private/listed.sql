@@ -1,6 +1,6 @@
 -- Purpose: a list as text: whole items up to 500 characters, and the number of the
 -- others.
--- Invariant: always contains the first item, up to 2,000 characters. Raises: nothing.
+-- Invariant: always contains the first item, up to 2,000 characters.
 create or replace function jobq_private.listed(parts text[], separator text default ', ')
 returns text
 language sql

@@ -2,7 +2,7 @@
 -- a given one, ends; null if there are fewer.
 -- Invariant: counts the jobs that a search for these states reads, by descents of
 -- indexes in the order of ids, whatever the statistics; running jobs are few and have
--- their own index. Raises: nothing.
+-- their own index.
 create or replace function jobq_private.look_floor(
     states text[], oldest uuid, before uuid, max_looked integer
 )

@@ -3,7 +3,6 @@
 -- the number for longer queues, in two rounds. If queued, scheduled and retrying of a
 -- queue together exceed ends_at, each may be larger. oldest covers the jobs that were
 -- read.
--- Raises: nothing.
 create or replace function jobq_private.look_waiting(queues text[], most integer)
 returns table (
     queue text, queued bigint, scheduled bigint, retrying bigint, oldest timestamptz,

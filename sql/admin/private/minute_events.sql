@@ -2,7 +2,7 @@
 -- between two minutes, by minute, queue and kind, for roll_up_minutes().
 -- Invariant: reads ended jobs by time and created jobs by id. class, only of succeeded
 -- jobs, is the bucket of the latency: from when the job could first run, for later
--- attempts from its creation. Raises: nothing.
+-- attempts from its creation.
 create or replace function jobq_private.minute_events(since timestamptz, until timestamptz)
 returns table (minute timestamptz, queue text, kind text, event text, class integer, jobs bigint)
 language plpgsql

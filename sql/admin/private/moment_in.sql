@@ -1,6 +1,6 @@
 -- Purpose: a time in ISO 8601 with the offset of a zone.
 -- Invariant: depends only on the zone database; uses UTC if the server no longer has
--- the zone, so that such a schedule can still be shown. Raises: nothing.
+-- the zone, so that such a schedule can still be shown.
 create or replace function jobq_private.moment_in(moment timestamptz, time_zone text)
 returns text
 language plpgsql

@@ -1,7 +1,7 @@
 -- Purpose: an estimate of the multixact members that the server keeps: they share one
 -- bounded space, and PostgreSQL reports neither its size nor its use.
 -- Invariant: reads at most 200 multixacts, evenly spread over those that are kept, none
--- older than the last checkpoint or unknown to all databases. Raises: nothing.
+-- older than the last checkpoint or unknown to all databases.
 create or replace function jobq_private.multixact_members()
 returns bigint
 language sql

@@ -1,6 +1,6 @@
 -- Purpose: the metrics of all queues together that cover the last minutes, for metrics().
 -- Invariant: reads the newest 5,000 jobs, the newest 1,000 that ended, and ten minutes
--- of attempts. Without data, a rate has no row. Raises: nothing.
+-- of attempts. Without data, a rate has no row.
 create or replace function jobq_private.recent_rates()
 returns table (name text, value double precision)
 language sql

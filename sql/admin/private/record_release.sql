@@ -1,5 +1,4 @@
 -- Purpose: record the objects of jobq's schemas and their release.
--- Raises: nothing.
 create or replace function jobq_private.record_release(release text)
 returns void
 language sql

@@ -4,7 +4,6 @@
 -- is locked. Counts a minute ten seconds after its end, so that calls in progress are
 -- included. If grants by queue are enforced, only a login that holds all queues does
 -- it.
--- Raises: nothing.
 create or replace function jobq_private.roll_up()
 returns bigint
 language plpgsql

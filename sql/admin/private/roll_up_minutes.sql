@@ -1,7 +1,7 @@
 -- Purpose: store the history and latencies of the minutes between two times, and add
 -- them to the totals.
 -- Invariant: for each minute at most 20 pairs of queue and kind, the rest as (other).
--- Adds to the totals of some 500 queues, which only grow. Raises: nothing.
+-- Adds to the totals of some 500 queues, which only grow.
 create or replace function jobq_private.roll_up_minutes(since timestamptz, until timestamptz)
 returns bigint
 language sql

@@ -1,6 +1,6 @@
 -- Purpose: for schema_objects(): owners other than jobq_owner, policies, privileges of
 -- jobq's roles and of PUBLIC, and comments.
--- Invariant: reads only; partitions appear only with their owners. Raises: nothing.
+-- Invariant: reads only; partitions appear only with their owners.
 create or replace function jobq_private.schema_access(prefix text)
 returns table (rank integer, made oid, object text, definition text)
 language sql

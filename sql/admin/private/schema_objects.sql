@@ -1,7 +1,7 @@
 -- Purpose: the objects of jobq's schemas, each with a statement that creates it, or its
 -- properties, in an order in which they can be created.
 -- Invariant: reads only. Omits partitions, the body of own_shard() and row security,
--- and storage parameters. Raises: nothing.
+-- and storage parameters.
 -- Argument prefix: the common prefix of the names of the schemas.
 create or replace function jobq_private.schema_objects(prefix text default 'jobq')
 returns table (object text, definition text, nth bigint)

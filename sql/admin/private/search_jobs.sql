@@ -1,7 +1,7 @@
 -- Purpose: jobs that match a filter, newest first. After 100,000 jobs without max_jobs
 -- matches, the last row has only a job_id, to pass as `before`.
 -- Invariant: reads a thousand jobs first, so that a page that fills quickly is cheap,
--- and at most 100,000, so that a filter without matches is bounded. Raises: nothing.
+-- and at most 100,000, so that a filter without matches is bounded.
 create or replace function jobq_private.search_jobs(
     states text[], kind text, queue text, metadata jsonb, idempotency_key text, trigger text,
     error_code text, oldest uuid, before uuid, max_jobs integer

@@ -3,7 +3,7 @@
 -- reads the clock, and releases the lock when its changes are visible (see
 -- archive_jobs). So once all transactions are gone that held the lock after the clock
 -- was read here, a new snapshot shows all ends before that time. Null if they are not
--- gone in time, or the caller is one of them. Raises: nothing.
+-- gone in time, or the caller is one of them.
 create or replace function jobq_private.settled_at(patience interval)
 returns timestamptz
 language plpgsql

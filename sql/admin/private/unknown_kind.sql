@@ -1,6 +1,6 @@
 -- Purpose: kinds with a due job that no live worker of its queue has a handler for.
 -- Invariant: reads only; checks kinds that a worker has seen, among the first 10,000
--- jobs of each queue. Raises: nothing.
+-- jobs of each queue.
 create or replace view jobq_private.unknown_kind as
 select m.kind, m.queue
 from (

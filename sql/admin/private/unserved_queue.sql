@@ -1,7 +1,6 @@
 -- Purpose: queues whose jobs have been due for a minute without a live worker.
 -- Invariant: reads only; checks a hundred queues at once for due jobs, and lists those
 -- of the first five such hundreds, so the cost is bounded with ten thousand queues too.
--- Raises: nothing.
 create or replace view jobq_private.unserved_queue as
 with part as (
     select array_agg(u.queue order by u.queue) as queues

@@ -1,7 +1,7 @@
 -- Purpose: how many jobs wait in each queue, at a bounded cost.
 -- Invariant: reads at most some 50,000 waiting jobs, the same number of each queue:
 -- 10,000 with five queues, 100 with 500 or more. For longer queues, returns the last
--- count of count_waiting(), or the number just read if larger. Raises: nothing.
+-- count of count_waiting(), or the number just read if larger.
 -- Never: NULL_ARGUMENT.
 create or replace function jobq_private.waiting_counts()
 returns table (

@@ -1,8 +1,7 @@
 -- Purpose: the queues with waiting jobs, found by stepping from each to the next.
 -- Invariant: one descent of an index per queue, however many jobs wait: one index has
 -- the jobs in lanes, another those without. If the lanes of two queues form one range,
--- which has a probability of 10^-14 per pair, only one of them is returned. Raises:
--- nothing.
+-- which has a probability of 10^-14 per pair, only one of them is returned.
 create or replace view jobq_private.waiting_queue as
 with recursive ready as (
     (

@@ -1,6 +1,6 @@
 -- Purpose: build wider buckets of the history from all completed narrow ones between
 -- two times.
--- Invariant: at most 20 pairs per bucket, the rest as (other). Raises: nothing.
+-- Invariant: at most 20 pairs per bucket, the rest as (other).
 create or replace function jobq_private.widen_history(
     narrow integer, wide integer, since timestamptz, until timestamptz
 )

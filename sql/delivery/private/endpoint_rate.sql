@@ -1,6 +1,5 @@
 -- Purpose: the rate that allows an endpoint a given number of deliveries in any second.
--- Invariant: subtracts the burst from the rate, so that no second has more. Raises:
--- nothing.
+-- Invariant: subtracts the burst from the rate, so that no second has more.
 create or replace function jobq_private.endpoint_rate(
     max_per_second double precision,
     out rate_limit integer, out rate_period interval, out rate_burst integer

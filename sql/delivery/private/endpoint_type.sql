@@ -1,7 +1,7 @@
 -- Purpose: how a job is delivered: HTTP, KAFKA or REDIS_STREAM; null if a worker's
 -- handler runs it.
 -- Invariant: as when the job was created, even if the endpoint has changed since; costs
--- nothing for a job without a delivery_version. Raises: nothing.
+-- nothing for a job without a delivery_version.
 create or replace function jobq_private.endpoint_type(kind text, delivery_version integer)
 returns text
 language plpgsql

@@ -1,5 +1,5 @@
 -- Purpose: an interval as a whole number of milliseconds.
--- Invariant: months count as 30 days. Raises: nothing.
+-- Invariant: months count as 30 days.
 create or replace function jobq_private.milliseconds(length interval)
 returns bigint
 language sql

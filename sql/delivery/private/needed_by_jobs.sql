@@ -3,7 +3,6 @@
 -- there are none.
 -- Invariant: reads versions first, and jobs only of versions with such a reference.
 -- Deleted payload specs and configs do not matter, because jobs use their versions.
--- Raises: nothing.
 create or replace function jobq_private.needed_by_jobs(
     namespace text, name text, entries jsonb default null
 )

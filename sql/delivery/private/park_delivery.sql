@@ -4,7 +4,6 @@
 -- not slow down later claims. The endpoint's row decides: resume_endpoint() locks it,
 -- so it sees every postponed job; while another transaction changes the row, the job
 -- only stays where it is. The newest test of the endpoint passes.
--- Raises: nothing.
 create or replace function jobq_private.park_delivery(
     job_id uuid, endpoint text, run_at timestamptz
 )

@@ -1,6 +1,6 @@
 -- Purpose: run_at of jobs that wait for a paused endpoint: the latest date that a job
 -- can have.
--- Invariant: a constant. Raises: nothing.
+-- Invariant: a constant.
 create or replace function jobq_private.parked_until()
 returns timestamptz
 language sql

@@ -3,7 +3,7 @@
 -- Invariant: jobs take the number from the row of kind that also has their schema, so
 -- both match regardless of concurrent commits. Without an endpoint, creates no version.
 -- Called under the lock of begin_definition(). The endpoint's limits are those of its
--- kind. Raises: nothing.
+-- kind.
 create or replace function jobq_private.pin_delivery(endpoint text)
 returns void
 language plpgsql

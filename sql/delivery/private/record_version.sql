@@ -1,7 +1,7 @@
 -- Purpose: store a version of a definition, and return its number.
 -- Invariant: a number means one document forever, even if the definition is deleted and
 -- created again; an unchanged document gets no new version. Called between
--- begin_definition() and the end of its transaction. Raises: nothing.
+-- begin_definition() and the end of its transaction.
 create or replace function jobq_private.record_version(type text, name text, document jsonb)
 returns integer
 language plpgsql

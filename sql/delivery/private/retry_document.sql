@@ -1,5 +1,5 @@
 -- Purpose: the retries of an endpoint in the form of its document.
--- Invariant: reads only its argument. Raises: nothing.
+-- Invariant: reads only its argument.
 create or replace function jobq_private.retry_document(kind jobq_private.kind)
 returns jsonb
 language sql

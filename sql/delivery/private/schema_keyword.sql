@@ -1,7 +1,7 @@
 -- Purpose: the type that a keyword of JSON Schema (draft 2020-12) requires, and whether
 -- a value has it.
 -- Invariant: an unknown keyword has no row; strict paths, so that an array is not taken
--- for its elements. Raises: nothing.
+-- for its elements.
 create or replace function jobq_private.schema_keyword(
     keyword text, value jsonb, out meaning text, out is_met boolean
 )

@@ -2,7 +2,7 @@
 -- schema_violation(), else as a JSON Schema for the extension pg_jsonschema, clients
 -- and deliveries.
 -- Invariant: at most one of the two. \b, \B and options have other meanings in
--- PostgreSQL than in clients. Raises: nothing.
+-- PostgreSQL than in clients.
 create or replace function jobq_private.set_payload_schema(kind text, schema jsonb)
 returns void
 language plpgsql

@@ -2,7 +2,6 @@
 -- it.
 -- Invariant: strict paths, so that an array is not taken for its elements. Reads only
 -- the given path. Whether an address is reachable shows only at delivery.
--- Raises: nothing.
 create or replace function jobq_private.spec_field(
     class text, value jsonb, out meaning text, out is_met boolean
 )

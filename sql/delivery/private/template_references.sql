@@ -3,7 +3,6 @@
 -- Invariant: an unreadable reference, and unbalanced braces, have no namespace, except
 -- }} that closes JSON braces before it. Braces in the name of a member, where they are
 -- not allowed, have the namespace name. sign_with names a secret without braces.
--- Raises: nothing.
 create or replace function jobq_private.template_references(spec jsonb)
 returns table (
     field text, namespace text, path text, written text, is_optional boolean

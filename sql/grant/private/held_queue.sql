@@ -2,7 +2,7 @@
 -- Invariant: depends on session_user, which only a superuser can change, and on the
 -- roles whose privileges it has; settings and SET ROLE do not count. Logins that can
 -- act as jobq_owner hold all queues, since they could grant themselves any. An array is
--- null, and so matches nothing, if the login holds none. Raises: nothing.
+-- null, and so matches nothing, if the login holds none.
 create or replace view jobq_private.held_queue as
 select
     array_agg(g.queue) as any_of,

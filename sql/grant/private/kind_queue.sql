@@ -1,6 +1,6 @@
 -- Purpose: store which queue a kind belongs to, if the kind names one.
 -- Invariant: policies need this for kinds that their reader may not see, and a policy
--- on kind hides those from every query; so policies read this table. Raises: nothing.
+-- on kind hides those from every query; so policies read this table.
 create or replace function jobq_private.copy_kind_queue()
 returns trigger
 language plpgsql

@@ -1,6 +1,6 @@
 -- Purpose: the queues whose jobs the login may release; null for all.
 -- Invariant: while queue grants are enforced, a login with some queues sees only their
--- jobs, and must not treat invisible jobs as deleted. Raises: nothing.
+-- jobs, and must not treat invisible jobs as deleted.
 create or replace function jobq_private.worked_queues()
 returns text[]
 language sql

@@ -1,7 +1,7 @@
 -- Purpose: whether a login may run functions of this owner: its own, those of the
 -- database's owner, and those of superusers.
 -- Invariant: membership in the owning role is not enough, because any other member
--- could have created the function. Raises: nothing.
+-- could have created the function.
 create or replace function jobq_private.is_trusted(owner oid, login name)
 returns boolean
 language sql

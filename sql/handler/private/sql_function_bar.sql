@@ -1,7 +1,7 @@
 -- Purpose: the reason why no worker's login can run an existing function; null if one
 -- can.
 -- Invariant: reads only. Superusers count only if no other login is a worker's;
--- otherwise they would hide that no worker may execute it. Raises: nothing.
+-- otherwise they would hide that no worker may execute it.
 create or replace function jobq_private.sql_function_bar(run text)
 returns text
 language sql

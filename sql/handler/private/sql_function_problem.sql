@@ -1,6 +1,5 @@
 -- Purpose: the reason why a kind cannot run this function: it is missing, or has
 -- another signature; null if it can.
--- Invariant: reads only. Raises: nothing.
 create or replace function jobq_private.sql_function_problem(run text)
 returns text
 language sql

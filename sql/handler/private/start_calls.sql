@@ -1,7 +1,7 @@
 -- Purpose: start jobs of these kinds in a queue, with and without lanes, by priority,
 -- for claim_calls().
 -- Invariant: SKIP LOCKED. Updates locked rows by ctid, since nobody else can move them.
--- The caller has entered the queue. Raises: nothing.
+-- The caller has entered the queue.
 create or replace function jobq_private.start_calls(
     queue text, kinds text[], wanted integer, is_limited boolean, has_lanes boolean,
     has_kind_limits boolean

@@ -1,6 +1,6 @@
 -- Purpose: how many jobs of each queue run, are blocked, or are dead, for overviews.
 -- Invariant: counts up to `most` jobs of a state over all queues, dead ones from the
--- newest; if a state has more, is_cut is true. Raises: nothing.
+-- newest; if a state has more, is_cut is true.
 create or replace function jobq_private.count_states(most integer)
 returns table (queue text, state text, jobs bigint, is_cut boolean)
 language sql

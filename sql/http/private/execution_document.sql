@@ -1,6 +1,6 @@
 -- Purpose: a job's execution in the form of the HTTP API.
 -- Invariant: a one-shot job and its execution are one row; the execution of a recurring
--- job has the schedule as its job. Raises: nothing.
+-- job has the schedule as its job.
 create or replace function jobq_private.execution_document(job jobq.job)
 returns json
 language plpgsql

@@ -1,5 +1,5 @@
 -- Purpose: the graph of a schedule in the form of the HTTP API.
--- Invariant: durations are milliseconds; the rest is unchanged. Raises: nothing.
+-- Invariant: durations are milliseconds; the rest is unchanged.
 create or replace function jobq_private.graph_document(graph jsonb)
 returns jsonb
 language sql

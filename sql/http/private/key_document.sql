@@ -1,6 +1,5 @@
 -- Purpose: the limits, the hold and the jobs of one concurrency key, for show_queue().
 -- Invariant: a key of an undeclared queue has no limits. Counts at most 10,001 waiting jobs.
--- Raises: nothing.
 create or replace function jobq_private.key_document(
     queue text, concurrency_key text, max_rows integer
 )

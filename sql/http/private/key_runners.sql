@@ -1,6 +1,6 @@
 -- Purpose: the running jobs that hold keys of a queue, for show_queue(): of one lane,
 -- or of all.
--- Invariant: a descent of the index of slots. Raises: nothing.
+-- Invariant: a descent of the index of slots.
 create or replace function jobq_private.key_runners(
     queue text, lane_id uuid, max_rows integer
 )

@@ -1,13 +1,7 @@
 -- Purpose: the dead or cancelled jobs that match a filter, newest first.
 -- Invariant: reads only the index that contains the filter's columns, for pages that
--- are visible to all. Raises: nothing.
--- Argument states: dead, cancelled, or both.
--- Argument kind: only this kind; null means all.
--- Argument queue: only this queue; null means all.
--- Argument error_code: only with this code; null means all.
--- Argument since: only jobs created at or after this time.
--- Argument until: only those made before this one.
--- Argument most: looks at so many at most.
+-- are visible to all.
+-- Argument most: looks at so many at most; the other filters are those of show_jobs().
 -- Returns: job_ids of the matches, newest first; is_cut, whether there are more to
 -- read; last_id, the last one read, if there are more.
 create or replace function jobq_private.look_failed(

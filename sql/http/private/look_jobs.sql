@@ -1,19 +1,6 @@
 -- Purpose: the jobs that match a filter, newest first.
--- Invariant: reads rows by descents of indexes, live and archived. Raises: nothing.
--- Argument states: only these.
--- Argument kind: only this kind; null means all.
--- Argument queue: only this queue; null means all.
--- Argument metadata: only jobs whose metadata contains this object; null means all.
--- Argument payload: only jobs whose payload contains this object; null means all.
--- Argument search: only jobs whose id begins or ends with this text, that have it as
--- idempotency key, dedup key or concurrency key, or whose last error contains it; null
--- means all.
--- Argument batch_id: only members of this batch; null means all.
--- Argument error_code: only with this code; null means all.
--- Argument worker: only those that this worker runs, or ran last; null means all.
--- Argument since: only jobs created at or after this time.
--- Argument until: only those made before this one.
--- Argument most: looks at so many at most.
+-- Invariant: reads rows by descents of indexes, live and archived.
+-- Argument most: looks at so many at most; the other filters are those of show_jobs().
 -- Returns: job_ids of the matches, newest first; is_cut, whether there are more to
 -- read; last_id, the last one read, if there are more.
 create or replace function jobq_private.look_jobs(

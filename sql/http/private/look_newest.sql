@@ -1,8 +1,6 @@
 -- Purpose: the newest jobs of any kind and state.
--- Invariant: reads only indexes, for pages that are visible to all. Raises: nothing.
--- Argument since: only jobs created at or after this time.
--- Argument until: only those made before this one.
--- Argument most: looks at so many at most.
+-- Invariant: reads only indexes, for pages that are visible to all.
+-- Argument most: looks at so many at most; the other filters are those of show_jobs().
 -- Returns: job_ids of all that were read, newest first; is_cut, whether there are more;
 -- last_id, the last one read, if there are more.
 create or replace function jobq_private.look_newest(

@@ -1,7 +1,7 @@
 -- Purpose: a page of the executions of a schedule's version, by slot, newest first.
 -- Invariant: one descent of the index on schedules per partition. The cursor is the
 -- slot itself, so it stays valid when its execution is past retention. Slots whose job
--- the overlap rule skipped have no execution. Raises: nothing.
+-- the overlap rule skipped have no execution.
 create or replace function jobq_private.schedule_executions(
     schedule_id uuid, before timestamptz, max_executions integer
 )

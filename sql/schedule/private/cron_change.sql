@@ -4,7 +4,6 @@
 -- change of at most 24 hours; bisection finds its second. Computes in seconds, because
 -- the length of a day of timestamptz depends on the session's zone. No SET; all names
 -- are qualified.
--- Raises: nothing.
 create or replace function jobq_private.cron_change(time_zone text, latest timestamptz)
 returns timestamptz
 language plpgsql

@@ -1,7 +1,6 @@
 -- Purpose: the days of one month on which a parsed cron expression fires.
 -- Invariant: pure. No SET, because each searched month costs a call; all names are
 -- qualified.
--- Raises: nothing.
 create or replace function jobq_private.cron_days(
     cron jobq_private.cron, year integer, month integer
 )

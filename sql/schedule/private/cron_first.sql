@@ -1,6 +1,5 @@
 -- Purpose: the first member of a set of numbers stored as bits.
 -- Invariant: pure; no SET and language sql, so that the planner inlines it.
--- Raises: nothing.
 create or replace function jobq_private.cron_first(bits bigint, start integer)
 returns integer
 language sql

@@ -2,7 +2,6 @@
 -- Invariant: pure; searches month by month. A weekday on a day of the year can be up to
 -- forty years away (29 February across 2100); all years of a list are tried. No SET,
 -- because it is called often; all names are qualified.
--- Raises: nothing.
 create or replace function jobq_private.cron_next_local(
     cron jobq_private.cron, start timestamp
 )

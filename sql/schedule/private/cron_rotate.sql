@@ -3,7 +3,6 @@
 -- Invariant: pure; no SET and language sql, so that the planner inlines it. 270549121
 -- has a bit at the start of each of five weeks; multiplied by a pattern of seven bits,
 -- it repeats the pattern in every week.
--- Raises: nothing.
 create or replace function jobq_private.cron_rotate(weeks bigint, weekday integer)
 returns bigint
 language sql

@@ -1,7 +1,6 @@
 -- Purpose: the first time of day, at or after a given one, at which a parsed cron
 -- expression fires.
 -- Invariant: pure; no SET, because it is called often; all names are qualified.
--- Raises: nothing.
 create or replace function jobq_private.cron_time(cron jobq_private.cron, start time)
 returns time
 language plpgsql

@@ -1,6 +1,6 @@
 -- Purpose: fire the due schedules one by one, after firing them together has failed.
 -- Invariant: a failure is undone by itself; that schedule keeps its slot and is retried
--- a minute later. After two seconds the rest is left to the next call. Raises: nothing.
+-- a minute later. After two seconds the rest is left to the next call.
 -- Never: DEDUP_CONFLICT, ENQUEUE_DENIED.
 create or replace function jobq_private.fire_each(max_schedules integer, until timestamptz)
 returns table (schedule_id uuid, slot_at timestamptz, job_id uuid, created boolean)

@@ -4,7 +4,7 @@
 -- locks and the next one reads, so its snapshot includes what others have committed.
 -- Earliest first; schedules with missed slots share the rest of max_schedules. Pauses a
 -- schedule whose zone no longer exists; a failed one waits for its retry. With only_id,
--- takes no other schedule. Raises: nothing.
+-- takes no other schedule.
 create or replace function jobq_private.schedule_advance(
     max_schedules integer, until timestamptz, only_id uuid default null
 )

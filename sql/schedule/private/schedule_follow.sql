@@ -1,6 +1,6 @@
 -- Purpose: set the next slot of from_completion schedules whose last job has ended.
 -- Invariant: one statement finds a job in either the live table or the archive; a job
--- in neither ended long ago. SKIP LOCKED. Raises: nothing.
+-- in neither ended long ago. SKIP LOCKED.
 create or replace function jobq_private.schedule_follow(max_schedules integer)
 returns void
 language plpgsql

@@ -3,7 +3,7 @@
 -- from now, so a schedule with many missed slots catches up call by call. Policy none
 -- is latest with a short catch-up window. Takes columns and not the row, to avoid
 -- reading the payload. Returns, rather than raises, that the server no longer has a
--- zone, so that one schedule does not stop the others. Raises: nothing.
+-- zone, so that one schedule does not stop the others.
 create or replace function jobq_private.schedule_slots(
     cron jobq_private.cron,
     every interval,

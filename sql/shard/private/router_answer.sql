@@ -1,5 +1,5 @@
 -- Purpose: the statement with which a router's function returns what a call on the
--- shards answers, merged if several answer. Raises: nothing.
+-- shards answers, merged if several answer.
 create or replace function jobq_private.router_answer(called jobq_private.routed_function, call text)
 returns text
 language sql

@@ -1,6 +1,6 @@
 -- Purpose: the statements of a router's function: they find the shard and call the
 -- function there, as its class says.
--- Raises: nothing. Never: ONE_DATABASE.
+-- Never: ONE_DATABASE.
 create or replace function jobq_private.router_body(called jobq_private.routed_function)
 returns text
 language sql

@@ -2,8 +2,8 @@
 -- shards.
 -- Invariant: one line each: on the partition in the first argument, on any, on all, on
 -- those that the first argument lists, or on the one that it gives for each element,
--- whose ordinals are in the second. A single value is selected without from, which saves
--- the shard a scan. Raises: nothing.
+-- whose ordinals are in the second. A single value is selected without from, which
+-- saves the shard a scan.
 create or replace function jobq_private.router_calls(called jobq_private.routed_function)
 returns table (statement text)
 language sql

@@ -1,5 +1,5 @@
 -- Purpose: where a routed function runs if on one partition: an expression for the
--- router's function; null for classes that choose it otherwise. Raises: nothing.
+-- router's function; null for classes that choose it otherwise.
 create or replace function jobq_private.router_place(called jobq_private.routed_function)
 returns text
 language sql

@@ -1,7 +1,6 @@
 -- Purpose: record that jobs have ended that others wait for, or that belong to batches.
 -- Invariant: takes no lock that others wait for, so the caller's transaction can be
--- long. The next claim in any transaction resolves the row, else maintain(). Raises:
--- nothing.
+-- long. The next claim in any transaction resolves the row, else maintain().
 create or replace function jobq_private.add_pending(endings jobq_private.ending[])
 returns void
 language plpgsql

@@ -1,6 +1,5 @@
 -- Purpose: for a list of edges sorted by parent: the index before each job's first
 -- child, and finally the index of the last child.
--- Invariant: reads nothing. Raises: nothing.
 create or replace function jobq_private.arrow_ends(arrows jobq_private.arrow[], size integer)
 returns integer[]
 language sql

@@ -1,6 +1,6 @@
 -- Purpose: add the graph of a schedule after the job of a slot.
 -- Invariant: jobs without parents in the graph wait for that job. Repeats no check of
--- new jobs. Raises: nothing.
+-- new jobs.
 -- Never: NULL_ARGUMENT, INVALID_ARGUMENT, GRAPH_CYCLE, JOB_IS_RECURRING, JOB_NOT_FOUND, BATCH_NOT_FOUND,
 -- BATCH_ENDED, ILLEGAL_STATE, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID, QUEUE_FULL.
 create or replace function jobq_private.attach_graph(job_id uuid, graph jsonb)

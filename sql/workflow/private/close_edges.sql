@@ -2,8 +2,7 @@
 -- edges, and cancel those that can never run.
 -- Invariant: the caller has locked the blocked children, in held. For a child that is
 -- no longer blocked, records only what cannot change: that a parent has succeeded. Open
--- edges of a cancelled child stay, so that it waits again after a redrive. Raises:
--- nothing.
+-- edges of a cancelled child stay, so that it waits again after a redrive.
 create or replace function jobq_private.close_edges(
     edges jobq_private.pending_edge[], ends text[], held uuid[], queues text[]
 )

@@ -1,7 +1,7 @@
 -- Purpose: one cycle of a graph as text: a waits for b waits for a; a long one is cut,
 -- with ….
 -- Invariant: waiting has the number of remaining parents of each job; from a job with
--- one, the parents can be followed without end. Reads nothing. Raises: nothing.
+-- one, the parents can be followed without end. Reads nothing.
 create or replace function jobq_private.cycle_among(arrows jobq_private.arrow[], names text[], waiting integer[])
 returns text
 language plpgsql

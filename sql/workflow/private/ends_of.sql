@@ -1,7 +1,7 @@
 -- Purpose: the final states of these jobs, in the same order: null for a live job, gone
 -- for one without any record.
 -- Invariant: reads live jobs and the archive with the caller's snapshot, as sets; in
--- the archive only the days since the oldest id. Raises: nothing.
+-- the archive only the days since the oldest id.
 create or replace function jobq_private.ends_of(job_ids uuid[])
 returns text[]
 language plpgsql

@@ -1,7 +1,7 @@
 -- Purpose: update what depends on redriven or changed jobs. Jobs that died of an event
 -- timeout wait for the event again. The parents of blocked jobs are checked again, and
 -- so are jobs that were not redriven although the edges of their children were opened.
--- Invariant: an unnecessary check costs a row of pending. Raises: nothing.
+-- Invariant: an unnecessary check costs a row of pending.
 create or replace function jobq_private.follow_redriven(job_ids uuid[])
 returns void
 language plpgsql

@@ -1,6 +1,6 @@
 -- Purpose: delete the steps and waits of jobs whose records are not kept. Signals,
 -- which have no index by job, stay for the retention of events.
--- Invariant: the caller has locked or deleted the jobs. Raises: nothing.
+-- Invariant: the caller has locked or deleted the jobs.
 create or replace function jobq_private.forget_steps(job_ids uuid[])
 returns void
 language plpgsql

@@ -1,6 +1,6 @@
 -- Purpose: let redriven jobs that died of an event timeout wait for the event again.
 -- Invariant: deletes the last finished wait of each, whose timeout no handler caught;
--- other waits keep their results. Raises: nothing.
+-- other waits keep their results.
 create or replace function jobq_private.forget_timeouts(job_ids uuid[])
 returns void
 language sql

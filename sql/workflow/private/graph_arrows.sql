@@ -1,6 +1,6 @@
 -- Purpose: the edges of a graph by index: first the new jobs, then the existing ones.
 -- Invariant: among existing jobs, only paths from a new job's child to a new job's
--- parent, so that check_arrows() sees every cycle. Raises: nothing.
+-- parent, so that check_arrows() sees every cycle.
 create or replace function jobq_private.graph_arrows(nodes jsonb, names text[], others uuid[], graph_id uuid)
 returns jobq_private.arrow[]
 language plpgsql

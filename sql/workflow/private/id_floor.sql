@@ -1,6 +1,6 @@
 -- Purpose: the smallest UUID of version 7 that can have been created at or after a
 -- given time.
--- Invariant: the inverse of id_time(), to the millisecond. Raises: nothing.
+-- Invariant: the inverse of id_time(), to the millisecond.
 create or replace function jobq_private.id_floor(moment timestamptz)
 returns uuid
 language sql

@@ -2,7 +2,7 @@
 -- direct or indirect child is live or not that old, or their batch has not ended.
 -- Invariant: reads only; visits each edge below the day's jobs once in each direction,
 -- however deep the trees. A login that does not see all queues may not see the
--- children, and keeps every job that others may need. Raises: nothing.
+-- children, and keeps every job that others may need.
 create or replace function jobq_private.needed_jobs(day date, oldest timestamptz)
 returns setof uuid
 language sql

@@ -1,7 +1,6 @@
 -- Purpose: until when a finished job past its kind's retention must still be kept: for
 -- a while if a child is live or its batch has not ended, else as long as its children
 -- are kept; infinity means the general retention, null that nobody needs it.
--- Invariant: reads only. Raises: nothing.
 create or replace function jobq_private.needed_until(
     job_id uuid, batch_id uuid, finished_at timestamptz
 )

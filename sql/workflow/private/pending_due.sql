@@ -1,5 +1,5 @@
 -- Purpose: when resolve() has work, for maintain_in(); null if it has none.
--- Invariant: pending is nearly always empty. Raises: nothing.
+-- Invariant: pending is nearly always empty.
 create or replace function jobq_private.pending_due()
 returns timestamptz
 language sql

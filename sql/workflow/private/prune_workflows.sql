@@ -2,7 +2,7 @@
 -- batches past retention.
 -- Invariant: at most max_rows of each per call. Keeps events that a job waits for, and
 -- signals to jobs that can be redriven. A login that does not see all queues keeps rows
--- of jobs that it may not see. Returns the number of deleted rows. Raises: nothing.
+-- of jobs that it may not see. Returns the number of deleted rows.
 create or replace function jobq_private.prune_workflows(max_rows integer)
 returns bigint
 language sql

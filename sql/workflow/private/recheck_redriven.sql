@@ -1,6 +1,6 @@
 -- Purpose: add rows to pending for redriven jobs that are blocked.
 -- Invariant: not for jobs whose parents are all redriven with them: these are marked as
--- awaited, and cannot end before the commit. Raises: nothing.
+-- awaited, and cannot end before the commit.
 create or replace function jobq_private.recheck_redriven(blocked uuid[], redriven uuid[])
 returns void
 language sql

@@ -1,7 +1,7 @@
 -- Purpose: make jobs that wait for an event due now, and wake their queues.
 -- Invariant: waits for no lock: returns false if another transaction holds one of the
 -- jobs. Skips jobs that run, retry or have ended: they check for the event themselves.
--- The rows of waiters stay until the jobs have checked. Raises: nothing.
+-- The rows of waiters stay until the jobs have checked.
 create or replace function jobq_private.release_waiters(event text, job_id uuid)
 returns boolean
 language plpgsql

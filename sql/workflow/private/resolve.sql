@@ -4,7 +4,7 @@
 -- stays due. Rows that are locked or not visible are postponed for 10 ms, later for up
 -- to a second. A row of pending is deleted by the transaction that has processed it, so
 -- a killed session strands nothing, and concurrent calls process it once. Returns the
--- number of processed rows. Raises: nothing.
+-- number of processed rows.
 create or replace function jobq_private.resolve(max_rows integer default 1000)
 returns bigint
 language plpgsql

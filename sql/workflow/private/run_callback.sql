@@ -2,7 +2,6 @@
 -- changed before.
 -- Invariant: reason is the reason for a cancellation. Returns false if another
 -- transaction holds its row.
--- Raises: nothing.
 create or replace function jobq_private.run_callback(
     job_id uuid, state text, reason text default null
 )

@@ -4,7 +4,6 @@
 -- a later snapshot of the parents, and then checks for open edges. So exactly one
 -- transaction releases it, after the last parent. At most 10 edges per row of pending
 -- and 1,000 more per call. Returns the rows that are still due, and those to postpone.
--- Raises: nothing.
 create or replace function jobq_private.settle_edges(
     pending jobq_private.pending[], queues text[],
     out due bigint[], out put_off bigint[]

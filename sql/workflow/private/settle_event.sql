@@ -1,7 +1,6 @@
 -- Purpose: release jobs that wait for an event or signal, after an emit and a wait that
 -- could not see each other. Returns true if nothing remains to be done.
 -- Invariant: only when all transactions have ended that were emitting or waiting.
--- Raises: nothing.
 create or replace function jobq_private.settle_event(event text, job_id uuid)
 returns boolean
 language plpgsql

@@ -1,5 +1,5 @@
 -- Purpose: the state of a job, live or archived; null if it does not exist.
--- Invariant: reads only; finds what get_job() finds. Raises: nothing.
+-- Invariant: reads only; finds what get_job() finds.
 create or replace function jobq_private.state_of(job_id uuid)
 returns text
 language sql

@@ -1,6 +1,6 @@
 -- Purpose: store an event, and release the jobs that wait for it.
 -- Invariant: the first one is kept; returns true only for it. Waits for no lock of
--- another transaction except that of the event's own row. Raises: nothing.
+-- another transaction except that of the event's own row.
 create or replace function jobq_private.store_event(event text, job_id uuid, payload jsonb)
 returns boolean
 language plpgsql

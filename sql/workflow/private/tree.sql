@@ -1,5 +1,5 @@
 -- Purpose: the jobs connected with one job: all, or those downstream, including itself.
--- Invariant: reads only; the nearest ones, at most max_jobs. Raises: nothing.
+-- Invariant: reads only; the nearest ones, at most max_jobs.
 create or replace function jobq_private.tree(
     job_id uuid, direction text, max_jobs integer default 100000
 )

@@ -1,7 +1,7 @@
 -- Purpose: the rows of pending that must wait for a row that another transaction holds,
 -- or for a login that sees more queues.
 -- Invariant: edges (of these rows) and ends are parallel; held has the children that
--- the caller has locked. Reads only. Raises: nothing.
+-- the caller has locked. Reads only.
 create or replace function jobq_private.unsettled(
     pending jobq_private.pending[], edges jobq_private.pending_edge[], ends text[], held uuid[],
     queues text[]

@@ -6,7 +6,7 @@
 -- not see, which is harmless if they have run. Batches with these jobs as members or
 -- callbacks do not end until the commit; for a batch that has ended, the callback is
 -- checked again. "is true" prevents the use of the index of blocked jobs, which would
--- scan the array for each of them. Raises: nothing.
+-- scan the array for each of them.
 create or replace function jobq_private.wait_again(job_ids uuid[])
 returns uuid[]
 language plpgsql
