@@ -1,6 +1,5 @@
 -- Purpose: why a finished, running or blocked job is not waiting, for explain().
 -- Invariant: reads only; no row for a waiting job.
--- Never: NULL_ARGUMENT, JOB_IS_RECURRING, JOB_NOT_FOUND.
 create or replace function jobq_private.explain_state(job jobq.job)
 returns table (reason text, explanation text)
 language sql

@@ -3,7 +3,6 @@
 -- template.
 -- Invariant: same names, types and defaults as on the shard. PL/pgSQL refuses a column
 -- with the name of an argument; such a function becomes a wrapper in SQL.
--- Never: ONE_DATABASE.
 create or replace function jobq_private.router_function(called jobq_private.routed_function)
 returns text
 language sql
