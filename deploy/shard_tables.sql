@@ -143,6 +143,7 @@ values
 ('preview_cron', 'any', ''),
 ('settings', 'any', ''),
 ('show_definition', 'any', ''),
+('version', 'any', ''),
 ('list_workers', 'lists', ''),
 ('recover', 'all', ''),
 ('tick', 'all', ''),
