@@ -111,7 +111,6 @@ async def step(visit: Visit, bulk: Bulk) -> Counter[str]:
     Returns:
         The number of jobs by outcome.
     """
-    reason = visit.form.get("reason", "").strip() or None
     for size in SIZES:
         visit.visitor.stay_current()
         found, waiting = await look(visit, bulk.chosen, bulk), bulk.waiting()
@@ -119,7 +118,7 @@ async def step(visit: Visit, bulk: Bulk) -> Counter[str]:
         if not fitting:
             return Counter()
         try:
-            outcomes = await done_to(visit, bulk.action, [UUID(bytes=i) for i in fitting], reason)
+            outcomes = await done_to(visit, bulk.action, [UUID(bytes=i) for i in fitting])
         except psycopg.Error as error:
             if error.sqlstate not in CHANGED or size == SIZES[-1]:
                 raise
@@ -130,18 +129,16 @@ async def step(visit: Visit, bulk: Bulk) -> Counter[str]:
     raise AssertionError
 
 
-async def done_to(
-    visit: Visit, action: str, job_ids: list[UUID], reason: str | None
-) -> Counter[str]:
+async def done_to(visit: Visit, action: str, job_ids: list[UUID]) -> Counter[str]:
     """Apply an action to jobs, and return the number of jobs by outcome."""
     rows: list[tuple[Any, ...]]
     match action:
         case "cancel":
-            rows = await visit.visitor.act("cancel_many", job_ids=job_ids, reason=reason)
+            rows = await visit.visitor.act("cancel_many", job_ids=job_ids, reason=visit.reason)
             return Counter(outcome for _, outcome in rows)
         case "run":
             rows = await visit.visitor.act(
-                "change_many", changes='{"run_at": "now"}', job_ids=job_ids, reason=reason
+                "change_many", changes='{"run_at": "now"}', job_ids=job_ids, reason=visit.reason
             )
         case _:
             rows = await visit.visitor.act("redrive_many", job_ids=job_ids)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from jobq_console.visit import Page, Visit
+from jobq_console.visit import Page, Visit, acting
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -45,25 +45,8 @@ def rates(history: dict[str, Any]) -> dict[str, tuple[int, int]]:
     return sums
 
 
-async def pause(visit: Visit) -> Response:
-    """Stop deliveries to an endpoint."""
-    endpoint = visit.form.get("endpoint", "")
-    reason = visit.form.get("reason", "").strip() or None
-    await visit.visitor.act("pause_endpoint", endpoint=endpoint, reason=reason)
-    visit.tell(f"Deliveries to {endpoint} are paused.")
-    return visit.back("/endpoints")
-
-
-async def resume(visit: Visit) -> Response:
-    """Resume deliveries to an endpoint."""
-    endpoint = visit.form.get("endpoint", "")
-    await visit.visitor.act("resume_endpoint", endpoint=endpoint)
-    visit.tell(f"Deliveries to {endpoint} are resumed.")
-    return visit.back("/endpoints")
-
-
 PAGES = (
     Page("/endpoints", show, takes=("after",)),
-    Page("/endpoints/pause", pause, "POST"),
-    Page("/endpoints/resume", resume, "POST"),
+    acting("pause_endpoint", "Deliveries to {endpoint} are paused.", "/endpoints/pause"),
+    acting("resume_endpoint", "Deliveries to {endpoint} are resumed.", "/endpoints/resume"),
 )

@@ -120,8 +120,7 @@ def file(text: str, name: str) -> Response:
 
 async def cancel(visit: Visit) -> Response:
     """Cancel a job."""
-    reason = visit.form.get("reason", "").strip() or None
-    [(outcome,)] = await visit.visitor.act("cancel", job_id=id_of(visit), reason=reason)
+    [(outcome,)] = await visit.visitor.act("cancel", job_id=id_of(visit), reason=visit.reason)
     visit.tell(*OUTCOMES[outcome])
     return to_job(visit)
 
@@ -143,8 +142,7 @@ async def run_now(visit: Visit) -> Response:
 
 async def cancel_tree(visit: Visit) -> Response:
     """Cancel a job and all connected jobs."""
-    reason = visit.form.get("reason", "").strip() or None
-    rows = await visit.visitor.act("cancel_tree", job_id=id_of(visit), reason=reason)
+    rows = await visit.visitor.act("cancel_tree", job_id=id_of(visit), reason=visit.reason)
     visit.tell(f"Cancelled, or cancellation requested: {plural(len(rows), 'job')}.")
     return to_job(visit)
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from jobq_console import charts
-from jobq_console.visit import Page, Visit
+from jobq_console.visit import Page, Visit, acting
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -63,9 +63,8 @@ async def hold(visit: Visit) -> Response:
     queue, key = visit.form.get("queue", ""), visit.form.get("key", "")
     hours = visit.form.get("hours", "")
     until = datetime.now(UTC) + timedelta(hours=int(hours)) if hours in HOURS else "infinity"
-    reason = visit.form.get("reason", "").strip() or None
     await visit.visitor.act(
-        "hold_key", queue=queue, concurrency_key=key, until=until, reason=reason
+        "hold_key", queue=queue, concurrency_key=key, until=until, reason=visit.reason
     )
     visit.tell(f"Key {key} is held: no job starts, running jobs continue.")
     return visit.back("/queues")
@@ -79,26 +78,10 @@ async def release(visit: Visit) -> Response:
     return visit.back("/queues")
 
 
-async def pause(visit: Visit) -> Response:
-    """Stop claims from a queue."""
-    queue = visit.form.get("queue", "")
-    await visit.visitor.act("pause_queue", queue=queue, reason=visit.form.get("reason") or None)
-    visit.tell(f"Queue {queue} is paused. Running jobs continue.")
-    return visit.back("/queues")
-
-
-async def resume(visit: Visit) -> Response:
-    """Allow claims from a queue again."""
-    queue = visit.form.get("queue", "")
-    await visit.visitor.act("resume_queue", queue=queue)
-    visit.tell(f"Queue {queue} is resumed.")
-    return visit.back("/queues")
-
-
 PAGES = (
     Page("/queues", show, takes=("first",)),
-    Page("/queues/pause", pause, "POST"),
-    Page("/queues/resume", resume, "POST"),
+    acting("pause_queue", "Queue {queue} is paused. Running jobs continue.", "/queues/pause"),
+    acting("resume_queue", "Queue {queue} is resumed.", "/queues/resume"),
     Page("/queue/hold", hold, "POST"),
     Page("/queue/release", release, "POST"),
     Page("/queue", show_one, takes=("name", "key")),

@@ -91,8 +91,7 @@ async def run_now(visit: Visit) -> Response:
 async def pause(visit: Visit) -> Response:
     """Pause a schedule."""
     schedule_id = id_of(visit)
-    reason = visit.form.get("reason", "").strip() or None
-    await visit.visitor.act("pause_schedule", schedule=str(schedule_id), reason=reason)
+    await visit.visitor.act("pause_schedule", schedule=str(schedule_id), reason=visit.reason)
     visit.tell("The schedule is paused. Existing jobs continue.")
     return visit.back(f"/schedules/{schedule_id}")
 

@@ -96,6 +96,11 @@ class Visit:
         """The value of the session's cookie."""
         return self.request.cookies.get(cookie_of(self.request), "")
 
+    @property
+    def reason(self) -> str | None:
+        """The reason that an action's form gives."""
+        return self.form.get("reason", "").strip() or None
+
     def query(self, name: str) -> str | None:
         """Return a query parameter unchanged, or None if it is empty."""
         return self.request.query_params.get(name) or None
@@ -183,6 +188,23 @@ class Visit:
 
 # Paths that browsers normalize: steps up, also encoded, and backslashes.
 DEVIOUS: Final = re.compile(r"[^!-~]|\\|/(?:\.|%2e){1,2}(?:/|$)|//|%2f|%5c", re.IGNORECASE)
+
+
+def acting(function: str, words: str, path: str) -> Page:
+    """Return the action of a form that calls one function, with what its words name.
+
+    Functions that pause take the form's reason too.
+    """
+    [name] = re.findall(r"{(\w+)}", words)
+
+    async def act(visit: Visit) -> Response:
+        given: dict[str, Any] = {name: visit.form.get(name, "")}
+        reason = {"reason": visit.reason} if function.startswith("pause") else {}
+        await visit.visitor.act(function, **given, **reason)
+        visit.tell(words.format(**given))
+        return visit.back(path.rpartition("/")[0])
+
+    return Page(path, act, "POST")
 
 
 def routes(pages: Iterable[Page]) -> list[Route]:
