@@ -97,7 +97,7 @@ class Steered:
 
 @dataclass(frozen=True, slots=True)
 class EndpointStats:
-    """How the deliveries to an endpoint went of late.
+    """Recent deliveries to an endpoint.
 
     Attributes:
         since: since when attempts are counted; the newest 1,000 are.
@@ -223,7 +223,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much jobs may cost in each period of the calendar, and what is spent of it.
+    """A budget per calendar period, and the amount spent.
 
     Attributes:
         scope_type: ``queue`` or ``kind``.
@@ -335,7 +335,7 @@ class DeclaredQueue:
 
 @dataclass(frozen=True, slots=True)
 class LiveWorker:
-    """A worker as the database knows it.
+    """A worker in the database's list.
 
     Attributes:
         is_live: whether it was seen within the last minute.
@@ -411,7 +411,7 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a step of a job has come to, and the attempt that recorded it."""
+    """The result of a step, and the attempt that recorded it."""
 
     name: str
     value: Json
@@ -421,7 +421,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """What a job has come to that another one waited for.
+    """The state and result of a parent.
 
     Attributes:
         job_id: the job that was waited for.
@@ -443,7 +443,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """How far a batch is.
+    """Progress of a batch.
 
     Attributes:
         sealed_at: since when it has all its members; None before.
@@ -470,7 +470,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class CancelledBatch:
-    """What came of cancelling a batch: how many members, and how many wait yet."""
+    """The outcome of cancelling a batch: how many members, and how many still wait."""
 
     cancelled: int
     requested: int
@@ -479,7 +479,7 @@ class CancelledBatch:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A reason why a job is not running, as a word and as a sentence."""
+    """A reason why a job is not running: a code and a sentence."""
 
     reason: str
     explanation: str
@@ -487,7 +487,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class QueueStats:
-    """How a queue stands.
+    """Statistics of a queue.
 
     Attributes:
         queued: jobs that could run now.

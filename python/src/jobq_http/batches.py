@@ -27,7 +27,7 @@ class Callback(JobOfKind, kw_only=True):
 
 
 class NewBatch(Request, kw_only=True):
-    """The jobs that are to run when a batch ends."""
+    """The jobs that run when a batch ends."""
 
     on_success: Callback | None = None
     on_end: Callback | None = None
@@ -47,11 +47,11 @@ BatchCancellation = request(
 BatchStatus = answer_of(models.Batch, "BatchStatus", batch_id=UUID)
 CancelledBatch = answer_of(models.CancelledBatch, "CancelledBatch")
 Input = answer_of(models.Input, "Input")
-Inputs = list_of("Inputs", "What a job waited for.", Input)
+Inputs = list_of("Inputs", "The parents of a job.", Input)
 
 
 async def open_batch(call: Call) -> Response:
-    """Make a batch."""
+    """Create a batch."""
     body = await call.body(NewBatch)
     await call.check(body.inputs(None))
     [(batch_id,)] = await call.fetch("open_batch", **body.arguments())
@@ -59,7 +59,7 @@ async def open_batch(call: Call) -> Response:
 
 
 async def seal_batch(call: Call) -> Response:
-    """Say that a batch has all its members."""
+    """Seal a batch, which then has all its members."""
     given = call.given()
     await call.fetch("seal_batch", **given)
     return await _status(call, **given)
@@ -73,22 +73,22 @@ async def _status(call: Call, batch_id: UUID, status: int = 200) -> Response:
 of = section("workflows")
 # fmt: off
 OPERATIONS = (
-    of("POST /batches", open_batch, "Make a batch, with the jobs that run when it ends",
+    of("POST /batches", open_batch, "Create a batch, with the jobs that run when it ends",
        "produce", BatchStatus, status=201, body=NewBatch,
        errors="BATCH_NOT_FOUND JOB_NOT_FOUND BATCH_ENDED INPUT_VALIDATION_FAILED QUEUE_FULL",
        examples={"a report": {
            "on_success": {"kind": "report"}, "on_first_death": {"kind": "alert"},
        }}),
-    of("GET /batches/{batch_id}", "batch_status", "Show how far a batch is",
+    of("GET /batches/{batch_id}", "batch_status", "Show the progress of a batch",
        "produce read work operate", BatchStatus, errors="BATCH_NOT_FOUND"),
-    of("POST /batches/{batch_id}/seal", seal_batch, "Say that a batch has all its members",
+    of("POST /batches/{batch_id}/seal", seal_batch, "Seal a batch, which then has all its members",
        "produce work operate", BatchStatus, errors="BATCH_NOT_FOUND"),
     of("POST /batches/{batch_id}/cancel", "cancel_batch",
-       "Cancel the members of a batch, and seal it; while some remain, ask again",
+       "Cancel the members of a batch, and seal it; repeat while some remain",
        "produce operate", CancelledBatch, body=BatchCancellation, errors="BATCH_NOT_FOUND",
        examples={"a wrong list": {"reason": "wrong list"}}),
     of("GET /jobs/{job_id}/inputs", "list_inputs",
-       "List what the jobs have come to that a job waits for, or waited for",
+       "List the states and results of the jobs that a job waits or waited for",
        "produce read work operate", Inputs, errors="JOB_NOT_FOUND",
        columns={"parent_id": "job_id"}),
 )

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from jobq_http.operation import Call
 
 IfMatch = Annotated[
-    str, Meta(description="The ETag of the version to change; 412 when it is another by now.")
+    str, Meta(description="The ETag of the version to change; 412 if the version is another.")
 ]
-IfNoneMatch = Annotated[str, Meta(description="The ETag of the version that is known.")]
+IfNoneMatch = Annotated[str, Meta(description="The ETag of the cached version.")]
 DefinitionName = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9_-]{0,127}$")]
 
 
@@ -50,7 +50,7 @@ IF_MATCH: Final = {"If-Match": IfMatch}
 
 
 SHOWN: Final = Meta(
-    description="As GET shows it; not looked at.", extra_json_schema={"readOnly": True}
+    description="As returned by GET; ignored.", extra_json_schema={"readOnly": True}
 )
 
 
@@ -138,12 +138,12 @@ class Sort:
         return cast("type[Named]", made)
 
     async def create_definition(self, call: Call) -> Response:
-        """Declare one that is not there yet."""
+        """Create a definition."""
         body = await call.body(self.new)
         return versioned(await self._put(call, body, "create"), 201)
 
     async def update_definition(self, call: Call) -> Response:
-        """Replace one. A job that exists keeps the version that it was made under."""
+        """Replace a definition. Existing jobs keep their version."""
         body = await call.body(self.change)
         name = call.text("name")
         if body.name not in (None, name):
@@ -175,7 +175,7 @@ class Sort:
             raise ApiError("PRECONDITION_FAILED", "it has just changed") from error
 
     async def delete_definition(self, call: Call) -> Response:
-        """Delete one that nothing depends on."""
+        """Delete a definition that nothing depends on."""
         await self._change(call, "delete_definition", type=self.table, name=call.text("name"))
         return Response(status_code=204)
 
@@ -200,7 +200,7 @@ class Sort:
                query=Paging, place=("after", DefinitionName, "max_definitions"), may_lag=True,
                fixed={"type": self.table}),
             of(f"GET {one}", SHOW, f"Look {self.noun} up", "read operate",
-               {200: shown, 304: Answer("It is the version of If-None-Match.")},
+               {200: shown, 304: Answer("The version is that of If-None-Match.")},
                headers={"If-None-Match": IfNoneMatch}, errors=missing, is_versioned=True,
                name="get_definition", fixed={"type": self.table}),
             of(f"PUT {one}", self.update_definition, f"Replace {self.noun}", "operate",
@@ -216,7 +216,7 @@ class Sort:
 
 
 class ConfigChange(Named, kw_only=True):
-    """Values that the templates of endpoints refer to."""
+    """Values for the templates of endpoints."""
 
     values: JsonMembers
 
@@ -226,7 +226,7 @@ class ConfigChange(Named, kw_only=True):
 
 
 class PayloadSpecChange(Named, kw_only=True):
-    """The JSON Schema of what an endpoint takes."""
+    """The JSON Schema for the input of an endpoint."""
 
     schema: JsonMembers
 
@@ -247,7 +247,7 @@ class PayloadSpecChange(Named, kw_only=True):
 
 
 class SecretChange(Named, kw_only=True):
-    """A secret; its value is encrypted here, and never shown."""
+    """A secret; the server encrypts its value and never shows it."""
 
     value: Annotated[str, Meta(max_length=65_536)]
 
@@ -267,14 +267,14 @@ class SecretChange(Named, kw_only=True):
 
 Config = answer(
     "Config",
-    "Values that the templates of endpoints refer to.",
+    "Values for the templates of endpoints.",
     "values",
     Definition,
     values=JsonObject,
 )
 PayloadSpec = answer(
     "PayloadSpec",
-    "The JSON Schema of what endpoints take.",
+    "The JSON Schema for the input of endpoints.",
     "schema",
     Definition,
     schema=JsonObject,

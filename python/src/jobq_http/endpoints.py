@@ -45,7 +45,7 @@ TimeLimit = {"type": "integer", "minimum": 1, "maximum": 3_600_000}
 Flag = {"type": "boolean"}
 FIELDS = {
     "HTTP": {
-        "url": {**Text, "maxLength": 8192, "description": "Input may stand behind the host."},
+        "url": {**Text, "maxLength": 8192, "description": "Input is allowed after the host."},
         "method": {"enum": ["GET", "POST", "PUT", "PATCH", "DELETE"], "default": "POST"},
         "headers": Texts,
         "body_template": Template,
@@ -59,14 +59,14 @@ FIELDS = {
         "sign_with": {**Text, "description": "The name of a secret."},
     },
     "KAFKA": {
-        "bootstrap_servers": {**Text, "description": "Hosts with ports, commas between them."},
+        "bootstrap_servers": {**Text, "description": "Hosts with ports, separated by commas."},
         "topic": Text,
         "key_template": Text,
         "value_template": Template,
         "headers": Texts,
         "acks": {"enum": ["all", "1", "0"], "default": "all"},
         "timeout_ms": {**TimeLimit, "default": 10_000},
-        "options": {**Texts, "description": "Settings of librdkafka that endpoints may have."},
+        "options": {**Texts, "description": "The librdkafka settings that endpoints can set."},
     },
     "REDIS_STREAM": {
         "redis_url": Text,
@@ -86,7 +86,7 @@ NEEDED = {
 Spec = Annotated[
     JsonMembers,
     Meta(
-        description="Where to, and in what shape: of HTTP, KAFKA or REDIS_STREAM, by `type`.",
+        description="Target and message format for HTTP, KAFKA or REDIS_STREAM, by `type`.",
         extra_json_schema={
             "anyOf": [
                 {"title": kind, "required": NEEDED[kind], "properties": fields}
@@ -98,7 +98,7 @@ Spec = Annotated[
 
 
 class GivenRetryPolicy(Request):
-    """How often, and how far apart, a delivery is tried; null leaves it to the queue."""
+    """Retries of a delivery; null means the queue's."""
 
     max_attempts: Attempts | None = 1
     backoff: RetryStrategy | None = "exponential"
@@ -108,7 +108,7 @@ class GivenRetryPolicy(Request):
 
 
 class EndpointChange(Named, kw_only=True):
-    """Where jobs of a kind are delivered, and in what shape."""
+    """The target and message format for jobs of a kind."""
 
     type: EndpointType
     spec: Spec
@@ -147,12 +147,12 @@ def delay(milliseconds: float | None) -> timedelta | None:
 
 RetryPolicy = answer(
     "RetryPolicy",
-    "How often, and how far apart, a delivery is tried.",
+    "Retries of a delivery.",
     "max_attempts? backoff? initial_delay_ms? max_delay_ms? jitter?",
 )
 Endpoint = answer(
     "Endpoint",
-    "Where jobs of a kind are delivered, and in what shape.",
+    "The target and message format for jobs of a kind.",
     "type payload_spec? config? spec retry_policy queue? max_concurrency? max_per_second?"
     " paused_at? pause_reason?",
     Definition,
@@ -162,7 +162,7 @@ Endpoint = answer(
 EndpointPausing = answer("EndpointPausing", "Whether an endpoint is paused.", "endpoint is_paused")
 Resumed = answer(
     "Resumed",
-    "That an endpoint is not paused, and how many jobs had been put aside.",
+    "A resumed endpoint, and how many jobs had been postponed.",
     "jobs",
     EndpointPausing,
 )
@@ -183,11 +183,11 @@ EndpointPreview = answer(
     headers=dict[str, str],
     command=str,
 )
-Test = answer("Test", "The job that a test is.", "job_id")
+Test = answer("Test", "The test job.", "job_id")
 
 
 class Sample(Request):
-    """The input of a delivery that is only a test."""
+    """The input of a test delivery."""
 
     input: Json | UnsetType = UNSET
 
@@ -201,7 +201,7 @@ class Sample(Request):
 
 
 async def preview_endpoint(call: Call) -> Response:
-    """Show what would be sent, with every secret masked."""
+    """Preview a delivery, with masked secrets."""
     name = call.text("name")
     payload = (await call.body(Sample)).arguments()["payload"]
     rows = await call.fetch_named("get_delivery", kind=name)
@@ -230,22 +230,22 @@ OPERATIONS = (
         " KIND_EXISTS",
     ).operations(),
     of("GET /endpoints/{name}/stats", "endpoint_stats",
-       "Tell how deliveries to an endpoint went of late: rate of success, latency, failures",
+       "Show recent deliveries to an endpoint: success rate, latency, failures",
        "read operate", Stats, query=Period, names=NAME, errors=MISSING),
     of("POST /endpoints/{name}/pause", "pause_endpoint",
-       "Stop deliveries to an endpoint; what runs goes on, and its jobs wait",
+       "Stop deliveries to an endpoint; running ones continue, and its jobs wait",
        "operate", EndpointPausing, body=Pause, names=NAME, says={"is_paused": True}, errors=MISSING,
        examples={"why": {"reason": "the mail provider is down"}}),
-    of("POST /endpoints/{name}/resume", "resume_endpoint", "Allow deliveries to an endpoint again",
+    of("POST /endpoints/{name}/resume", "resume_endpoint", "Resume deliveries to an endpoint",
        "operate", Resumed, names=NAME, value="jobs", says={"is_paused": False}, errors=MISSING),
     of("POST /endpoints/{name}/preview", preview_endpoint,
-       "Show what would be sent, with every secret masked; nothing is sent",
+       "Preview a delivery with masked secrets, without sending it",
        "operate", EndpointPreview, body=Sample,
        errors=f"{MISSING} INPUT_VALIDATION_FAILED TEMPLATE_RESOLUTION_FAILED REQUEST_INVALID"
               " DELIVERY_MISSING",
        examples={"one": {"input": {"user_id": "u1"}}}),
     of("POST /endpoints/{name}/test", "test_endpoint",
-       "Deliver one job at once, also while the endpoint is paused",
+       "Deliver one test job at once, even if the endpoint is paused",
        "operate", Test, status=201, body=Sample, names=NAME, value="job_id",
        errors=f"{MISSING} INPUT_VALIDATION_FAILED QUEUE_FULL",
        examples={"one": {"input": {"user_id": "u1"}}}),

@@ -55,9 +55,9 @@ class Listening(Said):
         Annotated[str, Meta(max_length=64, pattern=TEXT)] | None,
         Meta(description="The cursor of a page or an event."),
     ] = None
-    since: Annotated[
-        Moment | None, Meta(description="Without after: what ended at or after it; now.")
-    ] = None
+    since: Annotated[Moment | None, Meta(description="Start time without after; default: now.")] = (
+        None
+    )
     queue: Name | None = None
     kind: Name | None = None
     limit: Annotated[int, Meta(ge=1, le=1000)] = 100
@@ -121,7 +121,7 @@ async def job_events(call: Call, item: bytes, shown: Mapping[str, Any]) -> Async
 
 
 async def page_events(call: Call) -> Response:
-    """Return what has ended after a cursor; wait for it where that is asked for."""
+    """Return finished jobs after a cursor; wait for the first one if requested."""
     wanted = call.query(Listening)
     deadline = time.monotonic() + wanted.wait_ms / 1000
     place: dict[str, object] = {"after": wanted.after, "since": wanted.since}
@@ -146,7 +146,7 @@ async def page_events(call: Call) -> Response:
 of = section("jobs")
 # fmt: off
 OPERATIONS = (
-    of("GET /jobs:events", page_events, "What has ended, each job once, after a cursor",
+    of("GET /jobs:events", page_events, "Finished jobs after a cursor, each once",
        "read operate", Events, query=Listening, is_long=True),
     of("GET /jobs/{job_id}/events", stream_job,
        "Follow a job: server-sent events `job` at each change, then `end`",

@@ -30,12 +30,12 @@ Execution = answer(
 ExecutionPage = page_of("ExecutionPage", "A page of executions, the newest first.", Execution)
 AttemptError = answer(
     "AttemptError",
-    "Why an attempt failed; the handler may have said more, by other members.",
+    "Why an attempt failed; a handler may add other members.",
     "type? message? status_code~",
 )
 Attempt = answer(
     "Attempt",
-    "One try of an execution.",
+    "One attempt of an execution.",
     "attempt_id execution_id attempt_number status worker_id? created_at? started_at?"
     " completed_at? duration_ms? output error?",
     status=Literal["SUCCESS", "FAILED", "RUNNING", "CANCELLED", "RELEASED"],
@@ -57,11 +57,11 @@ NUMBER = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 class LogPaging(Paging):
     """Which lines of a log."""
 
-    newest: Annotated[bool, Meta(description="Go back from the newest line.")] = False
+    newest: Annotated[bool, Meta(description="Start at the newest line.")] = False
 
 
 async def cancel_execution(call: Call) -> Response:
-    """Cancel an execution that still waits; 409 when it does not."""
+    """Cancel a waiting execution; 409 otherwise."""
     given = call.given()
     reason = (await call.body(Cancel)).reason
     [(item,)] = await call.fetch("jobq_http.cancel_execution", **given, reason=reason)
@@ -93,13 +93,13 @@ PLACES = (
     ("/jobs/{job_id}", "JOB_NOT_FOUND"),
 )
 ATTEMPTS = "List attempts, in their order"
-LINES = "List the lines that handlers have logged, in their order"
+LINES = "List the log lines of handlers, in their order"
 # fmt: off
 OPERATIONS = (
-    of("GET /executions/{execution_id}", "jobq_http.show_execution", "Look an execution up",
+    of("GET /executions/{execution_id}", "jobq_http.show_execution", "Get an execution",
        READERS, Execution, errors="EXECUTION_NOT_FOUND"),
     of("POST /executions/{execution_id}/cancel", cancel_execution,
-       "Cancel an execution that still waits", "produce operate", Execution, body=Cancel,
+       "Cancel a waiting execution", "produce operate", Execution, body=Cancel,
        errors="EXECUTION_NOT_FOUND EXECUTION_NOT_CANCELLABLE"),
     of("GET /jobs/{job_id}/executions", "jobq_http.page_executions",
        "List the executions of a job, the newest first", "read operate produce", ExecutionPage,

@@ -26,19 +26,19 @@ Totals = answer(
     blocked=(int, "How many wait for other jobs."),
     paused="How many queues are.",
     oldest_runnable_ms=(int, "Milliseconds."),
-    goes_on=(str, "The counts of which there may be more."),
+    goes_on=(str, "The counts that may be higher."),
 )
 QueueGlance = answer(
     "QueueGlance",
-    "A queue; if more wait in it than ends_at, there may be more than that.",
+    "A queue. If more jobs than ends_at wait, the counts may be too low.",
     "queue queued scheduled retrying running dead blocked oldest_runnable_ms? is_paused paused_at?"
     " pause_reason? is_served is_declared max_depth? key_max_running? ends_at goes_on*",
     dead=(int, "Of the newest dead jobs of all queues."),
     blocked=(int, "How many wait for other jobs."),
     oldest_runnable_ms=(int, "Milliseconds."),
     is_served="Whether a live worker claims from it.",
-    ends_at=(int, "Where its counts of what waits end."),
-    goes_on=(str, "The counts of which there may be more."),
+    ends_at=(int, "The limit of its counts of waiting jobs."),
+    goes_on=(str, "The counts that may be higher."),
 )
 
 
@@ -68,17 +68,17 @@ class Found(Paging):
 
 JobGlance = answer(
     "JobGlance",
-    "A job without what it is given and what came of it.",
+    "A job without its payload and result.",
     "job_id kind queue state priority attempts max_attempts worker? created_at run_at started_at?"
     " finished_at? last_error_code? last_error?",
     last_error="Its first 200 characters.",
 )
 JobGlances = answer(
     "JobGlances",
-    "A page of jobs, the newest first, and how many fit of the 10,000 that were looked at.",
+    "A page of jobs, newest first, and the number of matches among the 10,000 jobs that were read.",
     "items* matched is_all cursor",
     items=JobGlance,
-    is_all=(bool, "Whether nothing was left to look at."),
+    is_all=(bool, "Whether all jobs were read."),
 )
 DeadGroup = answer(
     "DeadGroup",
@@ -87,16 +87,16 @@ DeadGroup = answer(
     " most_attempts job_id metadata",
     jobs=Count,
     error="Of the newest.",
-    errors="How many different ones.",
+    errors="Number of distinct values.",
     workers=str | None,
     job_id="Of the newest.",
-    metadata=(dict[str, str | None], "What all of them have."),
+    metadata=(dict[str, str | None], "Their common values."),
 )
 DeadGroups = answer(
     "DeadGroups",
-    "The newest 10,000 dead jobs, in groups that died of the same.",
+    "The newest 10,000 dead jobs, grouped by error.",
     "looked_at is_all groups*",
-    is_all=(bool, "Whether no more are dead."),
+    is_all=(bool, "Whether these are all dead jobs."),
     groups=DeadGroup,
 )
 History = request(
@@ -106,12 +106,12 @@ History = request(
     Said,
     span=Literal["hour", "day", "month"],
     by=Literal["queue", "kind"],
-    max_buckets=Annotated[int, Meta(ge=1, le=720, description="More are told together.")],
+    max_buckets=Annotated[int, Meta(ge=1, le=720, description="Larger numbers are merged.")],
     defaults={"span": "hour", "by": "queue", "max_buckets": 720},
 )
 HistoryAnswer = answer(
     "HistoryAnswer",
-    "How many jobs were made and ended, and how long they took.",
+    "Numbers of created and finished jobs, and their durations.",
     "since until width_ms counts* latency*",
     width_ms="Of a bucket.",
     counts=(
@@ -126,18 +126,18 @@ AuditFilter = request(
     "Which deeds to list.",
     "subject?",
     Paging,
-    subject="What it was done to: a job's id, a queue …",
+    subject="The subject: a job's id, a queue …",
 )
 Deed = answer(
     "Deed",
-    "What somebody has done.",
+    "An action.",
     "audit_id acted_at actor acting_for? application? action subject reason?",
 )
-Deeds = page_of("Deeds", "A page of deeds, the newest first.", Deed)
+Deeds = page_of("Deeds", "A page of actions, newest first.", Deed)
 
 
 async def glance_at_queues(call: Call) -> Response:
-    """Return a page of queues at a glance."""
+    """Return a page of queues for overviews."""
     wanted = call.query(QueuePage)
     first = wanted.position(call, str)
     [(document,)] = await call.fetch(
@@ -152,7 +152,7 @@ async def glance_at_queues(call: Call) -> Response:
 
 
 async def glance_at_jobs(call: Call) -> Response:
-    """Return a page of jobs at a glance, and how many fit."""
+    """Return a page of jobs for overviews, and the number of matches."""
     wanted = call.query(Found)
     given = wanted.given()
     del given["limit"]
@@ -174,21 +174,21 @@ of = section("glances")
 # fmt: off
 OPERATIONS = (
     of("GET /glance/totals", "jobq_http.show_totals",
-       "How many jobs wait, run and are dead in all queues, counted to 10,000",
+       "Numbers of waiting, running and dead jobs in all queues, up to 10,000",
        "read operate", Totals, may_lag=True),
     of("GET /glance/queues", glance_at_queues,
-       "Queues at a glance: counts that end, so that it stays cheap",
+       "Overview of queues, with bounded counts",
        "read operate", QueueGlances, query=QueuePage, may_lag=True),
     of("GET /glance/jobs", glance_at_jobs,
-       "Jobs that fit a filter, the newest first, and how many fit",
+       "Jobs that match a filter, newest first, and their number",
        "read operate", JobGlances, query=Found, may_lag=True),
     of("GET /glance/dead", "jobq_http.show_dead_jobs",
-       "Dead jobs by kind, queue and error code, with what they have in common",
+       "Dead jobs by kind, queue and error code, with their common properties",
        "read operate", DeadGroups, may_lag=True),
     of("GET /history", "jobq_http.show_history",
-       "How many jobs were made and ended, and how long they took",
+       "Numbers of created and finished jobs, and their durations",
        "read operate", HistoryAnswer, query=History, may_lag=True),
-    of("GET /audit", "jobq_http.page_audit", "Who did what, to what, and why",
+    of("GET /audit", "jobq_http.page_audit", "Actions with author, subject and reason",
        "operate", Deeds, query=AuditFilter, place=("before", NUMBER, "max_rows")),
 )
 # fmt: on

@@ -24,7 +24,7 @@ class SlotNode(JobOfKind, kw_only=True):
 
 
 class SlotGraph(Request, kw_only=True):
-    """Jobs that run after each job of a recurring job; those without `after` wait for it alone."""
+    """Jobs that follow each run of a recurring job; without `after`, they wait only for that run."""
 
     jobs: Annotated[list[SlotNode], Meta(min_length=1, max_length=10_000)]
 
@@ -46,7 +46,7 @@ class NewNode(SlotNode, kw_only=True):
 
 
 class NewGraph(Request, kw_only=True):
-    """Jobs that wait for each other, all or none; graph_of is a live job whose graph they join."""
+    """Jobs with dependencies, all or none; graph_of is a live job whose graph they join."""
 
     jobs: Annotated[list[NewNode], Meta(min_length=1, max_length=10_000)]
     graph_of: UUID | None = None
@@ -66,52 +66,52 @@ NodeReference = answer("NodeReference", "A job of a graph.", "name job_id")
 NewGraphAnswer = list_of("NewGraphAnswer", "The jobs of a graph.", NodeReference)
 Node = answer(
     "Node",
-    "A job as it is drawn.",
+    "A job as a node of a graph.",
     "job_id name? kind queue state attempts max_attempts created_at run_at started_at? finished_at?"
     " error_code? error? batch_id? waits_for held_up_by?",
     name="Its name in the graph.",
-    error_code="While it is dead, cancelled or retrying; so is `error`.",
+    error_code="Set, like `error`, while it is dead, cancelled or retrying.",
     waits_for="How many jobs it still waits for.",
-    held_up_by="A job above it that waits for none, and holds it up.",
+    held_up_by="A job that blocks it and waits for none itself.",
 )
 Edge = answer(
     "Edge",
-    "That one job waits for another; not any more where it is not open.",
+    "An edge from a parent to a child; the child waits while it is open.",
     "parent_id child_id after_failure is_open",
 )
 Graph = answer(
     "Graph",
-    "A job with all that hangs together with it.",
+    "A job with all connected jobs.",
     "job_id graph_id? is_whole nodes* edges*",
     nodes=Node,
     edges=Edge,
 )
 TreeCancellation = request(
     "TreeCancellation",
-    "Why, and how far: all, or the job and what waits for it.",
+    "The reason and the scope: all, or the job and its descendants.",
     "reason? scope",
     scope=Literal["all", "downstream"],
     defaults={"scope": "all"},
 )
 TreeRedrive = request(
     "TreeRedrive",
-    "How far: what failed, the job and what waits for it, or all.",
+    "The scope: failed jobs, the job and its descendants, or all.",
     "scope",
     scope=Literal["failed", "downstream", "all"],
     defaults={"scope": "failed"},
 )
 TreeJob = answer(
     "TreeJob",
-    "What was done with a job.",
+    "The outcome for a job.",
     "job_id outcome",
     outcome=Literal["cancelled", "cancel_requested", "redriven"],
 )
-TreeAnswer = list_of("TreeAnswer", "The jobs with which something was done.", TreeJob)
+TreeAnswer = list_of("TreeAnswer", "The affected jobs.", TreeJob)
 
 of = section("workflows")
 # fmt: off
 OPERATIONS = (
-    of("POST /graphs", "enqueue_graph", "Create jobs that wait for each other, all or none",
+    of("POST /graphs", "enqueue_graph", "Create jobs with dependencies, all or none",
        "produce work", NewGraphAnswer, status=201, body=NewGraph, name="create_graph",
        errors="GRAPH_CYCLE BATCH_NOT_FOUND JOB_NOT_FOUND BATCH_ENDED ILLEGAL_STATE"
               " INPUT_VALIDATION_FAILED QUEUE_FULL",
@@ -120,15 +120,15 @@ OPERATIONS = (
            {"name": "report", "kind": "report", "after": ["fetch"]},
        ]}}),
     of("GET /jobs/{job_id}/graph", "show_graph",
-       "Show a job with all that hangs together with it, as nodes and edges; at most 1000 jobs",
+       "Show a job with all connected jobs, as nodes and edges; at most 1000 jobs",
        "produce read work operate", Graph, errors="JOB_NOT_FOUND"),
     of("POST /jobs/{job_id}/tree/cancel", "cancel_tree",
-       "Cancel a job with all that hangs together with it",
+       "Cancel a job and all connected jobs",
        "produce operate", TreeAnswer, body=TreeCancellation, errors="JOB_NOT_FOUND",
        columns={"cancelled_id": "job_id"},
        examples={"all of it": {"reason": "ordered twice"}}),
     of("POST /jobs/{job_id}/tree/redrive", "redrive_tree",
-       "Run jobs of a tree again that are dead or cancelled",
+       "Redrive dead and cancelled jobs of a tree",
        "operate", TreeAnswer, body=TreeRedrive,
        columns={"redrive_tree": "job_id"}, says={"outcome": "redriven"},
        errors="JOB_NOT_FOUND DEDUP_CONFLICT IDEMPOTENCY_CONFLICT ILLEGAL_STATE",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Readiness = answer(
     "Readiness",
-    "Whether jobs can be taken in and looked up: ok, or error(reason).",
+    "Whether jobs can be accepted and read: ok, or error(reason).",
     "queue repo timestamp",
 )
 Health = answer(
@@ -31,12 +31,12 @@ Health = answer(
 
 
 async def healthz(_call: Call) -> Response:
-    """Say that the server runs, and its version."""
+    """Return that the server runs, and its version."""
     return encoded({"status": "ok", "version": __version__})
 
 
 async def ready(call: Call) -> Response:
-    """Say whether jobs can be taken in (queue) and looked up (repo)."""
+    """Return whether jobs can be accepted (queue) and read (repo)."""
     queue, repo = await call.ready()
     is_ready = queue == repo == "ok"
     body = {"queue": queue, "repo": repo, "timestamp": datetime.now(UTC)}
@@ -47,7 +47,7 @@ of = section("health")
 # fmt: off
 OPERATIONS = (
     of("GET /healthz", healthz, "Whether the server runs", "", Health),
-    of("GET /ready", ready, "Whether jobs can be taken in (queue) and looked up (repo)", "",
-       {200: Answer("Both.", Readiness), 503: Answer("Not both: error(reason).", Readiness)}),
+    of("GET /ready", ready, "Whether jobs can be accepted (queue) and read (repo)", "",
+       {200: Answer("Both.", Readiness), 503: Answer("If not both: error(reason).", Readiness)}),
 )
 # fmt: on

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 
 ExecutionOfJob = answer(
-    "ExecutionOfJob", "The execution of a job, in short.", "execution_id status created_at"
+    "ExecutionOfJob", "A summary of the execution of a job.", "execution_id status created_at"
 )
 Job = answer(
     "Job",
-    """A job: what was asked for and how it goes.
+    """A job.
 
     endpoint is kind, for the clients of both vocabularies; what the job was given is there
     once, as payload or as input.
@@ -59,19 +59,19 @@ JobPage = page_of(
     "JobPage",
     """A page of jobs, the newest first.
 
-    It may have few jobs or none, and still a cursor: a page looks through 100,000 jobs at most.
+    A page reads at most 100,000 jobs, so it may have few jobs or none, and still a cursor.
     """,
     Job,
 )
 Cancellation = answer(
     "Cancellation",
-    "What a request to cancel has done.",
+    "The outcome of a cancel request.",
     "job_id outcome",
     outcome=Literal["cancelled", "cancel_requested", "retired"],
 )
 ANY_STATE = "|".join(get_args(State))
 STATES = Meta(
-    description="One state or more, with commas between them.",
+    description="One or more states, separated by commas.",
     pattern=f"^({ANY_STATE})(,({ANY_STATE}))*$",
 )
 
@@ -81,10 +81,10 @@ class JobFilter(Paging):
 
     trigger: Annotated[
         Trigger | None,
-        Meta(description="CRON: recurring jobs, in place of what they fire."),
+        Meta(description="CRON: recurring jobs instead of their runs."),
     ] = None
     status: Annotated[
-        RecurringStatus | None, Meta(description="PAUSED: with trigger=CRON alone.")
+        RecurringStatus | None, Meta(description="PAUSED: only with trigger=CRON.")
     ] = None
     idempotency_key: KeyText | None = None
     state: Annotated[str, STATES] | None = None
@@ -115,7 +115,7 @@ class Cancel(Request):
 
 
 async def list_jobs(call: Call) -> Response:
-    """Return a page of jobs: one-shot ones and firings, or recurring ones."""
+    """Return a page of one-shot jobs and runs, or of recurring jobs."""
     wanted = call.query(JobFilter)
     if wanted.trigger == "CRON":
         return await list_recurring(call, wanted)
@@ -178,9 +178,9 @@ def metadata_of(given: str) -> str:
 
 
 async def cancel_job(call: Call) -> Response:
-    """Cancel a job: 200 when done, 202 when its worker is asked, 409 when too late.
+    """Cancel a job: 200 if cancelled, 202 if its worker was asked, 409 if it has finished.
 
-    A recurring job is retired; what it has fired goes on.
+    A recurring job is retired; its runs continue.
     """
     job_id = call.job_id()
     reason = (await call.body(Cancel)).reason
@@ -198,13 +198,13 @@ async def cancel_job(call: Call) -> Response:
 of = section("jobs")
 # fmt: off
 OPERATIONS = (
-    of("GET /jobs/{job_id}", "jobq_http.show_job", "Look a job up, live or archived",
+    of("GET /jobs/{job_id}", "jobq_http.show_job", "Get a job, live or archived",
        "read produce work operate", {200: Answer("The job.", Job | RecurringJob)},
        query=View, errors="JOB_NOT_FOUND"),
-    of("GET /jobs", list_jobs, "List jobs, the newest first", "read operate",
+    of("GET /jobs", list_jobs, "List jobs, newest first", "read operate",
        {200: Answer("A page of jobs.", JobPage | RecurringJobPage)}, query=JobFilter, may_lag=True),
     of("POST /jobs/{job_id}/cancel", cancel_job,
-       "Cancel a job: at once while it waits, by asking its worker while it runs",
+       "Cancel a job: at once if it waits, by asking its worker if it runs",
        "produce operate", {
            200: Answer("It is cancelled, or retired.", Cancellation),
            202: Answer("Its worker is asked to stop.", Cancellation),

@@ -18,8 +18,8 @@ Path = Annotated[list[Text], Meta(min_length=1, max_length=16)]
 Version = Annotated[float, Meta(ge=1, le=9_007_199_254_740_991, multiple_of=1)]
 # What `GIVEN` has no type for, or where a kind has another.
 TYPES: Final[dict[str, Any]] = {
-    "concurrency_key": (Path, "Where each job's concurrency key is in its payload."),
-    "cost": (Path, "Where each job's cost, a number, is in its payload; without it a job costs 1."),
+    "concurrency_key": (Path, "Path of the concurrency key in the payload."),
+    "cost": (Path, "Path of the cost, a number, in the payload; without it a job costs 1."),
     "keep_cancelled_ms": Keep,
     "keep_dead_ms": Keep,
     "keep_succeeded_ms": Annotated[float, Meta(ge=0, le=31_536_000_000_000, multiple_of=1)],
@@ -47,19 +47,19 @@ KindOptions = request(
 )
 NewKind = request(
     "NewKind",
-    "What is declared of a kind; what is left out is left to its queue, or to the default.",
+    "The declaration of a kind; omitted members mean the queue's setting or the default.",
     "version?",
     KindOptions,
-    version=(Version, "Nothing is changed where this version or a newer one declared it."),
+    version=(Version, "Changes nothing if this version or a newer one has declared it."),
 )
 Kind = answer(
     "Kind",
-    "What is declared of a kind; null where its queue or the default speaks.",
+    "The declaration of a kind; null means the queue's setting or the default.",
     "is_endpoint version? updated_at",
     KindOptions,
     version="Of the program that declared it.",
 )
-Kinds = page_of("Kinds", "A page of the kinds that are declared, by name.", Kind)
+Kinds = page_of("Kinds", "A page of declared kinds, by name.", Kind)
 OfWhat = request(
     "OfWhat",
     "Whose settings: those of a kind, in a queue; without them the defaults.",
@@ -68,15 +68,15 @@ OfWhat = request(
 )
 Settings = Annotated[
     dict[str, Any],
-    Meta(description="By name, as `settings` of the database says; times are intervals."),
+    Meta(description="By name, as from the function `settings`; times are intervals."),
 ]
 Declared = answer("Declared", "The kind that was declared.", "kind")
 of = section("queues")
 # fmt: off
 OPERATIONS = (
-    of("GET /kinds", "list_kinds", "List the kinds that are declared", "read operate", Kinds,
+    of("GET /kinds", "list_kinds", "List declared kinds", "read operate", Kinds,
        query=Paging, order=lambda row: row["kind"]),
-    of("POST /kinds", "put_kind", "Declare a kind, or replace what is declared of it",
+    of("POST /kinds", "put_kind", "Declare a kind, replacing its declaration",
        "operate", Declared, body=NewKind,
        errors="FUNCTION_DENIED IS_ENDPOINT FUNCTION_NOT_FOUND INVALID_SCHEMA",
        examples={"a queue, retries and retention": {
@@ -84,9 +84,9 @@ OPERATIONS = (
            "keep_succeeded_ms": 0,
        }}),
     of("DELETE /kinds/{kind}", "delete_kind",
-       "Forget what is declared of a kind without live jobs and recurring jobs", "operate",
+       "Delete the declaration of a kind without live jobs and recurring jobs", "operate",
        errors="KIND_NOT_FOUND CONFLICT IS_ENDPOINT"),
-    of("GET /settings", "settings", "Show what holds for a new job: kind, else queue, else default",
+    of("GET /settings", "settings", "Show the effective settings of a kind and queue",
        "read operate", {200: Answer("What holds.", Settings)}, query=OfWhat),
 )
 # fmt: on

@@ -1,4 +1,4 @@
-"""Figures for Prometheus: the queue's, from the database, and this server's own."""
+"""Metrics for Prometheus: the queue's, from the database, and this server's own."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ class Scrape:
 
 
 async def show_metrics(call: Call) -> Response:
-    """Answer a scrape; by option of the server only to keys that may read."""
+    """Return the metrics; with a server option, only to keys that may read."""
     if not call.request.app.state.is_metrics_open:
         call.request.scope["jobq.key"].role(("read", "operate"))
     scrape: Scrape = call.request.app.state.scrape
@@ -254,7 +254,7 @@ async def is_primary_up(call: Call) -> float:
 of = section("health")
 # fmt: off
 OPERATIONS = (
-    of("GET /metrics", show_metrics, "Figures for Prometheus", "",
+    of("GET /metrics", show_metrics, "Metrics for Prometheus", "",
        {200: Answer("Prometheus' text format.", str, "text/plain")}, may_lag=True),
 )
 # fmt: on

@@ -69,13 +69,12 @@ class NewJob(Options, kw_only=True):
     dedup_key: KeyText | None = None
     dedup: Dedup | None = None
     cost: (
-        Annotated[float, Meta(ge=0, le=1e12, description="What it takes from rates and budgets.")]
-        | None
+        Annotated[float, Meta(ge=0, le=1e12, description="Its cost for rates and budgets.")] | None
     ) = None
 
 
 class Invocation(Options, kw_only=True):
-    """A job of an endpoint, fired now or later."""
+    """A job of an endpoint, now or later."""
 
     endpoint: Name
     trigger: Literal["IMMEDIATE", "DELAYED"]
@@ -104,7 +103,7 @@ class Invocation(Options, kw_only=True):
 
 
 class Batch(Request):
-    """Many jobs, each as POST /jobs takes one that does not recur; all or none."""
+    """Many jobs, each as for POST /jobs, but not recurring; all or none."""
 
     jobs: Annotated[
         list[Annotated[Raw, Meta(extra_json_schema=EITHER)]], Meta(min_length=1, max_length=10_000)
@@ -134,7 +133,7 @@ BatchAnswer = list_of("BatchAnswer", "The jobs of a batch, in its order.", Refer
 
 
 async def create_job(call: Call) -> Response:
-    """Create a job, or return the one that its key has made: 201, then 200."""
+    """Create a job (201), or return the existing job of its key (200)."""
     body = await call.body(Raw)
     model = msgspec.json.decode(body, type=Vocabulary).model
     job = msgspec.json.decode(body, type=model)
@@ -221,7 +220,7 @@ CODES = (
 OPERATIONS = (
     of("POST /jobs", create_job, "Create a job", "produce", {
            201: Answer("The job is created.", NewJobAnswer | NewRecurringJob),
-           200: Answer("The idempotency key or dedup key has a job already: this one.",
+           200: Answer("The existing job of the idempotency key or dedup key.",
                        NewJobAnswer | NewRecurringJob),
        }, body=NewJob | Invocation | Recurrence | RecurrenceOfKind,
        errors=f"{CODES} GRAPH_CYCLE DEFINITION_EXISTS INVALID_CRON CRON_NEVER_FIRES"

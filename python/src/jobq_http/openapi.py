@@ -30,26 +30,26 @@ A job queue and scheduler that lives in PostgreSQL. Every path calls one functio
 database, as the role that the key's scope allows.
 
 A job is made of a `kind` and a `payload`, or of an `endpoint`, a `trigger` and an `input`:
-two vocabularies for one thing. Its execution has the same id.
+the two vocabularies are equivalent. Its execution has the same id.
 
-Lists take `limit` and `cursor`, and answer `{"items": [...], "cursor": ...}`; ask again
+Lists take `limit` and `cursor`, and return `{"items": [...], "cursor": ...}`; repeat the call
 with the cursor until it is null. Errors are `{"error": {"code", "message", "request_id"}}`,
-with `detail` and `hint` where there is more to say; match the code.
+with `detail` and `hint` if available; match the code.
 
-A cursor is good for the list that has given it, and with the same filters. No text, and no
-member of any JSON, may hold the character NUL, which PostgreSQL cannot store.
+A cursor is valid only for the same list and filters. Texts and JSON must not contain the
+character NUL, which PostgreSQL cannot store.
 """
 
 TAGS: Final = {
-    "jobs": "Create jobs, and follow them.",
-    "recurring jobs": "Jobs that fire by cron, or every so often.",
-    "definitions": "What deliveries are made of.",
-    "executions": "How jobs go: executions, attempts, logs.",
+    "jobs": "Create and follow jobs.",
+    "recurring jobs": "Recurring jobs, by cron or at an interval.",
+    "definitions": "Definitions for deliveries.",
+    "executions": "Executions, attempts and logs of jobs.",
     "queues": "Queues, their figures, pause and resume.",
-    "glances": "What the console shows: counts that end, history, groups, the audit.",
+    "glances": "Data of the console: bounded counts, history, groups, the audit.",
     "operators": "Dead jobs, and jobs that do not run.",
     "workers": "Workers without a PostgreSQL driver.",
-    "workflows": "Steps that are done once, events and signals.",
+    "workflows": "Steps, events and signals.",
     "health": "The server itself. No key is needed.",
 }
 
@@ -64,7 +64,7 @@ PATH_PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     "worker": {"type": "string", "minLength": 1, "maxLength": 256},
 }
 
-LAG_MEANING: Final = "Where a standby has answered: by how many seconds it may lie behind."
+LAG_MEANING: Final = "If a standby has answered: its maximum lag in seconds."
 
 # Errors that an operation can always have; with a key; with a body.
 ALWAYS: Final = {500: ["INTERNAL_ERROR"], 503: ["REPO_UNAVAILABLE"], 504: ["TIMEOUT"]}
@@ -152,7 +152,7 @@ def specification(operations: Sequence[Operation]) -> dict[str, Any]:
                 "key": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "A key that `jobq keys create` has printed.",
+                    "description": "A key created by `jobq keys create`.",
                 }
             },
             "headers": {
@@ -166,7 +166,7 @@ def specification(operations: Sequence[Operation]) -> dict[str, Any]:
                     "name": "X-Request-Id",
                     "in": "header",
                     "description": "An id of the caller's, for logs: at most 128 letters, "
-                    "digits and -_.:/=+, or it is passed over.",
+                    "digits and -_.:/=+; otherwise it is ignored.",
                     "schema": {"type": "string"},
                 }
             },

@@ -41,12 +41,12 @@ class Which(Request, kw_only=True):
     kind: Name | None = None
     metadata: JsonMembers | None = None
     max_jobs: Annotated[float, Meta(ge=1, le=10_000, multiple_of=1)] = 1000
-    dry_run: Annotated[bool, Meta(description="Only say which jobs.")] = False
+    dry_run: Annotated[bool, Meta(description="Only return the jobs.")] = False
     reason: Why | None = None
 
 
 class Changes(Request, kw_only=True):
-    """What changes of the jobs; at least one of these."""
+    """The changes; at least one is required."""
 
     run_at: Moment | None = None
     run_now: Annotated[bool, Meta(description="Instead of `run_at`.")] = False
@@ -70,7 +70,7 @@ class Changes(Request, kw_only=True):
 
 Change = request(
     "Change",
-    "Which waiting jobs to change, and what of them; the payload of a job that has run stays.",
+    "The waiting jobs to change, and the changes; the payload of a job that has run cannot change.",
     "changes",
     Which,
     changes=Changes,
@@ -89,10 +89,10 @@ Delete = request(
     Which,
     state=Literal["blocked", "queued", "retrying", "succeeded", "dead", "cancelled"],
 )
-Chosen = list_of("Chosen", "The jobs that were chosen.", UUID, "job_ids")
+Chosen = list_of("Chosen", "The selected jobs.", UUID, "job_ids")
 Cancelled = answer(
     "Cancelled",
-    "A job, and what came of cancelling it; at a dry run its state.",
+    "A job and the outcome of its cancellation; in a dry run its state.",
     "job_id outcome",
     outcome=Literal[
         "cancelled",
@@ -104,8 +104,8 @@ Cancelled = answer(
         "running",
     ],
 )
-CancelledMany = list_of("CancelledMany", "What came of cancelling jobs.", Cancelled, "jobs")
-Latest = Annotated[bool, Meta(description="Deliver by the endpoint as it is now, not as it was.")]
+CancelledMany = list_of("CancelledMany", "The outcome of cancelling jobs.", Cancelled, "jobs")
+Latest = Annotated[bool, Meta(description="Use the endpoint's present version, not the job's.")]
 
 
 RedriveOne = request(
@@ -114,9 +114,9 @@ RedriveOne = request(
 
 
 class Redrive(Request, kw_only=True):
-    """Which dead jobs to run again: those that fit everything given, or expressly all."""
+    """The dead jobs to redrive: those that match all given filters, or all."""
 
-    all: Annotated[bool, Meta(description="Needed where nothing else chooses jobs.")] = False
+    all: Annotated[bool, Meta(description="Required without another filter.")] = False
     job_ids: JobIds | None = None
     queue: Name | None = None
     kind: Name | None = None
@@ -125,7 +125,7 @@ class Redrive(Request, kw_only=True):
     error_code: Annotated[str, Meta(max_length=128)] | None = None
     max_jobs: Annotated[float, Meta(ge=1, le=10_000, multiple_of=1)] = 1000
     latest: Latest = False
-    dry_run: Annotated[bool, Meta(description="Only say which jobs.")] = False
+    dry_run: Annotated[bool, Meta(description="Only return the jobs.")] = False
 
 
 Reason = answer_of(models.Explanation, "Reason")
@@ -153,7 +153,7 @@ def same(kind: str | None, endpoint: str | None) -> str | None:
 
 
 async def redrive_jobs(call: Call) -> Response:
-    """Put dead jobs back in their queues.
+    """Redrive dead jobs.
 
     Ask for `job_ids`, a `queue`, `kind` or `endpoint`, `since` or `error_code`, or for `all` of
     them. Of `job_ids` those go back that are dead.
@@ -195,7 +195,7 @@ OPERATIONS = (
        "operate", CancelledMany, body=CancelMany, errors="JOB_NOT_FOUND ILLEGAL_STATE",
        examples={"a kind": {"kind": "send_email", "reason": "sent twice"}}),
     of("POST /jobs:delete", "delete_many",
-       "Delete jobs that wait or have ended, with all that is known of them",
+       "Delete waiting or finished jobs with their records",
        "operate", Chosen, body=Delete, errors="QUEUE_DENIED JOB_NOT_FOUND ILLEGAL_STATE",
        examples={"purge a queue": {"queue": "mail"}}),
 )

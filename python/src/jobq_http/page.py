@@ -33,7 +33,7 @@ ASIDE: Final = frozenset({"limit", "cursor", "vocabulary"})
 Cursor = Annotated[
     str,
     Meta(
-        description="From the page before, with the same filters.",
+        description="From the previous page, with the same filters.",
         max_length=1024,
         pattern="^[-_=0-9A-Za-z]*$",
     ),

@@ -13,7 +13,7 @@ QueuePage = page_of("QueuePage", "A page of queues, by name.", Queue)
 KeyOf = request("KeyOf", "Which key to look at.", "concurrency_key?", Said)
 Runner = answer(
     "Runner",
-    "A job that takes a place of a key.",
+    "A running job that holds a key.",
     "concurrency_key job_id kind worker? started_at?",
 )
 Hold = answer(
@@ -23,29 +23,31 @@ Hold = answer(
 )
 Allowance = answer(
     "Allowance",
-    "What a key may; null where nothing is said.",
+    "The limits of a key; null if not set.",
     "concurrency_key max_running? rate_limit? rate_period_ms? rate_burst?",
 )
 KeyState = answer(
     "KeyState",
-    "What holds for a key now.",
+    "The present limits of a key.",
     "is_held held_until? hold_reason? waiting runners*",
     Allowance,
     waiting="10001 means more.",
     runners=Runner,
 )
 ClosedKey = answer(
-    "ClosedKey", "A key that has work and waits for a time.", "concurrency_key open_at"
+    "ClosedKey",
+    "A key with waiting jobs, and when the next can start.",
+    "concurrency_key open_at",
 )
 QueueBudget = answer(
     "QueueBudget",
-    "How much jobs may cost in each period of the calendar, and what is spent of it.",
+    "A budget per calendar period, and the amount spent.",
     "scope_type scope concurrency_key? each_key amount period time_zone spent? reserved?"
     " next_period_at",
 )
 QueueInDetail = answer(
     "QueueInDetail",
-    "What a queue allows, which of its keys are held, and which jobs hold keys.",
+    "Limits of a queue, its held keys, and the jobs that hold keys.",
     "queue is_declared paused_at? pause_reason? max_depth? max_running? rate_limit?"
     " rate_period_ms? rate_burst? key_max_running? key_rate_limit? key_rate_period_ms?"
     " key_rate_burst? ordered on_dead? holds* limits* budgets* runners* closed* key?",
@@ -64,13 +66,13 @@ OPERATIONS = (
     of("GET /queues", "jobq_http.page_queues", "List queues and their statistics, by name",
        "read operate", QueuePage, query=Paging, place=("after", str, "max_queues"), may_lag=True),
     of("POST /queues/{queue}/pause", "pause_queue",
-       "Stop claims from a queue; what runs goes on, and so does creating jobs",
+       "Stop claims from a queue; running jobs continue, and jobs can be created",
        "operate", Pausing, body=Pause, says={"is_paused": True},
        examples={"why": {"reason": "the mail provider is down"}}),
-    of("POST /queues/{queue}/resume", "resume_queue", "Allow claims from a queue again",
+    of("POST /queues/{queue}/resume", "resume_queue", "Resume claims from a queue",
        "operate", Pausing, says={"is_paused": False}, errors="QUEUE_NOT_FOUND"),
     of("GET /queues/{queue}", "jobq_http.show_queue",
-       "What a queue allows, which of its keys are held, and which jobs hold keys",
+       "Limits of a queue, its held keys, and the jobs that hold keys",
        "read operate", QueueInDetail, query=KeyOf, may_lag=True),
 )
 # fmt: on

@@ -92,7 +92,7 @@ def graph_inputs(declared: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 class Revision(Timing, kw_only=True):
-    """What changes of a recurring job; the rest stays."""
+    """Changes of a recurring job; omitted members keep their values."""
 
 
 class Kind(Struct):
@@ -106,10 +106,10 @@ class Recurring(Timing, kw_only=True):
 
     trigger: Literal["CRON"]
     name: Annotated[
-        Name | UnsetType | None, Meta(description="While it is in use it yields the same job.")
+        Name | UnsetType | None, Meta(description="While it is in use, it returns the same job.")
     ] = UNSET
     idempotency_key: Annotated[
-        KeyText | None, Meta(description="In place of a name, of its endpoint or kind alone.")
+        KeyText | None, Meta(description="Instead of a name; unique per endpoint or kind.")
     ] = None
 
     def declared(self) -> dict[str, Any]:
@@ -126,20 +126,20 @@ class Recurring(Timing, kw_only=True):
 
 
 class Recurrence(Recurring, kw_only=True):
-    """A job of an endpoint, fired again and again, by `cron` or every so often."""
+    """A recurring job of an endpoint, by `cron` or at an interval."""
 
     endpoint: Name
 
 
 class RecurrenceOfKind(Recurring, kw_only=True):
-    """A job of a kind, fired again and again, by `cron` or every so often."""
+    """A recurring job of a kind, by `cron` or at an interval."""
 
     kind: Name
 
 
 RecurringJob = answer(
     "RecurringJob",
-    "A job that fires by cron, or every so often: one version of it.",
+    "One version of a recurring job, by cron or at an interval.",
     "job_id endpoint endpoint_type? trigger status version previous_version_id? replaced_by_id?"
     " name cron? every_ms? from_completion? timezone? gap fold missed catch_up_ms? dedup dedup_key?"
     " concurrency_key? jitter_ms? starts_at? ends_at? next_run_at? last_tick_at? input~ kind queue?"
@@ -168,7 +168,7 @@ LastExecution = answer(
 )
 ActiveExecutions = answer(
     "ActiveExecutions",
-    "What is under way.",
+    "Work in progress.",
     "pending running total",
 )
 Ticks = answer(
@@ -178,15 +178,15 @@ Ticks = answer(
 )
 Statistics = answer(
     "Statistics",
-    "How executions ended.",
+    "Outcomes of executions.",
     "total succeeded failed avg_duration_ms? p99_duration_ms?",
 )
 StatisticsOfDay = answer(
-    "StatisticsOfDay", "How executions ended, by time.", "last_24h", last_24h=Statistics
+    "StatisticsOfDay", "Outcomes of executions, by time.", "last_24h", last_24h=Statistics
 )
 JobStatus = answer(
     "JobStatus",
-    "How a recurring job does.",
+    "Status of a recurring job.",
     "job_id name endpoint endpoint_type? trigger status health version last_execution?"
     " active_executions cron stats",
     trigger=Literal["CRON"],
@@ -202,19 +202,19 @@ JobPausing = answer("JobPausing", "Whether a recurring job is paused.", "job_id 
 JobRun = answer("JobRun", "A job that runs what a recurring job runs.", "job_id")
 Backfill = request(
     "Backfill",
-    "A span of the past whose slots are to have their jobs.",
+    "A past span to backfill.",
     "since until max_slots dry_run reason?",
     max_slots=Annotated[float, Meta(ge=1, le=10_000, multiple_of=1)],
     defaults={"max_slots": 1000, "dry_run": False},
 )
 BackfilledSlot = answer_of(Backfilled, "BackfilledSlot")
 BackfilledSlots = list_of(
-    "BackfilledSlots", "The slots of the span that had not fired, in their order.", BackfilledSlot
+    "BackfilledSlots", "The unfired slots of the span, in their order.", BackfilledSlot
 )
 
 
 async def update_job(call: Call) -> Response:
-    """Change a recurring job: a new version takes over, the old one is RETIRED."""
+    """Change a recurring job: creates a new version, and the old one is RETIRED."""
     job_id = call.job_id()
     revision = await call.body(Revision)
     changes = revision.declared()
@@ -238,13 +238,13 @@ of = section("recurring jobs")
 # fmt: off
 OPERATIONS = (
     of("PUT /jobs/{job_id}", update_job,
-       "Update a recurring job: a new version takes over; one-shot jobs never change",
+       "Update a recurring job by a new version; one-shot jobs never change",
        "produce operate", RecurringJob, body=Revision,
        errors="GRAPH_CYCLE JOB_NOT_FOUND JOB_NOT_UPDATABLE SCHEDULE_RETIRED"
               " INPUT_VALIDATION_FAILED INVALID_CRON CRON_NEVER_FIRES INVALID_TIME_ZONE",
        examples={"an hour later": {"cron": "0 10 * * MON"}}),
     of("GET /jobs/{job_id}/status", "schedule_status",
-       "How a recurring job does: health, last execution, the last 24 hours",
+       "Status of a recurring job: health, last execution, the last 24 hours",
        READERS, JobStatus, names=SCHEDULE, errors="JOB_NOT_FOUND"),
     of("GET /jobs/{job_id}/versions", "jobq_http.page_schedule_versions",
        "List the versions of a recurring job, the newest first", READERS, RecurringJobPage,
@@ -255,14 +255,14 @@ OPERATIONS = (
        READERS, {200: Answer("The next five times.", Preview)}, names={"job_id": "schedule_id"},
        errors="JOB_NOT_FOUND"),
     of("POST /jobs/{job_id}/pause", "pause_schedule",
-       "Pause a recurring job; what it has fired goes on",
+       "Pause a recurring job; its runs continue",
        "operate", JobPausing, body=Pause, names=SCHEDULE, says={"is_paused": True}, errors=RETIRED),
     of("POST /jobs/{job_id}/run", "run_schedule",
-       "Run what a recurring job runs once more, now, without taking one of its slots",
+       "Create one additional run of a recurring job now, without using a slot",
        "operate", JobRun, status=201, names=SCHEDULE, value="job_id",
        errors=f"{RETIRED} ENQUEUE_DENIED QUEUE_FULL"),
     of("POST /jobs/{job_id}/backfill", "backfill_schedule",
-       "Make the jobs of a recurring job's slots in a span that did not fire; all or none",
+       "Create the jobs of a recurring job's slots in a past span that did not fire; all or none",
        "operate", BackfilledSlots, body=Backfill, names=SCHEDULE,
        errors=f"{RETIRED} ENQUEUE_DENIED"),
     of("POST /jobs/{job_id}/resume", "resume_schedule", "Resume a paused recurring job",

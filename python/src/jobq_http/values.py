@@ -48,17 +48,17 @@ Priority = Annotated[float, Meta(ge=-32768, le=32767, multiple_of=1)]
 Attempts = Annotated[float, Meta(ge=1, le=10000, multiple_of=1)]
 Milliseconds = Annotated[float, Meta(ge=1, le=31_536_000_000, multiple_of=1)]
 Rate = Annotated[float, Meta(ge=1, le=1_000_000_000, multiple_of=1)]
-Json = Annotated[Raw, Meta(description="Any JSON, kept to the last digit.")]
+Json = Annotated[Raw, Meta(description="Any JSON; numbers keep all digits.")]
 JsonMembers = dict[str, Raw]
 Status = Literal["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS", "FAILED", "CANCELLED"]
 Trigger = Literal["IMMEDIATE", "DELAYED", "CRON"]
 EndpointType = Literal["HTTP", "KAFKA", "REDIS_STREAM"]
 Vocabulary = Annotated[
     Literal["kind", "endpoint"] | None,
-    Meta(description="What a job is given is its payload (kind) or its input (endpoint)."),
+    Meta(description="Names the job's data payload (kind) or input (endpoint)."),
 ]
 Level = Literal["DEBUG", "INFO", "WARN", "ERROR"]
-Next = Annotated[str | None, Meta(description="For the next page; null on the last.")]
+Next = Annotated[str | None, Meta(description="Cursor of the next page; null on the last page.")]
 Moment = Annotated[datetime, Meta(tz=True)]
 AnyJson = Annotated[Any, Meta(description="Any JSON.")]
 JsonObject = Annotated[dict[str, Any], Meta(description="A JSON object.")]

@@ -44,7 +44,7 @@ LOOK: Final = 0.25
 
 
 class Claim(Request, kw_only=True):
-    """What a worker would do."""
+    """A worker's claim."""
 
     queues: QueueNames = msgspec.field(default_factory=lambda: ["default"])
     max_jobs: Annotated[float, Meta(ge=1, le=1000, multiple_of=1)] = 1
@@ -62,7 +62,7 @@ class Held(Request):
 
 
 class Heartbeat(Request, kw_only=True):
-    """That a worker lives, and what it holds."""
+    """A worker's heartbeat with its jobs."""
 
     queues: QueueNames | None = None
     jobs: Annotated[list[Held], Meta(max_length=10_000)] = msgspec.field(default_factory=list)
@@ -72,7 +72,7 @@ class Heartbeat(Request, kw_only=True):
         | None
     ) = None
     stuck: (
-        Annotated[int, Meta(ge=0, le=1_000_000, description="Slots held by handlers that hang.")]
+        Annotated[int, Meta(ge=0, le=1_000_000, description="Slots occupied by hanging handlers.")]
         | None
     ) = None
 
@@ -84,24 +84,20 @@ class Heartbeat(Request, kw_only=True):
         return {**others, **held, "attempts": attempts}
 
 
-Completion = request("Completion", "What came of a job.", "result~")
+Completion = request("Completion", "The outcome for a job.", "result~")
 Failure = request(
     "Failure",
     "Why an attempt failed; the text is cut at 512 characters.\n\n"
     "The members of ``details`` are shown with the attempt's error.",
     "error error_code retryable retry_in_ms? details?",
     error_code=Annotated[str, Meta(min_length=1, max_length=128)],
-    details=(JsonMembers, "What else programs may want to know."),
+    details=(JsonMembers, "Other information."),
     defaults={"error_code": "ERROR", "retryable": True},
 )
-Release = request(
-    "Release", "When a job that is given back may run again; at once without it.", "run_at?"
-)
-LaneHold = request(
-    "LaneHold", "For how long the jobs of a key wait, and why.", "retry_in_ms reason?"
-)
-Progress = request("Progress", "How far a handler is.", "progress")
-Spending = request("Spending", "What an attempt has really cost.", "cost")
+Release = request("Release", "When a released job can run again; at once by default.", "run_at?")
+LaneHold = request("LaneHold", "How long a key is held, and why.", "retry_in_ms reason?")
+Progress = request("Progress", "Progress of a handler.", "progress")
+Spending = request("Spending", "The actual cost of an attempt.", "cost")
 Line = request("Line", "A line for a job's log.", "message level", defaults={"level": "INFO"})
 ClaimedJob = answer_of(
     models.ClaimedJob,
@@ -110,12 +106,12 @@ ClaimedJob = answer_of(
     delivery_version=None,
     is_awaited=None,
 )
-Claimed = list_of("Claimed", "The jobs that a worker may now do.", ClaimedJob, "jobs")
+Claimed = list_of("Claimed", "The claimed jobs.", ClaimedJob, "jobs")
 
 
 Beat = answer(
     "Beat",
-    "What has become of a job that a worker holds.",
+    "The outcome of a heartbeat for a job.",
     "job_id attempt outcome",
     outcome=(
         Literal["extended", "cancel_requested", "held", "lost"],
@@ -123,7 +119,7 @@ Beat = answer(
         " heartbeat soon.",
     ),
 )
-Beats = list_of("Beats", "What has become of the jobs that a worker holds.", Beat, "jobs")
+Beats = list_of("Beats", "The outcomes of a heartbeat.", Beat, "jobs")
 Settled = answer("Settled", "A job after its attempt.", "job_id attempt state")
 Logged = answer("Logged", "The attempt that a line was logged for.", "job_id attempt")
 OldestJob = answer("OldestJob", "A job that is running.", "job_id kind started_at")
@@ -131,17 +127,17 @@ Worker = answer_of(
     models.LiveWorker,
     "Worker",
     kinds=Annotated[dict[str, int], Meta(description="How many of each kind it runs.")],
-    oldest=Annotated[OldestJob | None, Meta(description="What it has run the longest.")],
+    oldest=Annotated[OldestJob | None, Meta(description="The job that it has run the longest.")],
 )
 Workers = page_of(
     "Workers",
-    "A page of workers that were seen of late, live ones first, by name, 500 at most in all.",
+    "A page of recently seen workers, live ones first, by name, at most 500.",
     Worker,
 )
 
 
 async def claim_jobs(call: Call) -> Response:
-    """Lease jobs to a worker, and wait for one if need be."""
+    """Claim jobs for a worker, and wait for one if there is none."""
     wanted = await call.body(Claim)
     given = wanted.arguments() | call.given()
     del given["wait"]
@@ -166,14 +162,14 @@ LOST = "JOB_NOT_FOUND LEASE_LOST"
 of = section("workers")
 # fmt: off
 OPERATIONS = (
-    of("GET /workers", "jobq_http.show_workers", "List workers, and what they work on",
+    of("GET /workers", "jobq_http.show_workers", "List workers and their jobs",
        "read operate", Workers, query=Paging, tag="queues", name="list_workers",
        order=lambda row: [not row["is_live"], row["worker"]]),
-    of("POST /workers/{worker}/claim", claim_jobs, "Claim jobs, and wait for one if need be",
+    of("POST /workers/{worker}/claim", claim_jobs, "Claim jobs, and wait for one if there is none",
        "work", Claimed, body=Claim, is_long=True,
        examples={"ten, within 20 s": {"queues": ["mail"], "max_jobs": 10, "wait_ms": 20000}}),
     of("POST /workers/{worker}/heartbeat", "heartbeat",
-       "Extend leases; tell which are lost and which jobs are to be cancelled",
+       "Extend leases; return lost leases and cancel requests",
        "work", Beats, body=Heartbeat,
        examples={"one job": {"queues": ["mail"], "jobs": [{"job_id": ID, "attempt": 1}]}}),
     of(f"{ATTEMPT}/complete", "complete",
@@ -186,20 +182,20 @@ OPERATIONS = (
            "error": "450 mailbox busy", "error_code": "SMTP_450", "retry_in_ms": 60000,
            "details": {"status_code": 450},
        }}),
-    of(f"{ATTEMPT}/release", "release", "Give a job back unfinished, the attempt not counted",
+    of(f"{ATTEMPT}/release", "release", "Release a job without counting the attempt",
        "work", Settled, body=Release, value="state", errors=LOST,
        examples={"not before noon": {"run_at": "2026-03-15T12:00:00Z"}}),
     of(f"{ATTEMPT}/rate-limited", "rate_limited",
-       "Give a job back since whom it calls asked to wait; all jobs of its key wait with it",
+       "Release a rate-limited job, and hold its concurrency key",
        "work", Settled, body=LaneHold, value="state", errors=LOST,
        examples={"half a minute": {"retry_in_ms": 30000, "reason": "status 429"}}),
     of(f"{ATTEMPT}/cancel", "confirm_cancel",
-       "End an attempt as cancelled, where that was asked for",
+       "End an attempt as cancelled, after a cancel request",
        "work", Settled, says={"state": "cancelled"}, errors=f"{LOST} ILLEGAL_STATE"),
-    of(f"{ATTEMPT}/progress", "set_progress", "Store how far an attempt is",
+    of(f"{ATTEMPT}/progress", "set_progress", "Store the progress of an attempt",
        "work", Settled, body=Progress, says={"state": "running"}, errors=LOST,
        examples={"a third": {"progress": {"percent": 33}}}),
-    of(f"{ATTEMPT}/spend", "spend", "Report what an attempt has really cost",
+    of(f"{ATTEMPT}/spend", "spend", "Report the actual cost of an attempt",
        "work", Settled, body=Spending, says={"state": "running"}, errors=LOST,
        examples={"tokens": {"cost": 4500}}),
     of(f"{ATTEMPT}/logs", "log", "Add a line to a job's log",

@@ -16,64 +16,64 @@ from jobq_http.workers import ATTEMPT, LOST
 
 NewStep = request(
     "NewStep",
-    "What a step has come to, null without a value; its name is unique within the job.",
+    "The result of a step, or null; its name is unique in the job.",
     "name value",
     defaults={"value": msgspec.field(default_factory=lambda: Raw(b"null"))},
 )
 Wait = request(
     "Wait",
-    "What a handler waits for.",
+    "The event that a handler waits for.",
     "event timeout_ms?",
     timeout_ms=(
         Annotated[float, Meta(ge=0, le=3_153_600_000_000, multiple_of=1)],
-        "From the first call; 36500 days without it.",
+        "From the first call; default: 36500 days.",
     ),
 )
-NewEvent = request("NewEvent", "What has happened.", "event payload~")
-NewSignal = request("NewSignal", "What one job is told.", "name payload~")
+NewEvent = request("NewEvent", "The event.", "event payload~")
+NewSignal = request("NewSignal", "A signal to one job.", "name payload~")
 SavedStep = answer(
     "SavedStep",
-    "A step, as it is recorded.",
+    "A recorded step.",
     "job_id name value",
-    value=(Any, "What is recorded: an earlier value where there was one."),
+    value=(Any, "The recorded value, which may be an earlier one."),
 )
 Step = answer_of(models.Step, "Step")
 Steps = page_of(
     "Steps",
-    "The steps of a job, in their order, and as ``event:`` and its name what it waited for.",
+    "The steps of a job, in their order; waits have the name ``event:`` and the event's name.",
     Step,
 )
 Waited = answer(
     "Waited",
-    "How a wait stands. With ``waiting`` the job has been given back: the handler must end.",
+    "The state of a wait. After ``waiting`` the job has been released, and the handler must end.",
     "job_id outcome payload",
     outcome=Literal["arrived", "timed_out", "waiting"],
 )
 Emitted = answer(
-    "Emitted", "Whether this was the first of its name, whose payload stays.", "created"
+    "Emitted", "Whether this was the first of its name, whose payload is kept.", "created"
 )
 EMITTED = {
-    201: Answer("It is the first, and those that wait for it go on.", Emitted),
-    200: Answer("There was one already; that one stays.", Emitted),
+    201: Answer("It is the first of its name; jobs that wait for it continue.", Emitted),
+    200: Answer("An earlier one exists and is kept.", Emitted),
 }
 of = section("workflows")
 # fmt: off
 OPERATIONS = (
-    of(f"{ATTEMPT}/steps", "save_step", "Record what a step has come to; the first value stays",
+    of(f"{ATTEMPT}/steps", "save_step", "Record the result of a step; the first value is kept",
        "work", SavedStep, body=NewStep, value="value", errors=LOST,
        examples={"a charge": {"name": "charge", "value": {"charge_id": 7}}}),
-    of("GET /jobs/{job_id}/steps", "list_steps", "List what the steps of a job have come to",
+    of("GET /jobs/{job_id}/steps", "list_steps", "List the recorded steps of a job",
        "read work operate", Steps, query=Paging, errors="JOB_NOT_FOUND",
        order=lambda row: [row["saved_at"].isoformat(), row["name"]]),
     of(f"{ATTEMPT}/wait", "wait_for",
-       "Wait for an event or a signal, or have the job given back until it comes",
+       "Wait for an event or a signal; releases the job until it arrives",
        "work", Waited, body=Wait, errors=LOST,
        examples={"an hour": {"event": "payment:42", "timeout_ms": 3_600_000}}),
     of("POST /events", "emit",
-       "Say that an event has happened, for all jobs that wait for it or will",
+       "Emit an event to all jobs that wait for it, now or later",
        "produce work operate", EMITTED, body=NewEvent, value="created",
        examples={"a payment": {"event": "payment:42", "payload": {"euro": 5}}}),
-    of("POST /jobs/{job_id}/signals", "signal", "Tell one job something that it waits for or will",
+    of("POST /jobs/{job_id}/signals", "signal", "Send a signal to one job",
        "produce work operate", EMITTED, body=NewSignal, value="created",
        errors="JOB_NOT_FOUND ILLEGAL_STATE",
        examples={"an approval": {"name": "approval", "payload": {"by": "ada"}}}),

@@ -43,7 +43,7 @@ class Ciphertext:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version of a definition; of a secret it is only known when it was put."""
+    """A version of a definition; for a secret only its date."""
 
     version: int
     document: dict[str, Any]
@@ -156,7 +156,7 @@ def put_endpoint(
 
 
 def pause_endpoint(endpoint: str, reason: str | None = None) -> Call[None]:
-    """Stop deliveries to an endpoint; what runs goes on, and its jobs wait.
+    """Stop deliveries to an endpoint; running ones continue, and its jobs wait.
 
     Raises:
         NotFound: there is none.

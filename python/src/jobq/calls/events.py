@@ -47,7 +47,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """Some events, and where the next begin.
+    """A page of events and the next cursor.
 
     Attributes:
         events: in the order of their ends.

@@ -82,7 +82,7 @@ def list_budgets(
 def hold_key(
     queue: str, concurrency_key: str, until: datetime | timedelta, reason: str | None = None
 ) -> Call[None]:
-    """Start no job of one key until a time; what runs goes on.
+    """Hold one key until a time; what runs goes on.
 
     Args:
         queue: its name.
@@ -99,7 +99,7 @@ def hold_key(
 
 
 def release_key(queue: str, concurrency_key: str) -> Call[bool]:
-    """Let the jobs of a held key start again; return whether it was held."""
+    """Release a held key; return whether it was held."""
     return Call("release_key", locals(), scalar)
 
 

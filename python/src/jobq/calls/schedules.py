@@ -91,7 +91,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Backfilled:
-    """A slot of the past that had not fired.
+    """A past slot that had not fired.
 
     Attributes:
         slot_at: the instant.

@@ -17,7 +17,7 @@ from jobq.models import Batch, CancelledBatch, Input, Json, Steered, Step, recor
 
 
 def emit(event: str, payload: Json = None) -> Call[bool]:
-    """Say that an event has happened, for all jobs that wait for it or will.
+    """Emit an event to all jobs that wait for it, now or later.
 
     It has happened when the transaction commits. The first one stays: its payload is what
     all get.
@@ -37,7 +37,7 @@ def emit(event: str, payload: Json = None) -> Call[bool]:
 
 
 def signal(job_id: UUID | str, name: str, payload: Json = None) -> Call[bool]:
-    """Tell one job something that it waits for or will: an event that it alone sees.
+    """Send a signal to one job: an event that it alone sees.
 
     Args:
         job_id: the job.
@@ -107,7 +107,7 @@ def open_batch(
 
 
 def seal_batch(batch_id: UUID | str) -> Call[None]:
-    """Say that a batch has all its members: it ends once none of them is live.
+    """Seal a batch, which then has all its members: it ends once none of them is live.
 
     Until then, members that run may add others.
 
@@ -181,7 +181,7 @@ def graph(job_id: UUID | str, max_nodes: int = 1000) -> Call[dict[str, Json]]:
 def cancel_tree(
     job_id: UUID | str, reason: str | None = None, scope: str = "all"
 ) -> Call[list[Steered]]:
-    """Cancel a job with all that hangs together with it, and say which jobs.
+    """Cancel a job and all connected jobs, and say which jobs.
 
     Args:
         job_id: any job of the tree.
@@ -195,7 +195,7 @@ def cancel_tree(
 
 
 def redrive_tree(job_id: UUID | str, scope: str = "failed") -> Call[list[UUID]]:
-    """Run jobs of a tree again that are dead or cancelled, and return their ids.
+    """Redrive dead and cancelled jobs of a tree, and return their ids.
 
     Args:
         job_id: any job of the tree; for ``downstream`` the one from which on.
