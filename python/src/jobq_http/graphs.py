@@ -24,7 +24,7 @@ class SlotNode(JobOfKind, kw_only=True):
 
 
 class SlotGraph(Request, kw_only=True):
-    """Jobs that follow each run of a recurring job; without `after`, they wait only for that run."""
+    """Jobs after each run of a recurring job; those without `after` wait only for that run."""
 
     jobs: Annotated[list[SlotNode], Meta(min_length=1, max_length=10_000)]
 
