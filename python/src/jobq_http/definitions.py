@@ -199,7 +199,7 @@ class Sort:
                page_of(f"{name}Page", f"A page of {many}, by name.", self.document),
                query=Paging, place=("after", DefinitionName, "max_definitions"), may_lag=True,
                fixed={"type": self.table}),
-            of(f"GET {one}", SHOW, f"Look {self.noun} up", "read operate",
+            of(f"GET {one}", SHOW, f"Get {self.noun}", "read operate",
                {200: shown, 304: Answer("The version is that of If-None-Match.")},
                headers={"If-None-Match": IfNoneMatch}, errors=missing, is_versioned=True,
                name="get_definition", fixed={"type": self.table}),
