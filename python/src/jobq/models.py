@@ -63,7 +63,7 @@ STATES: Final[tuple[State, ...]] = get_args(State)
 """Every state of a job."""
 
 AfterFailure = Literal["cancel", "wait", "run"]
-"""What follows for a job when one that it waits for is dead or cancelled."""
+"""What happens to a job if one of its parents is dead or cancelled."""
 
 CancelOutcome = Literal["cancelled", "cancel_requested", "already_finished"]
 RedriveOutcome = Literal["queued", "blocked"]
@@ -100,11 +100,11 @@ class EndpointStats:
     """Recent deliveries to an endpoint.
 
     Attributes:
-        since: since when attempts are counted; the newest 1,000 are.
+        since: start of the period; at most the newest 1,000 attempts count.
         attempts: how many ended.
         success_rate: the share of those that succeeded; None for none.
         p50_ms: half of them took no longer, and so on; None for none.
-        failures: by its code, how many failed.
+        failures: number of failures by code.
     """
 
     since: datetime
@@ -228,12 +228,12 @@ class Budget:
     Attributes:
         scope_type: ``queue`` or ``kind``.
         scope: its name.
-        concurrency_key: of this key alone.
+        concurrency_key: only of this key.
         each_key: whether it is the budget of each key.
         period: ``day``, ``week`` or ``month``.
         spent: what is charged in this period, with what running jobs have reserved; None in the
             row of a budget of each key, whose keys have rows of their own.
-        reserved: of it what running jobs have reserved.
+        reserved: the part that running jobs have reserved.
         next_period_at: when the next period begins.
     """
 
@@ -340,9 +340,9 @@ class LiveWorker:
     Attributes:
         is_live: whether it was seen within the last minute.
         jobs: how many it runs.
-        except_kinds: the kinds that it has met and has no handler for.
-        release: of what it runs, as it says itself.
-        stuck: how many of its slots are held by handlers that hang.
+        except_kinds: the kinds that it has seen and has no handler for.
+        release: release of its program, as reported by the worker.
+        stuck: how many of its slots are occupied by hanging handlers.
     """
 
     worker: str
@@ -424,13 +424,13 @@ class Input:
     """The state and result of a parent.
 
     Attributes:
-        job_id: the job that was waited for.
+        job_id: the parent.
         name: its name in the graph; None where it is in none, and of one that is hidden.
-        kind: None when there is no trace of it, as of a job that was deleted.
+        kind: None without a record of it, for example for a deleted job.
         state: ``gone`` then; ``hidden`` where grants by queue do not let the caller see whether it
             is gone.
         result: what it returned; None unless it has succeeded.
-        after_failure: what follows for the other one when this one is dead or cancelled.
+        after_failure: what happens to the child if the parent is dead or cancelled.
     """
 
     job_id: UUID
@@ -448,7 +448,7 @@ class Batch:
     Attributes:
         sealed_at: since when it has all its members; None before.
         ended_at: since when none of them is live; None before.
-        members: how many there are; then how many of them in each state.
+        members: the total, then the number in each state.
         on_success: the job that runs when all have succeeded, or None; so with the others.
     """
 
@@ -491,11 +491,11 @@ class QueueStats:
 
     Attributes:
         queued: jobs that could run now.
-        scheduled: jobs whose time has not come.
-        oldest_runnable: for how long the oldest of them could have run already.
+        scheduled: jobs that are not due yet.
+        oldest_runnable: how long the oldest of them has been runnable.
         finished_last_minute: jobs that ended within the last minute.
         lanes: concurrency keys with work, by priority.
-        closed_lanes: those of them that may start no job now.
+        closed_lanes: those that cannot start a job now.
         is_exact: whether ``queued``, ``scheduled`` and ``retrying`` are counts of now. Where more
             than 10,000 jobs wait in a queue (fewer where there are many queues), they are what
             maintenance counted last, about a minute ago.

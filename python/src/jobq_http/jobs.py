@@ -41,8 +41,8 @@ Job = answer(
     "Job",
     """A job.
 
-    endpoint is kind, for the clients of both vocabularies; what the job was given is there
-    once, as payload or as input.
+    endpoint equals kind, for clients of both vocabularies. The job's data appears once, as
+    payload or input.
     """,
     "job_id endpoint endpoint_type? trigger status version idempotency_key? input~ execution"
     " created_at kind queue state payload~ metadata dedup_key? concurrency_key? expires_at? cost"

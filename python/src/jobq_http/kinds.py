@@ -87,6 +87,6 @@ OPERATIONS = (
        "Delete the declaration of a kind without live jobs and recurring jobs", "operate",
        errors="KIND_NOT_FOUND CONFLICT IS_ENDPOINT"),
     of("GET /settings", "settings", "Show the effective settings of a kind and queue",
-       "read operate", {200: Answer("What holds.", Settings)}, query=OfWhat),
+       "read operate", {200: Answer("The effective settings.", Settings)}, query=OfWhat),
 )
 # fmt: on

@@ -25,7 +25,7 @@ class Event:
     """The end of a job.
 
     Attributes:
-        cursor: listening that begins here tells what comes after this event.
+        cursor: a cursor after this event.
         attempts: how many attempts counted.
         error_code: of its last error; None for none.
         metadata: as it was given at enqueue.
@@ -51,8 +51,8 @@ class EventPage:
 
     Attributes:
         events: in the order of their ends.
-        cursor: where the next page begins, also where this one is empty.
-        is_behind: whether there is more to be read at once.
+        cursor: the next cursor, even if this page is empty.
+        is_behind: whether more can be read at once.
         is_settled: False while an open transaction that has ended jobs keeps back what has
             ended after them.
     """
