@@ -154,6 +154,9 @@ where lane_id is not null and state in ('queued', 'retrying');
 create unique index job_place_idx on jobq_private.job (queue, lane_id, place)
 where place is not null;
 
+create index job_kind_place_idx on jobq_private.job (kind, concurrency_key)
+where place is not null;
+
 create index job_lease_idx on jobq_private.job (lease_expires_at)
 where state = 'running';
 

@@ -20,13 +20,13 @@ begin
     if not found then
         return false;
     end if;
-    insert into jobq_private.lane_call (queue, lane_id)
-    select l.queue, l.lane_id
+    insert into jobq_private.lane_call (queue, lane_id, concurrency_key)
+    select l.queue, l.lane_id, l.concurrency_key
     from jobq_private.lane as l
     where l.queue = release_key.queue and l.concurrency_key = release_key.concurrency_key
     union
     -- a claim may close it before this commits
-    values (release_key.queue, _lane_id);
+    values (release_key.queue, _lane_id, release_key.concurrency_key);
     perform jobq_private.wake(array[release_key.queue]);
     perform jobq_private.record_audit(
         'release_key', release_key.queue || ' ' || release_key.concurrency_key, null

@@ -15,7 +15,9 @@ declare
     _closing constant integer := jobq_private.lock_class('closing');
 begin
     if current_setting('transaction_isolation') = 'read committed'
-        and pg_try_advisory_xact_lock_shared(_closing, jobq_private.lane_slot(lane_id))
+        and pg_try_advisory_xact_lock_shared(
+            _closing, jobq_private.closing_slot(lane_id, concurrency_key)
+        )
     then
         perform from jobq_private.lane as l
         where l.lane_id = call_lane.lane_id

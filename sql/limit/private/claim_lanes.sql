@@ -26,6 +26,7 @@ declare
     _level integer := 32768;
     _width integer;
     _lanes jobq_private.lane[];
+    _whole uuid[];
     _jobs tid[];
     _places smallint[];
     _idle jobq_private.lane[];
@@ -51,7 +52,14 @@ begin
             exit when _left = 0;
             _lanes := jobq_private.pick_lanes(queue, _level, _width);
             exit when _lanes = '{}';
-            _lanes := jobq_private.whole_lanes(_lanes, queue, _level);
+            -- what runs in a lane is counted for all its priorities
+            _whole := jobq_private.lock_lanes(array(select l.lane_id from unnest(_lanes) as l));
+            _lanes := array(
+                select _lanes[l.ordinality]
+                from unnest(_lanes) with ordinality as l
+                where l.lane_id = any (_whole)
+                order by l.ordinality
+            );
             _is_ruled := _rules.has_rules
                 or exists (select from unnest(_lanes) as l where l.kind is not null);
             if _is_ruled and _lanes <> '{}' then

@@ -26,11 +26,9 @@ begin
     _mine := array(
         select l.lane_id
         from unnest(close_lanes.lanes) as l
-        where pg_try_advisory_xact_lock(_closing, jobq_private.lane_slot(l.lane_id))
-        -- the end of a job in another queue makes room in the lanes of a kind's key
-        and (l.kind is null or pg_try_advisory_xact_lock(
-            _closing, jobq_private.lane_slot(jobq_private.key_limit_id(l.kind, l.concurrency_key))
-        ))
+        where pg_try_advisory_xact_lock(
+            _closing, jobq_private.closing_slot(l.lane_id, l.concurrency_key)
+        )
     );
     if not has_rules then
         with gone as (

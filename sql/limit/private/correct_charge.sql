@@ -52,8 +52,8 @@ begin
         return;
     end if;
     with called as (
-        insert into jobq_private.lane_call (queue, lane_id)
-        select l.queue, l.lane_id
+        insert into jobq_private.lane_call (queue, lane_id, concurrency_key)
+        select l.queue, l.lane_id, l.concurrency_key
         from jobq_private.lane as l
         where l.state <> 'open'
         and (

@@ -9,8 +9,8 @@ language plpgsql
 as $$
 begin
     perform jobq_private.note_change(hashtext(limits_changed.queue) & 255);
-    insert into jobq_private.lane_call (queue, lane_id)
-    select l.queue, l.lane_id
+    insert into jobq_private.lane_call (queue, lane_id, concurrency_key)
+    select l.queue, l.lane_id, l.concurrency_key
     from jobq_private.lane as l
     where l.queue = limits_changed.queue and l.state <> 'open';
     perform jobq_private.wake(array[limits_changed.queue]);

@@ -33,7 +33,9 @@ begin
     _free := array(
         select c.call_id
         from unnest(_calls) as c
-        where pg_try_advisory_xact_lock_shared(_closing, jobq_private.lane_slot(c.lane_id))
+        where pg_try_advisory_xact_lock_shared(
+            _closing, jobq_private.closing_slot(c.lane_id, c.concurrency_key)
+        )
     );
     _lanes := jobq_private.lock_lanes(array(
         select c.lane_id from unnest(_calls) as c where c.call_id in (select unnest(_free))

@@ -27,8 +27,8 @@ begin
         returning g.queue, g.concurrency_key
     ),
     called as (
-        insert into jobq_private.lane_call (queue, lane_id)
-        select distinct l.queue, l.lane_id
+        insert into jobq_private.lane_call (queue, lane_id, concurrency_key)
+        select distinct l.queue, l.lane_id, l.concurrency_key
         from released as r
         join jobq_private.lane as l
             on l.queue = r.queue and l.concurrency_key = r.concurrency_key
