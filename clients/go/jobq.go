@@ -214,6 +214,12 @@ func (j *Job) WaitFor(ctx context.Context, event string, timeout time.Duration) 
 	return came.Payload, nil
 }
 
+// Spend reports what the attempt has really cost, in place of the job's cost. The last report counts.
+func (j *Job) Spend(ctx context.Context, cost float64) error {
+	_, err := j.link.exec(ctx, "select jobq.spend($1, $2, $3)", j.ID, j.Attempt, cost)
+	return err
+}
+
 // Log adds a line to the job's log.
 func (j *Job) Log(ctx context.Context, level, message string) error {
 	_, err := j.link.exec(ctx, "select jobq.log($1, $2, $3, $4)", j.ID, j.Attempt, level, message)

@@ -23,7 +23,7 @@ TARGET = Path(__file__).parent / "src/catalog.ts"
 NAMES = """
     begin_wait cancel claim complete complete_many confirm_cancel due_in emit end_wait enqueue
     enqueue_many exchange fail fail_many get_job heartbeat list_steps log maintain maintain_in
-    release release_many retire_worker save_step set_progress signal wait wait_for
+    release release_many retire_worker save_step set_progress signal spend wait wait_for
 """.split()
 FUNCTIONS = """
     select p.proname, obj_description(p.oid, 'pg_proc'), format_type(p.prorettype, null),

@@ -455,6 +455,7 @@ def test_every_command_that_lists_has_json(database: str, client: Client) -> Non
     client.create_schedule("nightly", "a", "0 3 * * *")
     client.grant_queue("jobq_worker", "default", "work")
     client.put_limit("default", "k", 1)
+    client.put_budget("queue", "default", 100)
     with psycopg.connect(database) as connection:
         create_key(connection, "ci")
     for command in (
@@ -470,12 +471,11 @@ def test_every_command_that_lists_has_json(database: str, client: Client) -> Non
         f"show {job_id}",
         "settings a",
         "limits list",
+        "budgets list",
     ):
         words = command.split()
-        words.insert(
-            2 if words[1:] and words[0] in {"schedules", "grants", "keys", "limits"} else 1,
-            "--json",
-        )
+        groups = {"schedules", "grants", "keys", "limits", "budgets"}
+        words.insert(2 if words[1:] and words[0] in groups else 1, "--json")
         done = CliRunner().invoke(main, words, env={"DATABASE_URL": database})
         assert done.exit_code == 0, (command, done.output)
         rows = [json.loads(line) for line in done.output.splitlines()]

@@ -221,3 +221,34 @@ async def test_a_key_is_held_and_released_through_every_door(api: Api) -> None:
     assert said == [True, False, "released", "the key was not held", True, False]
     for seconds in ("nan", "inf", "1e300", "-1"):
         assert "Invalid value" in command("limits", "hold", "--seconds", seconds, *words)
+
+
+def test_budgets_are_put_listed_and_deleted_on_the_command_line(api: Api) -> None:
+    def command(*arguments: str) -> str:
+        return CliRunner().invoke(main, arguments, env={"DATABASE_URL": api.url}).output.strip()
+
+    def listed(*arguments: str) -> list[tuple[object, ...]]:
+        rows = map(json.loads, command("budgets", "list", "--json", *arguments).splitlines())
+        return [
+            (row["scope"], row["concurrency_key"], row["each_key"], row["amount"], row["period"])
+            for row in rows
+        ]
+
+    command("declare", "summarize")
+    assert command("budgets", "put", "queue", "llm", "1000000", "--time-zone", "Asia/Tokyo") == ""
+    assert command("budgets", "put", "kind", "summarize", "12.5", "--period", "day") == ""
+    assert command("budgets", "put", "queue", "llm", "7", "--each-key") == ""
+    assert command("budgets", "put", "queue", "llm", "9", "--key", "customer-42") == ""
+    assert listed("kind") == [("summarize", None, False, 12.5, "day")]
+    assert listed("queue", "llm") == [
+        ("llm", None, False, 1_000_000, "month"),
+        ("llm", "customer-42", False, 9, "month"),
+        ("llm", None, True, 7, "month"),
+    ]
+    assert "Asia/Tokyo" in command("budgets", "list")
+    assert command("budgets", "delete", "queue", "llm") == ""
+    assert command("budgets", "delete", "queue", "llm", "--each-key") == ""
+    assert listed("queue") == [("llm", "customer-42", False, 9, "month")]
+    for amount in ("-1", "nan", "inf", "1e16", "many"):
+        assert "Invalid value" in command("budgets", "put", "queue", "llm", "--", amount)
+    assert "INVALID_TIME_ZONE" in command("budgets", "put", "queue", "a", "1", "--time-zone", "x")

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.xdist_group("managed")
 COMMANDS = [
     ["doctor"], ["queues"], ["queues", "--declared"], ["kinds"], ["workers"], ["jobs"], ["events"],
-    ["settings"], ["schedules"], ["limits", "list"], ["keys", "list"],
+    ["settings"], ["schedules"], ["limits", "list"], ["budgets", "list"],
+    ["keys", "list"],
     ["pause", "default"], ["resume", "default"], ["deploy"], ["deploy", "--verify"],
 ]  # fmt: skip
 

@@ -110,6 +110,11 @@ func handle(ctx context.Context, job *jobq.Job) (any, error) {
 				return nil, err
 			}
 			event("step", map[string]any{"value": value, "ran": ran})
+		case "spend":
+			if err := job.Spend(ctx, told.number("cost")); err != nil {
+				return nil, err
+			}
+			event("spent", nil)
 		case "wait":
 			payload, err := job.WaitFor(ctx, told.text("event"), 0)
 			if err != nil {

@@ -197,6 +197,9 @@ module Jobq
 
     def progress(value) = @link.exec("select jobq.set_progress($1, $2, $3)", [*key, JSON.generate(value)])
 
+    # Report what the attempt has really cost, in place of the job's cost. The last report counts.
+    def spend(cost) = @link.exec("select jobq.spend($1, $2, $3)", [*key, cost])
+
     def log(message, level = "INFO") = @link.exec("select jobq.log($1, $2, $3, $4)", [*key, level, message])
 
     private

@@ -57,6 +57,8 @@ export interface Functions {
   set_progress: { given: { job_id: string; attempt: number; progress: Json }; row: { set_progress: null } };
   /** Sends a signal to a job that waits for it now or later; returns true for the first one of this name. */
   signal: { given: { job_id: string; name: string; payload?: Json | null }; row: { signal: boolean } };
+  /** Reports what a running attempt has really cost, and corrects its rates and budgets by it. */
+  spend: { given: { job_id: string; attempt: number; cost: string }; row: { spend: null } };
   /** Asks for a notification on jobq_ended when this job ends; returns true if it has already ended. The session must listen. */
   wait: { given: { job_id: string }; row: { wait: boolean } };
   /** Waits for an event or a signal: returns what has arrived, or that the job was returned to its queue until it arrives. */
@@ -93,6 +95,7 @@ export const argumentTypes: {
   save_step: { job_id: "uuid", attempt: "integer", name: "text", value: "jsonb" },
   set_progress: { job_id: "uuid", attempt: "integer", progress: "jsonb" },
   signal: { job_id: "uuid", name: "text", payload: "jsonb" },
+  spend: { job_id: "uuid", attempt: "integer", cost: "numeric" },
   wait: { job_id: "uuid" },
   wait_for: { job_id: "uuid", attempt: "integer", event: "text", timeout: "interval" },
 };

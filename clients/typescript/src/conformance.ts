@@ -69,6 +69,10 @@ async function obey(payload: Json, context: Context, own: pg.Client): Promise<Js
         say({ event: "step", ...about, value, ran });
         break;
       }
+      case "spend":
+        await context.spend(order.cost);
+        say({ event: "spent", ...about });
+        break;
       case "wait": say({ event: "arrived", ...about, payload: await context.waitFor(order.event) }); break;
       default: throw { toString() { throw new Error("cannot be shown"); } };
     }

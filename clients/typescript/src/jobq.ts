@@ -120,6 +120,8 @@ export interface Context extends Job {
   /** Wait for an event; the job is given back until it comes, and the handler starts anew. */
   waitFor(event: string, timeout?: Interval): Promise<Json>;
   progress(value: Json): Promise<void>;
+  /** Report what the attempt has really cost, in place of the job's cost. The last report counts. */
+  spend(cost: number): Promise<void>;
   log(message: string, level?: "DEBUG" | "INFO" | "WARN" | "ERROR"): Promise<void>;
 }
 export type Handler = (payload: any, context: Context) => Json | void | Promise<Json | void>;
@@ -416,6 +418,7 @@ export class Worker {
         return came.payload;
       },
       progress: async (progress) => void await call(this.pool, "set_progress", { job_id, attempt, progress }),
+      spend: async (cost) => void await call(this.pool, "spend", { job_id, attempt, cost: String(cost) }),
       log: async (message, level = "INFO") => void await call(this.pool, "log", { job_id, attempt, level, message }),
     };
   }

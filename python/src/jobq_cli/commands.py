@@ -14,6 +14,7 @@ from typing import Any, Final
 import click
 
 from jobq.version import __version__
+from jobq_cli.budgets import budgets
 from jobq_cli.cluster import cluster
 from jobq_cli.completion import completion
 from jobq_cli.conformance import conformance
@@ -40,6 +41,7 @@ from jobq_cli.workflows import cancel_tree, emit, graph, signal
 __all__ = ["main"]
 
 COMMANDS = (
+    budgets,
     cancel,
     cancel_tree,
     change,

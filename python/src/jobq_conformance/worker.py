@@ -170,6 +170,9 @@ class Peer:
                     assert connection is not None  # noqa: S101 - a scenario's slip
                     await connection.execute(SQL["note"], [order["note"]])
                     say({"event": "noted", **about})
+                elif order["do"] == "spend":
+                    await context.spend(order["cost"])
+                    say({"event": "spent", **about})
                 elif order["do"] == "wait":
                     came = await context.wait_for(order["event"])
                     say({"event": "arrived", **about, "payload": came})
