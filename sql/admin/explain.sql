@@ -50,7 +50,7 @@ begin
     and w.deadline > clock_timestamp() and _job.run_at > clock_timestamp()
     order by w.since;
     return query
-    select b.reason, b.explanation from jobq_private.explain_barriers(_job.job_id) as b;
+    select b.reason, b.explanation from jobq_private.explain_limits(_job.job_id) as b;
     if _job.run_at > clock_timestamp() then
         return query select
             case _job.state when 'retrying' then 'backoff' else 'scheduled' end,

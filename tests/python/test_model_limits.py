@@ -108,10 +108,10 @@ NEVER = {
 STRANDED = """
     select j.job_id from jobq_private.job as j
     where j.state in ('queued', 'retrying') and j.run_at <= clock_timestamp()
-    and not exists (select from jobq_private.barriers(j, clock_timestamp()))
+    and not exists (select from jobq_private.blocking_limits(j, clock_timestamp()))
     and not exists (
         select from jobq_private.job as o
-        cross join lateral jobq_private.barriers(o, clock_timestamp()) as b
+        cross join lateral jobq_private.blocking_limits(o, clock_timestamp()) as b
         where o.state in ('queued', 'retrying') and o.run_at <= clock_timestamp()
         and b.reason = 'budget'
         and (o.kind = j.kind and j.kind = 'dear' or o.queue = j.queue and j.queue like 'paid%')

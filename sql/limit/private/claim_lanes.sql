@@ -143,10 +143,9 @@ begin
             _left := _left - cardinality(_jobs);
             _width := least(100, case when _jobs = '{}' then _width * 2 else _left end);
             if _ids <> '{}' then
-                perform jobq_private.charge_limits(_ids, case when is_limited then queue end);
+                perform jobq_private.charge_limits(_ids, coalesce(is_limited, false));
             end if;
-            exit when jobq_private.close_lanes(_idle, _is_ruled)
-                + _closed = 0
+            exit when jobq_private.close_lanes(_idle) + _closed = 0
                 and _jobs = '{}' and 2 * _others < _width;
         end loop;
         exit when _left = 0;

@@ -1,12 +1,11 @@
 -- Purpose: close lanes in which a claim has found nothing: as full, until their next job is due, or
 -- for good; returns how many were closed.
--- Invariant: the caller holds the rows' locks, and those of their limits. Where queue and keys have no
--- rates, empty lanes go first, by a statement that looks at nothing else. The protocol of call_lane(): only under the exclusive lock,
+-- Invariant: the caller holds the rows' locks, and those of their limits. The protocol of call_lane(): only under the exclusive lock,
 -- and after another look under it; while somebody holds the lock who may be about to add work or
 -- room, the lane is only put off. A repeatable snapshot closes none. Hot: its caller pins the
 -- search path, and that no plan is made for a call. Raises: nothing.
 create or replace function jobq_private.close_lanes(
-    lanes jobq_private.lane[], has_rules boolean
+    lanes jobq_private.lane[]
 )
 returns bigint
 language plpgsql
@@ -14,7 +13,6 @@ as $$
 declare
     _closing constant integer := jobq_private.lock_class('closing');
     _mine uuid[];
-    _gone uuid[] := '{}'::uuid[];
     _closed bigint;
 begin
     if current_setting('transaction_isolation') <> 'read committed' then
@@ -30,32 +28,6 @@ begin
             _closing, jobq_private.closing_slot(l.lane_id, l.concurrency_key)
         )
     );
-    if not has_rules then
-        with gone as (
-            delete from jobq_private.lane as l
-            using unnest(close_lanes.lanes) as e
-            where l.lane_id = e.lane_id and l.priority = e.priority
-            and e.lane_id = any (_mine)
-            and (
-                select j.job_id
-                from jobq_private.job as j
-                where j.lane_id = e.lane_id
-                and j.priority = e.priority
-                and j.state in ('queued', 'retrying')
-                limit 1
-            ) is null
-            returning l.lane_id
-        )
-        select coalesce(array_agg(g.lane_id), '{}') into _gone from gone as g;
-        if cardinality(_gone) = cardinality(lanes) then
-            return cardinality(_gone);
-        end if;
-        close_lanes.lanes := array(
-            select l
-            from unnest(close_lanes.lanes) as l
-            where l.lane_id <> all (_gone)
-        );
-    end if;
     with found as materialized (
         select
             l.lane_id, l.priority, t.open_at,
@@ -129,6 +101,6 @@ begin
     )
     select (select count(*) from gone as g) + (select count(*) from closed as c)
     into _closed;
-    return cardinality(_gone) + _closed;
+    return _closed;
 end
 $$;

@@ -86,7 +86,7 @@ begin
                     limit 1
                 ) as h
                 where (h.j).run_at <= _now
-                and not exists (select from jobq_private.barriers(h.j, _now, 1))
+                and not exists (select from jobq_private.blocking_limits(h.j, _now, 1))
             )
         end
         returning c.queue

@@ -17,7 +17,7 @@ begin
         ) as p;
         perform jobq_private.charge_limits(
             array(select j.job_id from jobq_private.job as j where j.ctid = any (pass_queue.jobs)),
-            pass_queue.queue
+            true
         );
     end if;
 end

@@ -3,8 +3,7 @@
 -- jobs and then looks for more, those that have no more.
 -- Invariant: the caller holds the lanes' locks, and the limits of those with a rate or an order. One
 -- job of each lane while there are lanes for all that is wanted (what is locked beyond that is
--- left), by statements of their own where all lanes are alike, as in most claims, and another where
--- none of their jobs runs; else equal shares. No more than its bounds say, null for what the queue
+-- left); else equal shares. No more than its bounds say, null for what the queue
 -- says of each key. Hot: its caller pins the search path, and that no plan is made for a call.
 -- Raises: nothing.
 create or replace function jobq_private.take_from_lanes(
@@ -25,78 +24,7 @@ declare
     _heads constant uuid[] := bounds.heads;
     _lefts constant numeric[] := bounds.lefts;
     _batch jobq_private.lane_batch;
-    _none bigint[];
 begin
-    if _share = 1 and bounds is null then
-        if num_nonnulls(max_running, _default) = 0 or not exists (
-            select from jobq_private.job as j
-            where j.queue = (take_from_lanes.lanes[1]).queue
-            and j.lane_id = any (array(
-                select l.lane_id from unnest(take_from_lanes.lanes) as l
-            ))
-            and j.place is not null
-        ) then
-            return jobq_private.take_heads(lanes, max_running, now, wanted, _default);
-        end if;
-        with busy as materialized (
-            select j.lane_id, array_agg(j.place) as places
-            from jobq_private.job as j
-            where j.queue = (take_from_lanes.lanes[1]).queue
-            and j.lane_id = any (array(
-                select l.lane_id from unnest(take_from_lanes.lanes) as l
-            ))
-            and j.place is not null
-            group by j.lane_id
-        )
-        select
-            coalesce(array_agg(t.job) filter (where t.job is not null), '{}'),
-            array_agg(t.place) filter (where t.job is not null),
-            array_agg(t.n) filter (where t.job is null)
-        into _batch.jobs, _batch.places, _none
-        from (
-            select l.ordinality as n, p.place, (
-                select j.ctid
-                from jobq_private.job as j
-                where j.lane_id = l.lane_id
-                and j.priority = l.priority
-                and j.state in ('queued', 'retrying')
-                and j.run_at <= take_from_lanes.now
-                order by j.run_at, j.job_id
-                limit case when m.max_running is null or p.place is not null then 1 else 0 end
-                for update skip locked
-            ) as job
-            from unnest(take_from_lanes.lanes) with ordinality as l
-            cross join lateral (
-                select (
-                    select b.places from busy as b where b.lane_id = l.lane_id limit 1
-                ) as places
-                offset 0
-            ) as b
-            cross join lateral (
-                select coalesce(
-                    case when l.concurrency_key is not null then take_from_lanes.max_running end,
-                    _default
-                ) as max_running
-            ) as m
-            cross join lateral (
-                select case
-                    when b.places is not null then (
-                        select n::smallint
-                        from generate_series(1, cardinality(b.places) + 1) as n
-                        where cardinality(b.places) < m.max_running and n <> all (b.places)
-                        limit 1
-                    )
-                    when m.max_running is not null then 1::smallint
-                end as place
-                offset 0
-            ) as p
-            offset 0
-        ) as t;
-        _batch.jobs := _batch.jobs[1:wanted];
-        _batch.places := _batch.places[1:wanted];
-        _batch.idle := array(select take_from_lanes.lanes[u.n] from unnest(_none) as u (n));
-        return _batch;
-    end if;
     with tried as materialized (
         select l.ordinality as n, p.places, jobq_private.affordable(array(
             select j.ctid

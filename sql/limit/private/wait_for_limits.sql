@@ -13,7 +13,7 @@ declare
 begin
     _limits := array(
         select g.limit_id from jobq_private.job_limits(job) as g
-        where g.limit_id is distinct from job.lane_id or num_nonnulls(g.spacing, g.budget) > 0 or g.is_ordered
+        where g.is_charged
         or exists (select from jobq_private.limit_state as e where e.limit_id = g.limit_id)
     );
     perform pg_advisory_xact_lock(_making_limits, n.slot)

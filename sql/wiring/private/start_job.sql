@@ -16,7 +16,11 @@ begin
     elsif is_uncounted then
         _turn.place := jobq_private.take_place(job);
         _turn.started_at := clock_timestamp();
-        perform jobq_private.charge_job(job);
+        perform jobq_private.charge(
+            l.limit_id, l.scope, l.spacing, l.budget, coalesce(job.cost, 1), l.concurrency_key,
+            l.is_ordered, job.job_id
+        )
+        from jobq_private.job_limits(job) as l;
     end if;
     return _turn;
 end

@@ -1,8 +1,8 @@
--- Purpose: the limits that a job passes, and its lane, which let it not start now; no row when it may
+-- Purpose: the limits that keep a job from starting now; no row when it may
 -- start. Reason is held, rate_limited, budget, ordered_behind, queue_busy, kind_busy or key_busy.
 -- Invariant: a look, no promise, for who does not hold the limits. Who needs at most one pays for no more.
 -- Raises: nothing.
-create or replace function jobq_private.barriers(
+create or replace function jobq_private.blocking_limits(
     job jobq_private.job, now timestamptz, at_most integer default null
 )
 returns table (reason text, scope text, open_at timestamptz)
@@ -21,25 +21,25 @@ begin
             select concat_ws(', ', j.scope, 'concurrency_key ' || j.concurrency_key) as scope
         ) as n
         cross join lateral jobq_private.rate_opens_at(
-            g.level, g.charged_at, j.spacing, j.burst, barriers.now
+            g.level, g.charged_at, j.spacing, j.burst, blocking_limits.now
         ) as t (open_at)
         left join lateral jobq_private.first_of_order(
-            job, g.head_job_id, barriers.now
+            job, g.head_job_id, blocking_limits.now
         ) as h (head_job_id) on j.is_ordered
         cross join lateral (
-            select jobq_private.budget_spent(j.budget, g.spent, g.charged_at, barriers.now) as spent
+            select jobq_private.budget_spent(j.budget, g.spent, g.charged_at, blocking_limits.now) as spent
         ) as s
         cross join lateral (
             values
             ('held', concat_ws(': ', n.scope, g.hold_reason), g.held_until,
-                g.held_until > barriers.now),
+                g.held_until > blocking_limits.now),
             ('rate_limited', n.scope, t.open_at, t.open_at is not null),
             (
                 'budget', format(
                     '%s: %s of %s spent, this job costs %s', n.scope, s.spent, (j.budget).amount,
                     coalesce(job.cost, 1)
                 ),
-                jobq_private.budget_end(j.budget, barriers.now),
+                jobq_private.budget_end(j.budget, blocking_limits.now),
                 s.spent + coalesce(job.cost, 1) > (j.budget).amount
             ),
             ('ordered_behind', format('%s: job %s', n.scope, h.head_job_id), null,
@@ -48,11 +48,11 @@ begin
         where r.is_so
         union all
         select 'queue_busy', 'queue ' || job.queue, null
-        from jobq_private.limit_room(job.queue, null, barriers.now) as r
+        from jobq_private.limit_room(job.queue, null, blocking_limits.now) as r
         where r.slots = 0
         union all
         select 'kind_busy', 'kind ' || job.kind, null
-        from jobq_private.limit_room(null, job.kind, barriers.now) as r
+        from jobq_private.limit_room(null, job.kind, blocking_limits.now) as r
         where r.slots = 0
         union all
         select 'key_busy', jobq_private.lane_name(job) || ': ' || r.max_running, null
@@ -68,6 +68,6 @@ begin
         ) as p (places)
         where p.places = '{}'
     ) as b
-    limit barriers.at_most;
+    limit blocking_limits.at_most;
 end
 $$;

@@ -1,6 +1,6 @@
 -- Purpose: in words, which limits, rates, holds and orders keep a waiting job from starting.
 -- Invariant: reads only; no row when none does. Raises: nothing.
-create or replace function jobq_private.explain_barriers(job_id uuid)
+create or replace function jobq_private.explain_limits(job_id uuid)
 returns table (reason text, explanation text)
 language sql
 stable
@@ -22,7 +22,7 @@ as $$
         else format('%s: as many run as its limit says', b.scope)
     end
     from jobq_private.job as j
-    cross join lateral jobq_private.barriers(j, clock_timestamp()) as b
+    cross join lateral jobq_private.blocking_limits(j, clock_timestamp()) as b
     cross join lateral (
         select string_agg(format('job %s on %s', t.job_id, t.worker), ', ') as holders
         from (
@@ -36,6 +36,6 @@ as $$
             limit 3
         ) as t
     ) as h
-    where j.job_id = explain_barriers.job_id
+    where j.job_id = explain_limits.job_id
     and j.state in ('queued', 'retrying')
 $$;
