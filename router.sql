@@ -50,9 +50,10 @@ create table if not exists jobq_private.shard (
     shard_id integer not null,
     url text not null,
     is_own boolean not null default false,
-    partition integer not null,
-    constraint shard_pkey primary key (shard_id),
-    constraint shard_partition_key unique (partition)
+    successor integer,
+    removed_at timestamptz,
+    partition integer not null, -- that of the successor, if removed
+    constraint shard_pkey primary key (shard_id)
 );
 
 create table if not exists jobq_private.shard_epoch (
@@ -92,10 +93,20 @@ begin
             'INVALID_ARGUMENT', 'a router has url as host=... port=... dbname=..., without a user'
         );
     end if;
+    if exists (
+        select from jobq_private.shard as s
+        where s.shard_id = put_shard.shard_id and s.removed_at is not null
+    ) then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', format('shard %s was removed; ids contain its number', put_shard.shard_id)
+        );
+    end if;
     select s.partition into _partition
     from jobq_private.shard as s where s.shard_id = put_shard.shard_id;
     if _partition is null then
-        select count(*), 'add' into _partition, _verb from jobq_private.shard;
+        select count(*), 'add' into _partition, _verb
+        from jobq_private.shard as s
+        where s.removed_at is null;
     end if;
     insert into jobq_private.shard as s (shard_id, url, partition)
     values (put_shard.shard_id, put_shard.url, _partition)
@@ -109,6 +120,61 @@ begin
         );
         grant usage on foreign server jobq
         to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+    end if;
+    perform jobq_router.learn();
+end
+$$;
+
+-- As on a shard. Without a removed shard, the partitions are numbered anew.
+create function jobq.put_successor(
+    shard_id integer, successor integer, is_removed boolean default false
+)
+returns void
+language plpgsql
+as $$
+declare
+    _options text;
+begin
+    if not exists (
+        select from jobq_private.shard as s
+        where s.shard_id = put_successor.successor and s.removed_at is null
+    ) or not exists (
+        select from jobq_private.shard as s
+        where s.shard_id = put_successor.shard_id
+        and coalesce(s.successor, put_successor.successor) = put_successor.successor
+    ) or put_successor.shard_id = put_successor.successor then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'successor must be another shard');
+    end if;
+    update jobq_private.shard as s
+    set successor = put_successor.successor,
+        removed_at = coalesce(s.removed_at, case when put_successor.is_removed then now() end)
+    where s.shard_id = put_successor.shard_id;
+    if put_successor.is_removed then
+        update jobq_private.shard as s
+        set successor = put_successor.successor
+        where s.successor = put_successor.shard_id and s.removed_at is not null;
+        update jobq_private.shard as s
+        set partition = n.partition
+        from (
+            select l.shard_id, row_number() over (order by l.partition) - 1 as partition
+            from jobq_private.shard as l
+            where l.removed_at is null
+        ) as n
+        where n.shard_id = case when s.removed_at is null then s.shard_id else s.successor end;
+        select string_agg(
+            case
+                when s.url is null then 'drop ' || split_part(o.option, '=', 1)
+                else format('set p%s %L', s.partition, s.url || ' connect_timeout=5')
+            end, ', '
+        )
+        into _options
+        from pg_foreign_server as f
+        cross join lateral unnest(f.srvoptions) as o (option)
+        left join jobq_private.shard as s
+            on s.removed_at is null and split_part(o.option, '=', 1) = 'p' || s.partition
+        where f.srvname = 'jobq' and o.option ~ '^p[0-9]+=';
+        execute format('alter server jobq options (%s)', _options);
+        update jobq_private.shard_epoch as e set slots = jobq_router.slots_of(e.shard_ids);
     end if;
     perform jobq_router.learn();
 end
@@ -211,6 +277,7 @@ $$;
 --   is_whole            whether all partitions get new keys
 --   is_settled          whether no key of an epoch before lives
 --   known_partition     that of a shard
+--   next_partition      that to which jobs of a partition move, if any
 create function jobq_router.learn()
 returns void
 language plpgsql
@@ -257,8 +324,12 @@ begin
         )
     ) as e
     cross join (
-        select string_agg(format('when %s then %s', s.shard_id, s.partition), ' ') as partitions
+        select
+            string_agg(format('when %s then %s', s.shard_id, s.partition), ' ') as partitions,
+            string_agg(format('when %s then %s', s.partition, n.partition), ' ')
+                filter (where s.removed_at is null and n.partition is not null) as successors
         from jobq_private.shard as s
+        left join jobq_private.shard as n on n.shard_id = s.successor
     ) as s
     cross join lateral (values
         ('current_epoch() returns integer', coalesce('case ' || e.epochs || ' end', 'null::integer')),
@@ -275,6 +346,10 @@ begin
         (
             'known_partition(shard_id integer) returns integer',
             coalesce('case shard_id ' || s.partitions || ' end', 'null::integer')
+        ),
+        (
+            'next_partition(partition integer) returns integer',
+            coalesce('case partition ' || s.successors || ' end', 'null::integer')
         )
     ) as f (signature, body);
     execute _learnt;
@@ -293,6 +368,37 @@ as $$
         when partition_of.shard_id is not null
         then coalesce(jobq_router.known_partition(partition_of.shard_id), 0)
     end
+$$;
+
+-- The partition of a job: that of its id's shard, unless it has moved to the successor.
+create function jobq_router.partition_of_id(job_id uuid)
+returns integer
+language sql
+volatile
+as $$
+    select jobq_router.follow(
+        jobq_router.partition_of(jobq_internal.shard_of(partition_of_id.job_id)), partition_of_id.job_id
+    )
+$$;
+
+create function jobq_router.follow(partition integer, job_id uuid)
+returns integer
+language sql
+volatile
+as $$
+    select case
+        when jobq_router.next_partition(follow.partition) is null then follow.partition
+        when exists (select from jobq_router.list_moved(follow.partition, array[follow.job_id]))
+        then jobq_router.next_partition(follow.partition)
+        else follow.partition
+    end
+$$;
+
+create function jobq_router.list_moved(partition_ integer, job_ids uuid[])
+returns table (job_id uuid, shard_id integer)
+language plproxy
+as $$
+    cluster 'jobq'; run on partition_; select * from jobq_internal.list_moved(job_ids);
 $$;
 
 create function jobq_router.lot()
@@ -320,7 +426,7 @@ declare
     _earlier integer;
 begin
     if place.batch_id is not null or place.after[1] is not null then
-        return jobq_router.partition_of(jobq_internal.shard_of(coalesce(place.batch_id, place.after[1])));
+        return jobq_router.partition_of_id(coalesce(place.batch_id, place.after[1]));
     elsif _key is null then
         return jobq_router.lot();
     end if;
@@ -357,7 +463,7 @@ language plpgsql
 volatile
 as $$
 begin
-    return jobq_router.partition_of(jobq_internal.shard_of(place_schedule.schedule::uuid));
+    return jobq_router.partition_of_id(place_schedule.schedule::uuid);
 exception when invalid_text_representation then
     return (
         select jobq_router.partition_of(jobq.choose_shard(e.shard_ids, place_schedule.schedule))
@@ -387,9 +493,8 @@ language sql
 volatile
 as $$
     select jobq_router.together(array(
-        select coalesce(s.partition, 0)
+        select coalesce(jobq_router.partition_of_id(i.job_id), 0)
         from unnest(places_of_job_ids.job_ids) with ordinality as i (job_id, n)
-        left join jobq_private.shard as s on s.shard_id = jobq_internal.shard_of(i.job_id)
         order by i.n
     ))
 $$;
@@ -458,15 +563,21 @@ $$;
 create function jobq_router.parts_of(job_ids uuid[])
 returns table (partition integer, ids uuid[])
 language sql
-stable
+volatile
 as $$
-    select s.partition, array_agg(i.job_id order by i.n) filter (where i.n is not null)
+    select i.partition, array_agg(i.job_id order by i.n)
+    from (
+        select jobq_router.partition_of_id(p.job_id) as partition, p.job_id, p.n
+        from unnest(parts_of.job_ids) with ordinality as p (job_id, n)
+        where p.job_id is not null
+        offset 0
+    ) as i
+    group by i.partition
+    union all
+    select s.partition, null
     from jobq_private.shard as s
-    left join unnest(parts_of.job_ids) with ordinality as i (job_id, n)
-        on s.partition = jobq_router.partition_of(jobq_internal.shard_of(i.job_id))
-    where parts_of.job_ids is null or i.n is not null
-    group by s.partition
-    order by s.partition
+    where parts_of.job_ids is null and s.removed_at is null
+    order by partition
 $$;
 
 create function jobq_router.elements(list jsonb, count integer)
@@ -536,7 +647,13 @@ volatile
 as $$
     select coalesce((
         select s.partition
-        from (select s.partition from jobq_private.shard as s order by s.partition offset 0) as s
+        from (
+            select s.partition
+            from jobq_private.shard as s
+            where s.removed_at is null
+            order by s.partition
+            offset 0
+        ) as s
         where jobq_router.answers(s.partition)
         limit 1
     ), 0)
@@ -579,6 +696,7 @@ begin
     from (
         select s.shard_id, s.partition, jobq_router.answers(s.partition)
         from jobq_private.shard as s
+        where s.removed_at is null
         order by s.shard_id
         offset 0
     ) as s;
@@ -616,8 +734,11 @@ begin
             'a shard was away, and is back'
         ) into _shards
         from jobq_private.shard as s
-        where s.partition = tell.partition
-        or tell.partition is null and not jobq_router.answers(s.partition);
+        where s.removed_at is null
+        and (
+            s.partition = tell.partition
+            or tell.partition is null and not jobq_router.answers(s.partition)
+        );
         if not jobq_router.is_away(tell.state, tell.message) then
             raise exception 'a shard refuses the log-in' using
                 errcode = '28000', detail = _shards,

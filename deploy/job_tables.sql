@@ -196,6 +196,22 @@ create table jobq_private.idempotency_key (
 
 create index idempotency_key_created_at_idx on jobq_private.idempotency_key (created_at);
 
+-- Waiting jobs that have moved between the databases of a cluster: where each went, or null if it
+-- came here. The job is in `job` until the other database has confirmed its arrival; `moves`, which
+-- goes with it, makes a repeated arrival do nothing.
+create table jobq_private.moved_job (
+    job_id uuid not null,
+    moves integer not null,
+    shard_id integer,
+    job jsonb,
+    constraint moved_job_pkey primary key (job_id)
+);
+
+create index moved_job_unconfirmed_idx on jobq_private.moved_job (job_id)
+where job is not null;
+
+comment on table jobq_private.moved_job is 'Jobs that have moved between the databases of a cluster.';
+
 create table jobq_private.throttle (
     kind text not null,
     dedup_key text not null,

@@ -2,12 +2,18 @@
 begin;
 set local role jobq_owner;
 
--- The databases of a cluster. All of them, and its router, hold the same rows but for is_own.
+-- The databases of a cluster. All of them, and its router, hold the same rows but for is_own. Jobs of
+-- a shard may move to its successor, to which all its ids lead once it is removed. A removed shard
+-- keeps its row, because ids contain its number.
 create table jobq_private.shard (
     shard_id integer not null,
     url text not null,
     is_own boolean not null default false,
+    successor integer,
+    removed_at timestamptz,
     constraint shard_pkey primary key (shard_id),
+    constraint shard_successor_check check (successor <> shard_id),
+    constraint shard_removed_at_check check (removed_at is null or successor is not null),
     constraint shard_shard_id_check check (shard_id between 0 and 255),
     constraint shard_url_check check (length(url) between 1 and 2048)
 );
@@ -64,6 +70,12 @@ values
 ('shard_of', 'own', ''),
 ('put_epoch', 'own', 'router.sql'),
 ('put_shard', 'own', 'router.sql'),
+('put_successor', 'own', 'router.sql'),
+('confirm_jobs', 'refused', 'each shard has its own: jobq cluster move'),
+('list_leftovers', 'refused', 'each shard lists its own: jobq cluster move'),
+('list_moved', 'refused', 'the router asks the shards itself'),
+('receive_jobs', 'refused', 'each shard has its own: jobq cluster move'),
+('send_jobs', 'refused', 'each shard has its own: jobq cluster move'),
 ('enqueue', 'key', ''),
 ('open_batch', 'lot', ''),
 ('test_endpoint', 'lot', ''),

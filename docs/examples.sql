@@ -20,3 +20,4 @@ select jobq_http.create_api_key('web', sha256('another key'), 'jobq_b', '{read}'
 select jobq.put_limit('mail', 'customer-42', 10) is null as is_put \gset
 select jobq.open_batch() as batch \gset
 select jobq.put_shard(0, 'postgresql://one.example.org/jobq', true);
+select jobq.put_shard(1, 'postgresql://two.example.org/jobq');

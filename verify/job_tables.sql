@@ -10,6 +10,7 @@ select 1 / (count(*) = 1)::int
 from pg_catalog.pg_constraint as c
 where c.conrelid = 'jobq_private.job'::regclass and c.conname = 'job_transition_fkey';
 select kind, idempotency_key, job_id from jobq_private.idempotency_key where false;
+select job_id, moves, shard_id, job from jobq_private.moved_job where false;
 select kind, dedup_key, job_id, until from jobq_private.throttle where false;
 select job_id, finished_at, result from jobq_private.job_archive where false;
 select job_id, attempt, state, error_code from jobq_private.attempt where false;

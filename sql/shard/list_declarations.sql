@@ -22,6 +22,7 @@ as $$
     from (
         select 'map', 'shards', jsonb_build_object('shards', (
             select jsonb_agg(s.shard_id order by s.shard_id) from jobq_private.shard as s
+            where s.removed_at is null
         ))
         union all
         select 'map', 'epoch ' || e.epoch, jsonb_build_object('shards', e.shard_ids)

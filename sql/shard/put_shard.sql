@@ -27,6 +27,13 @@ begin
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT', 'url must have 1 to 2048 characters and no password'
         );
+    elsif exists (
+        select from jobq_private.shard as s
+        where s.shard_id = put_shard.shard_id and s.removed_at is not null
+    ) then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', format('shard %s was removed; ids contain its number', put_shard.shard_id)
+        );
     end if;
     if put_shard.is_own and put_shard.shard_id <> jobq_private.own_shard() then
         perform jobq_private.become_shard(put_shard.shard_id);

@@ -370,6 +370,9 @@ HALF_BAD = {
         spec => '{"url": "https://a.example/{{config.nothing}}"}'""",
     "test_endpoint": """endpoint => 'e', payload => '1e131071'""",
     "put_epoch": "epoch => 1, shard_ids => '{0,99}'",
+    "confirm_jobs": "job_ids => null",
+    "receive_jobs": """jobs =>
+        '[{"job_id": "0198c0de-1234-7abc-9f03-0123456789ab", "moves": 1}, {}]'""",
     "put_payload_spec": """payload_spec => 'p', schema => '[]'""",
     "put_kind": """kind => 'k', retry_jitter => 2""",
     "revise_job": "job_id => (select schedule_id from jobq.schedule), changes => '[]'",
@@ -393,7 +396,7 @@ HALF_BAD = {
 }
 READ_ONLY = {
     "begin_wait", "choose_shard",
-    "due_in", "health", "list_payload_schemas", "list_undeclared_kinds",
+    "due_in", "health", "list_moved", "list_payload_schemas", "list_undeclared_kinds",
     "list_undeliverable", "listen_events",
     "next_due", "page_jobs", "show_jobs",
 }  # fmt: skip

@@ -189,6 +189,10 @@ OTHERS = {
     "put_limit": ("'other', 'a', 1", "'other', 'a', 2"),
     "put_shard": ("0, 'postgresql://a/b'", "1, 'postgresql://b/b'"),
     "put_epoch": ("1, '{0}'", "2, '{0}'"),
+    "put_successor": ("0, 1",),
+    "confirm_jobs": ("'{}'",),
+    "receive_jobs": ("'[]'",),
+    "send_jobs": ("10",),
     "choose_shard": ("'{0, 1}', 'a'",),
     "rate_limited": ("gen_random_uuid(), 1, '1 s'",),
     "release_key": ("'other', 'a'",),
@@ -230,8 +234,8 @@ MODELLED = {
 }  # fmt: skip
 # They change the tables themselves, or all jobs, which no other session may use meanwhile.
 APART = {"advance_clock", "enforce_queue_grants", "health"}
-CHOOSY = {"listen_events", "put_epoch"}
-"""What refuses an isolation level, or a number that is not the next one."""
+CHOOSY = {"listen_events", "put_epoch", "put_successor"}
+"""What refuses an isolation level, or a wrong number."""
 
 
 def in_order(batch: list[Request]) -> list[int]:

@@ -237,12 +237,14 @@ AIMED: dict[str, list[str]] = {
 # Functions with which an intruder would win nothing: they compute, wait, or are not its to call.
 HARMLESS = {
     "act_for", "advance_clock", "await_events", "backoff", "begin_wait", "choose_shard",
+    "confirm_jobs",
     "create_api_key",
     "end_wait", "enforce_queue_grants", "grant_queue", "health", "list_declarations",
     "list_epochs",
+    "list_leftovers", "list_moved",
     "list_queue_grants", "list_router_statements", "list_shards", "list_undeclared_kinds",
     "maintain_in", "next_tick", "preview_cron",
-    "put_epoch", "put_shard",
+    "put_epoch", "put_shard", "put_successor", "receive_jobs", "send_jobs",
     "ready", "replica_lag", "revoke_queue", "shard_of", "show_login", "show_pulse", "show_totals",
     "tick_in",
 }  # fmt: skip

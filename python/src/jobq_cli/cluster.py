@@ -80,6 +80,40 @@ def drain(shard_id: int, wait: float, login: str, database_url: str) -> None:
     say(f"shard {shard_id} receives no new keys in {wait:g} s; jobq cluster list shows its jobs")
 
 
+@cluster.command()
+@click.argument("shard_id", type=int)
+@click.option("--to", "successor", type=int, required=True, help="Shard that takes the jobs.")
+@login
+@database
+def move(shard_id: int, successor: int, login: str, database_url: str) -> None:
+    """Move waiting jobs off the drained shard SHARD_ID. Repeat after an interruption, or for more.
+
+    Jobs keep their id, keys, times and attempts. Running jobs stay, and jobs that others refer to.
+    """
+    with plainly():
+        moved, left = router.move(database_url, shard_id, successor, login)
+    say(f"{moved} jobs moved to shard {successor}")
+    for each in left:
+        say(f"shard {shard_id} still has {each.count} {each.type}")
+
+
+@cluster.command()
+@click.argument("shard_id", type=int)
+@click.option("--forget-keys", is_flag=True, help="Also if idempotency keys are still valid.")
+@login
+@database
+def remove(shard_id: int, forget_keys: bool, login: str, database_url: str) -> None:
+    """Remove the drained shard SHARD_ID, if it has no unfinished jobs and no schedules.
+
+    Its finished jobs are not reachable through the cluster afterwards. The database remains.
+    """
+    with plainly():
+        successor, left = router.remove(database_url, shard_id, login, forget_keys=forget_keys)
+    say(f"shard {shard_id} is removed; its ids lead to shard {successor}")
+    for each in left:
+        say(f"forgotten: {each.count} {each.type}")
+
+
 @cluster.command("list")
 @as_json
 @login

@@ -11,7 +11,7 @@ from jobq.client import AsyncClient, Client
 from jobq.database import awaited, finished
 from jobq.errors import DatabaseUnavailable, InvalidArgument, JobqError
 from jobq.models import record
-from jobq_sharding.routes import Epoch, ShardMap, routed
+from jobq_sharding.routes import Epoch, Shard, ShardMap, routed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 # Seconds for which a map is good; an epoch begins later than that after it was made.
 FRESH: Final = 10.0
-_SHARDS: Final = Call("list_shards", {}, lambda rows: {row[0]: row[2] for row in rows})
+_SHARDS: Final = Call("list_shards", {}, list, record(Shard))
 _EPOCHS: Final = Call("list_epochs", {}, list, record(Epoch))
 
 
@@ -110,9 +110,12 @@ class _Cluster:
             if isinstance(epochs, JobqError):
                 reason = epochs
                 continue
-            self._known[_own(shards, epochs)] = place
+            own = _own(shards, epochs)
+            if own.is_removed:
+                continue
+            self._known[own.shard_id] = place
             if told is None:
-                told = ShardMap(sorted(shards), epochs)
+                told = _map(shards, epochs)
                 self._places.remove(place)
                 self._places.insert(0, place)
         self._map = told or self._map
@@ -178,9 +181,18 @@ class AsyncShardedClient(AsyncClient):
         return await self._cluster.run(call)
 
 
-def _own(shards: dict[int, bool], epochs: list[Epoch]) -> int:
-    for shard, is_own in shards.items():
-        if is_own and epochs:
+def _map(shards: list[Shard], epochs: list[Epoch]) -> ShardMap:
+    moving, removed = (
+        {s.shard_id: s.successor for s in shards if s.successor is not None and s.is_removed is way}
+        for way in (False, True)
+    )
+    left = sorted(shard.shard_id for shard in shards if not shard.is_removed)
+    return ShardMap(left, epochs, moving, removed)
+
+
+def _own(shards: list[Shard], epochs: list[Epoch]) -> Shard:
+    for shard in shards:
+        if shard.is_own and epochs:
             return shard
     raise InvalidArgument(
         "a database is in no cluster",

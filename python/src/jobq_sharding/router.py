@@ -11,33 +11,39 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from jobq.calls.call import Call, nothing
+from jobq.calls.arguments import as_jsonb
+from jobq.calls.call import Call, nothing, scalar
 from jobq.client import Client
 from jobq.database import conninfo, use_json
 from jobq.errors import DatabaseUnavailable, InvalidArgument, JobqError, NotDeployed, translate
 from jobq.models import record
 from jobq.project import project_dir
-from jobq_sharding.routes import Epoch
+from jobq_sharding.routes import Epoch, Shard
 from jobq_sharding.shards import choose_shard
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from uuid import UUID
 
     from jobq.models import Json
 
-__all__ = ["Difference", "Member", "add", "check", "drain", "init", "members"]
+__all__ = [
+    "Difference",
+    "Leftover",
+    "Member",
+    "add",
+    "check",
+    "drain",
+    "init",
+    "members",
+    "move",
+    "remove",
+]
 
 # Whom a connection is for is not part of a shard's address.
 _LOGIN = ("user", "password")
-
-
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """A database of the cluster: its number, its address, and whether it is the one asked."""
-
-    shard_id: int
-    url: str
-    is_own: bool
+# Jobs that move in one transaction: few enough that large payloads need little memory.
+BATCH = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,14 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class Leftover:
+    """What a shard still has: such as `queued jobs`, and how many."""
+
+    type: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Declaration:
     type: str
     name: str
@@ -112,7 +126,11 @@ def init(router: str, shards: Sequence[str]) -> list[int]:
         raise InvalidArgument("each shard is another database: one is named twice")
     with ExitStack() as stack:
         clients = [stack.enter_context(connected(url)) for url in shards]
-        numbers = _numbered([client.run(_shards()) for client in clients])
+        known = [client.run(_shards()) for client in clients]
+        removed = {shard.shard_id: shard for rows in known for shard in rows if shard.is_removed}
+        if gone := [shard for rows in known for shard in rows if shard.is_own and shard.is_removed]:
+            raise InvalidArgument(f"shard {gone[0].shard_id} was removed")
+        numbers = _numbered(known, set(removed))
         told = [client.run(_epochs()) for client in clients]
         epochs = max(told, key=len)
         _install(router, shards[0])
@@ -120,7 +138,8 @@ def init(router: str, shards: Sequence[str]) -> list[int]:
         members = dict(zip(numbers, shards, strict=True))
         for number, client in zip(numbers, clients, strict=True):
             _tell(client, members, number)
-        _tell(to, members)
+        _tell(to, {n: shard.url for n, shard in removed.items() if n not in _ids(to)} | members)
+        _succeed(to, known)
         if not epochs:
             epochs = [Epoch(1, numbers, datetime.now(UTC), datetime.now(UTC))]
         for epoch in sorted(epochs, key=lambda epoch: epoch.epoch):
@@ -153,6 +172,7 @@ def add(
         clients = {
             each.shard_id: stack.enter_context(connected(_reached(each.url, router, login)))
             for each in known
+            if not each.is_removed
         }
         new = stack.enter_context(connected(shard))
         (number,) = _numbered([new.run(_shards())], {each.shard_id for each in known})
@@ -166,6 +186,7 @@ def add(
                 hint="start workers with its --database first, or pass --without-workers",
             )
         _tell(new, {each.shard_id: each.url for each in known} | {number: shard}, number)
+        _succeed(new, [known])
         for client in (*clients.values(), to):
             _tell(client, {number: shard})
         clients[number] = new
@@ -196,7 +217,9 @@ def drain(router: str, shard_id: int, login: str = "", wait: float = 30) -> None
         to = stack.enter_context(connected(router))
         known, epochs = _map(to)
         clients = [
-            stack.enter_context(connected(_reached(each.url, router, login))) for each in known
+            stack.enter_context(connected(_reached(each.url, router, login)))
+            for each in known
+            if not each.is_removed
         ]
         left = sorted(set(epochs[0].shard_ids) - {shard_id})
         if not left or len(left) == len(epochs[0].shard_ids):
@@ -209,13 +232,141 @@ def drain(router: str, shard_id: int, login: str = "", wait: float = 30) -> None
             client.run(_put_epoch(Epoch(epochs[0].epoch + 1, left, begins, begins)))
 
 
+def move(router: str, shard_id: int, successor: int, login: str = "") -> tuple[int, list[Leftover]]:
+    """Move waiting jobs off a drained shard; return how many moved, and what it still has.
+
+    A job is on one of the two shards, or recorded on the first as on the move: whatever
+    interrupts this, the same call again finishes it, and every job arrives once.
+
+    Args:
+        router: the router's URL.
+        shard_id: the shard's number.
+        successor: the shard that takes them; the same at every call.
+        login: as for `add`.
+
+    Raises:
+        InvalidArgument: it is not drained, has another successor, or they declare kinds, queues,
+            endpoints or limits differently.
+    """
+    with ExitStack() as stack:
+        to = stack.enter_context(connected(router))
+        clients = _clients(stack, to, router, login)
+        source, target = _known_one(clients, shard_id), _known_one(clients, successor)
+        if other := _unlike(source, target):
+            raise InvalidArgument(
+                "the shards have different definitions", detail=", ".join(other),
+                hint="run jobq cluster check, and put the definitions again through the router",
+            )  # fmt: skip
+        for client in (*clients.values(), to):
+            client.run(_put_successor(shard_id, successor))
+        moved = 0
+        while jobs := source.run(_send_jobs()):
+            documents = {"jobs": as_jsonb([job for _, job in jobs])}
+            moved += target.run(Call("receive_jobs", documents, scalar))
+            confirmed = {"job_ids": [job_id for job_id, _ in jobs]}
+            source.run(Call("confirm_jobs", confirmed, nothing))
+        return moved, source.run(_leftovers())
+
+
+def remove(
+    router: str, shard_id: int, login: str = "", *, forget_keys: bool = False
+) -> tuple[int, list[Leftover]]:
+    """Remove a drained shard that has no unfinished job; return its successor, and what it keeps.
+
+    Args:
+        router: the router's URL.
+        shard_id: the shard's number.
+        login: as for `add`.
+        forget_keys: whether to remove it even if idempotency keys there are still valid.
+
+    Raises:
+        InvalidArgument: it is not drained, or has unfinished jobs, schedules or valid keys.
+    """
+    with ExitStack() as stack:
+        to = stack.enter_context(connected(router))
+        known, epochs = _map(to)
+        clients = _clients(stack, to, router, login)
+        own = _known_one(clients, shard_id)
+        (shard,) = (each for each in known if each.shard_id == shard_id)
+        if shard.successor is not None:
+            successor = shard.successor
+        else:
+            successor = next(n for n in sorted(epochs[0].shard_ids) if n != shard_id)
+        left = own.run(_leftovers())
+        if not forget_keys and any(each.type == "idempotency keys" for each in left):
+            raise InvalidArgument(
+                f"shard {shard_id} has idempotency keys that are still valid",
+                detail=", ".join(f"{each.count} {each.type}" for each in left),
+                hint="wait until key_retention has passed, or pass --forget-keys",
+            )
+        for client in (own, *(c for n, c in clients.items() if n != shard_id), to):
+            client.run(_put_successor(shard_id, successor, is_removed=True))
+        return successor, left
+
+
+def _clients(stack: ExitStack, to: Client, router: str, login: str) -> dict[int, Client]:
+    return {
+        each.shard_id: stack.enter_context(connected(_reached(each.url, router, login)))
+        for each in _map(to)[0]
+        if not each.is_removed
+    }
+
+
+def _known_one(clients: Mapping[int, Client], shard_id: int) -> Client:
+    if shard_id not in clients:
+        raise InvalidArgument(f"the cluster has no shard {shard_id}")
+    return clients[shard_id]
+
+
+def _unlike(source: Client, target: Client) -> list[str]:
+    """Return the definitions of the source that the target lacks or has otherwise."""
+    there = {(each.type, each.name): each.declaration for each in target.run(_declarations())}
+    return [
+        f"{each.type} {each.name}"
+        for each in source.run(_declarations())
+        if each.type not in {"map", "schedule"}
+        and there.get((each.type, each.name)) != each.declaration
+    ]
+
+
+def _ids(client: Client) -> set[int]:
+    return {shard.shard_id for shard in client.run(_shards())}
+
+
+def _succeed(client: Client, known: Sequence[Sequence[Shard]]) -> None:
+    """Name the successors of shards that any of these rows have, the removed ones first."""
+    rows = {
+        shard.shard_id: shard for rows in known for shard in rows if shard.successor is not None
+    }
+    for shard in sorted(rows.values(), key=lambda shard: not shard.is_removed):
+        assert shard.successor is not None  # noqa: S101 - so they were chosen
+        client.run(_put_successor(shard.shard_id, shard.successor, is_removed=shard.is_removed))
+
+
+def _put_successor(shard_id: int, successor: int, *, is_removed: bool = False) -> Call[None]:
+    arguments = {"shard_id": shard_id, "successor": successor, "is_removed": is_removed}
+    return Call("put_successor", arguments, nothing)
+
+
+def _send_jobs() -> Call[list[tuple[UUID, Json]]]:
+    return Call("send_jobs", {"max_jobs": BATCH}, list)
+
+
+def _leftovers() -> Call[list[Leftover]]:
+    return Call("list_leftovers", {}, list, record(Leftover))
+
+
 def members(router: str, login: str = "") -> list[Member]:
     """Return the shards, and how each one stands."""
     with connected(router) as client:
         known, epochs = _map(client)
     now = datetime.now(UTC)
     current = next((epoch for epoch in epochs if epoch.began_at <= now), epochs[-1])
-    return [_member(each, each.shard_id in current.shard_ids, router, login) for each in known]
+    return [
+        _member(each, each.shard_id in current.shard_ids, router, login)
+        for each in known
+        if not each.is_removed
+    ]
 
 
 def _served(client: Client) -> set[str]:
@@ -248,6 +399,8 @@ def check(router: str, login: str = "") -> list[Difference]:
         known, epochs = _map(client)
     found: dict[tuple[str, str], dict[int, str]] = {}
     kept = []
+    homes = {s.shard_id: s.successor for s in known if s.removed_at and s.successor is not None}
+    known = [shard for shard in known if not shard.is_removed]
     for shard in known:
         with connected(_reached(shard.url, router, login)) as client:
             kept.append(_key_retention(client.run(_epochs())))
@@ -256,10 +409,15 @@ def check(router: str, login: str = "") -> list[Difference]:
                 found.setdefault((each.type, each.name), {})[shard.shard_id] = text
     shards = [shard.shard_id for shard in known]
     first = epochs[-1].shard_ids
+
+    def home(name: str) -> int:
+        shard = choose_shard(first, name)
+        return homes.get(shard, shard)
+
     differences = [
         Difference(type_, name, finding)
         for (type_, name), by_shard in sorted(found.items())
-        if (finding := _finding(type_, name, by_shard, shards, first)) is not None
+        if (finding := _finding(type_, by_shard, shards, home(name))) is not None
     ]
     told = found.get(("map", f"epoch {epochs[0].epoch}"), {})
     if set(told) != set(shards):
@@ -271,11 +429,11 @@ def check(router: str, login: str = "") -> list[Difference]:
 
 
 def _finding(
-    type_: str, name: str, by_shard: Mapping[int, str], shards: Sequence[int], first: Sequence[int]
+    type_: str, by_shard: Mapping[int, str], shards: Sequence[int], home: int
 ) -> str | None:
     """Return what is wrong with one declaration, or None."""
     if type_ == "schedule":
-        wrong = sorted(set(by_shard) - {choose_shard(first, name)})
+        wrong = sorted(set(by_shard) - {home})
         return f"fires on {_listed(wrong)}, to which its name does not lead" if wrong else None
     missing = sorted(set(shards) - set(by_shard))
     if missing:

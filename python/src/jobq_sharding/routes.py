@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
@@ -20,14 +21,14 @@ from jobq.project import read_routes
 from jobq_sharding.shards import choose_shard, shard_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from jobq.calls.call import Call
     from jobq.models import Enqueued
 
 logger = logging.getLogger("jobq.client")
 
-__all__ = ["Epoch", "ShardMap", "Steps", "routed"]
+__all__ = ["Epoch", "Shard", "ShardMap", "Steps", "routed"]
 
 # A shard and what to call there, again and again, until the answer is known. What is sent in is the
 # shard's answer; DatabaseUnavailable is thrown in where there is none.
@@ -58,17 +59,54 @@ class Epoch:
 
 
 @dataclass(frozen=True, slots=True)
+class Shard:
+    """A database of the cluster.
+
+    Attributes:
+        shard_id: its number.
+        url: its address.
+        is_own: whether it is the one asked.
+        successor: the shard that takes over its jobs, if any.
+        removed_at: when it was removed; its ids lead to the successor since.
+    """
+
+    shard_id: int
+    url: str
+    is_own: bool
+    successor: int | None
+    removed_at: datetime | None
+
+    @property
+    def is_removed(self) -> bool:
+        """Whether it is part of the cluster no more."""
+        return self.removed_at is not None
+
+
+@dataclass(frozen=True, slots=True)
 class ShardMap:
-    """The shards that there are, and the epochs, the newest first."""
+    """The shards that there are, and the epochs, the newest first.
+
+    Attributes:
+        shards: their numbers.
+        epochs: which of them get new keys.
+        moving: shards whose jobs move to their successors.
+        removed: the successors of shards that were removed.
+        moved: jobs that are known to have moved, and where they are.
+    """
 
     shards: Sequence[int]
     epochs: Sequence[Epoch]
+    moving: Mapping[int, int] = field(default_factory=dict)
+    removed: Mapping[int, int] = field(default_factory=dict)
+    moved: Mapping[UUID, int] = field(default_factory=dict)
 
     def of_id(self, job_id: UUID | str) -> int:
         """Return the shard of an id; of one whose number no shard has, any that can say so."""
-        return self._known(shard_of(UUID(str(job_id))))
+        id_ = UUID(str(job_id))
+        return self.moved.get(id_, self._known(shard_of(id_)))
 
     def _known(self, shard: int) -> int:
+        shard = self.removed.get(shard, shard)
         return shard if shard in self.shards else self.shards[0]
 
     def choices(self, job: Mapping[str, Any]) -> list[int]:
@@ -80,6 +118,9 @@ class ShardMap:
             if newer.keys_until <= now:
                 break
             living.append(older)
+        of = job.get("batch_id") or next(iter(job.get("after") or ()), None)
+        if of is not None:
+            return [self.of_id(str(of))]
         found = [self._known(_choose(epoch.shard_ids, job)) for epoch in living]
         return list(dict.fromkeys(found)) if job.get("idempotency_key") else found[:1]
 
@@ -88,7 +129,7 @@ class ShardMap:
         try:
             return self.of_id(name)
         except ValueError:
-            return choose_shard(self.epochs[-1].shard_ids, name)
+            return self._known(choose_shard(self.epochs[-1].shard_ids, name))
 
 
 def _choose(shard_ids: Sequence[int], job: Mapping[str, Any]) -> int:
@@ -96,11 +137,7 @@ def _choose(shard_ids: Sequence[int], job: Mapping[str, Any]) -> int:
         None if job.get(key) is None else str(job[key])
         for key in ("concurrency_key", "idempotency_key", "dedup_key")
     ]
-    after = [UUID(str(parent)) for parent in job.get("after") or ()]
-    batch = job.get("batch_id")
-    return choose_shard(
-        shard_ids, *keys, after=after, batch_id=None if batch is None else UUID(str(batch))
-    )
+    return choose_shard(shard_ids, *keys)
 
 
 def routed(call: Call[Any], cluster: ShardMap) -> Steps:
@@ -110,6 +147,41 @@ def routed(call: Call[Any], cluster: ShardMap) -> Steps:
         InvalidArgument: the call is for one database.
     """
     call = replace(call, arguments=call.given)
+    if cluster.moving:
+        cluster = replace(cluster, moved=(yield from _find_moved(call, cluster)))
+    return (yield from _steps(call, cluster))
+
+
+def _find_moved(call: Call[Any], cluster: ShardMap) -> Generator[Any, Any, dict[UUID, int]]:
+    """Ask the shards whose jobs move which of the jobs that a call names have moved."""
+    asked: dict[int, list[UUID]] = {}
+    for id_ in _named(call):
+        if (shard := cluster.of_id(id_)) in cluster.moving:
+            asked.setdefault(shard, []).append(id_)
+    moved: dict[UUID, int] = {}
+    for shard, ids in asked.items():
+        found = replace(
+            call, function="list_moved", arguments={"job_ids": ids}, read=dict, inputs=(),
+            row_factory=tuple_row, from_now=None,
+        )  # fmt: skip
+        moved |= yield shard, found
+    return moved
+
+
+def _named(call: Call[Any]) -> Iterator[UUID]:
+    """Yield the ids of jobs in a call's arguments, and in those of new jobs."""
+    given = [call.arguments]
+    if call.function == "enqueue_many":
+        given = call.arguments["jobs"].obj  # type: ignore[attr-defined]
+    for arguments in given:
+        singles = [arguments.get(name) for name in ("job_id", "graph_of", "schedule", "batch_id")]
+        many = [arguments.get(name) for name in ("job_ids", "after")]
+        for value in (*singles, *(id_ for ids in many for id_ in ids or ())):  # type: ignore[attr-defined]
+            with suppress(ValueError):
+                yield UUID(str(value))
+
+
+def _steps(call: Call[Any], cluster: ShardMap) -> Steps:
     way, detail = ROUTES.get(call.function, OTHER)
     if call.function == "enqueue_many":
         return _enqueue_many(call, cluster)

@@ -8,11 +8,11 @@ parallel safe
 as $$
     select case called.class
         when 'lot' then format(
-            'coalesce(jobq_router.partition_of(jobq_internal.shard_of(%s)), jobq_router.lot())',
+            'coalesce(jobq_router.partition_of_id(%s), jobq_router.lot())',
             coalesce(nullif(called.detail, ''), 'null')
         )
         when 'id' then format(
-            'coalesce(jobq_router.partition_of(jobq_internal.shard_of(%I)), jobq_router.lot())', called.detail
+            'coalesce(jobq_router.partition_of_id(%I), jobq_router.lot())', called.detail
         )
         when 'schedule' then format('jobq_router.place_schedule(%I::text)', called.detail)
         when 'any' then 'jobq_router.anyone()'

@@ -27,7 +27,7 @@ select is_empty(
 );
 select results_eq(
     $$select count(*) from jobq_internal.list_router_statements() as s
-    where s.statement ~ '^create function jobq(_internal)?[.]'$$,
+    where s.statement ~ '(?n)^create function jobq(_internal)?[.]'$$,
     $$select count(*) from jobq_private.route as r where r.class <> 'own'$$,
     'each function but the router''s own is written once'
 );

@@ -1,0 +1,96 @@
+-- Purpose: take waiting jobs out of this shard, for its successor.
+-- Invariant: a job leaves `job` in the transaction that stores it in moved_job, so nobody
+-- claims it, and it is returned again until confirm_jobs(). Jobs stay that others may refer
+-- to or that refer to others (parents, children, batches, schedules, steps, signals, dedup
+-- keys), and jobs for whose end a client waits.
+-- Raises: 22004, 22023.
+-- Argument max_jobs: the most jobs to return.
+-- Column job: the job, for receive_jobs().
+-- Returns: the jobs that the successor has to receive; none if all that can move have moved, or
+-- there is no successor.
+-- Example: select job_id from jobq_internal.send_jobs(100);
+create or replace function jobq_internal.send_jobs(max_jobs integer)
+returns table (job_id uuid, job jsonb)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _endings jobq_private.ending[];
+    _awaited constant integer[] := array(
+        select l.objid::integer
+        from pg_locks as l
+        where l.locktype = 'advisory'
+        and l.database = (select d.oid from pg_database as d where d.datname = current_database())
+        and l.classid::integer = jobq_private.lock_class('ending')
+    );
+    _successor constant integer := (
+        select s.successor from jobq_private.shard as s where s.is_own and s.removed_at is null
+    );
+begin
+    if send_jobs.max_jobs is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs');
+    elsif send_jobs.max_jobs not between 1 and 1000 then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'max_jobs must be from 1 to 1000');
+    end if;
+    if _successor is not null and not exists (select from jobq_private.moved_job as m where m.job is not null) then
+        with waiting as materialized (
+            select j.job_id
+            from jobq_private.job as j
+            where j.state in ('queued', 'retrying')
+            and not j.is_awaited
+            and num_nonnulls(j.batch_id, j.schedule_id, j.dedup_key, j.cancel_requested_at) = 0
+            and not exists (select from jobq_private.edge as e where e.child = j.job_id)
+            and not exists (select from jobq_private.edge as e where e.parent = j.job_id)
+            and not exists (select from jobq_private.step as t where t.job_id = j.job_id)
+            and not exists (select from jobq_private.waiter as w where w.job_id = j.job_id)
+            and not exists (select from jobq_private.node as n where n.job_id = j.job_id)
+            and not exists (select from jobq_private.pending as p where p.id = j.job_id)
+            and j.job_id not in (select v.job_id from jobq_private.event as v)
+            and hashtext(j.job_id::text) & 1023 <> all(_awaited)
+            limit send_jobs.max_jobs
+            for update skip locked
+        ),
+        gone as (
+            delete from jobq_private.job as j
+            using waiting as w
+            where j.job_id = w.job_id
+            returning j.*
+        ),
+        stored as (
+            insert into jobq_private.moved_job as m (job_id, moves, shard_id, job)
+            select
+                g.job_id, 1, _successor, to_jsonb(g) || jsonb_build_object('key_created_at', (
+                    select k.created_at
+                    from jobq_private.idempotency_key as k
+                    where k.kind = g.kind and k.idempotency_key = g.idempotency_key
+                    and k.job_id = g.job_id
+                ))
+            from gone as g
+            on conflict on constraint moved_job_pkey do update
+            set moves = m.moves + 1, shard_id = excluded.shard_id, job = excluded.job
+        )
+        select array_agg(row(
+            g.job_id, g.attempt, 'cancelled', g.queue, g.kind, g.lane_id,
+            g.concurrency_key, g.place, false, null, false
+        )::jobq_private.ending)
+        into _endings
+        from gone as g
+        where g.lane_id is not null;
+        if _endings is not null then
+            -- A job left its lane, as if it had been cancelled.
+            perform jobq_private.on_end(_endings);
+        end if;
+    end if;
+    return query
+    select m.job_id, m.job || jsonb_build_object('moves', m.moves)
+    from jobq_private.moved_job as m
+    where m.job is not null
+    order by m.job_id
+    limit send_jobs.max_jobs;
+end
+$$;
+
+comment on function jobq_internal.send_jobs is
+'Takes waiting jobs out of a shard for its successor. Only for jobq_owner.';
