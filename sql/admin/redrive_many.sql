@@ -34,17 +34,10 @@ declare
     _chosen uuid[];
     _ended timestamptz[];
 begin
-    if num_nulls(
-        redrive_many.since, redrive_many.max_jobs, redrive_many.dry_run, redrive_many.latest
-    ) > 0 then
-        perform jobq_private.raise_error(
-            'NULL_ARGUMENT', 'since, max_jobs, dry_run and latest'
-        );
-    elsif redrive_many.max_jobs not between 1 and 100000 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'max_jobs must be from 1 to 100000'
-        );
+    if num_nulls(redrive_many.since, redrive_many.dry_run, redrive_many.latest) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'since, dry_run and latest');
     end if;
+    perform jobq_private.check_count('max_jobs', redrive_many.max_jobs, 1, 100000);
     with chosen as materialized (
         select a.job_id, a.finished_at
         from jobq_private.job_archive as a

@@ -39,15 +39,12 @@ declare
     _until timestamptz;
     _since timestamptz;
 begin
-    if num_nulls(show_history.span, show_history.by, show_history.max_buckets) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'span, by and max_buckets');
+    perform jobq_private.check_count('max_buckets', show_history.max_buckets, 1, 720);
+    if num_nulls(show_history.span, show_history.by) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'span and by');
     elsif _minutes is null or show_history.by not in ('queue', 'kind') then
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT', 'span must be hour, day or month, by queue or kind'
-        );
-    elsif show_history.max_buckets not between 1 and 720 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'max_buckets must be from 1 to 720'
         );
     end if;
     _together := ceil(_all / show_history.max_buckets::double precision);

@@ -31,32 +31,27 @@ begin
             ) as k
             group by k.worker
         ),
-        first as (
-            select distinct on (l.worker) l.*
+        oldest as (
+            select distinct on (l.worker) l.worker, l.job_id, l.kind, l.claimed_at as started_at
             from leased as l
             order by l.worker, l.claimed_at
-        ),
-        known as (
-            select w.worker, w.queues, w.started_at, w.seen_at,
-                w.seen_at > now() - interval '1 min' as is_live, w.region, w.except_kinds,
-                w.release, w.stuck
-            from jobq_private.worker as w
-            order by 5 desc, w.worker
-            limit 500
         )
-        select coalesce(json_agg(json_build_object(
-            'worker', w.worker, 'queues', w.queues, 'started_at', w.started_at,
-            'seen_at', w.seen_at, 'is_live', w.is_live, 'jobs', coalesce(h.jobs, 0),
-            'kinds', coalesce(h.kinds, '{}'), 'oldest', case when f.worker is not null
-                then json_build_object(
-                    'job_id', f.job_id, 'kind', f.kind, 'started_at', f.claimed_at
-                ) end, 'region', w.region,
-            'except_kinds', w.except_kinds, 'release', w.release,
-            'stuck', w.stuck
-        ) order by w.is_live desc, w.worker), '[]')
-        from known as w
-        left join held as h on h.worker = w.worker
-        left join first as f on f.worker = w.worker
+        select coalesce(json_agg(d), '[]')
+        from (
+            select w.worker, w.queues, w.started_at, w.seen_at, i.is_live,
+                coalesce(h.jobs, 0) as jobs, coalesce(h.kinds, '{}') as kinds,
+                (
+                    select row_to_json(f)
+                    from (select o.job_id, o.kind, o.started_at where o.worker is not null) as f
+                ) as oldest,
+                w.region, w.except_kinds, w.release, w.stuck
+            from jobq_private.worker as w
+            cross join lateral (select w.seen_at > now() - interval '1 min') as i (is_live)
+            left join held as h on h.worker = w.worker
+            left join oldest as o on o.worker = w.worker
+            order by i.is_live desc, w.worker
+            limit 500
+        ) as d
     );
 end
 $$;
