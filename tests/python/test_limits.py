@@ -555,9 +555,9 @@ async def test_a_worker_looks_again_soon_where_others_held_the_limit(
     """
     passed_over = 0
 
-    async def due_in(queries: Queries) -> float | None:
+    async def due_in(queries: Queries, *given: Any) -> float | None:
         nonlocal passed_over
-        due = await ask(queries)
+        due = await ask(queries, *given)
         passed_over += due is not None and due < 0
         return due
 
