@@ -7,6 +7,8 @@ returns text
 language sql
 immutable
 parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
 as $$
     select '0.1.0'
 $$;

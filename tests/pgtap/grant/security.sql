@@ -175,6 +175,7 @@ insert into may_execute values
 ('set_progress', 'w'),
 ('spend', 'w'),
 ('settings', 'p w o r'),
+('version', 'p w o r'),
 ('show_definition', 'o r'),
 ('show_execution', 'p w o r'),
 ('show_job', 'p w o r'),
