@@ -218,6 +218,7 @@ AIMED: dict[str, list[str]] = {
     "schema": ["{}"],
     "shard_id": ["0"],
     "shard_ids": ["{0}"],
+    "successor": ["1"],
     "scopes": ["{operate}"],
     "small": ["9"],
     "secret": ["theirs-secret", "theirs-spare"],
@@ -246,7 +247,7 @@ HARMLESS = {
     "maintain_in", "next_tick", "preview_cron",
     "put_epoch", "put_shard", "put_successor", "receive_jobs", "send_jobs",
     "ready", "replica_lag", "revoke_queue", "shard_of", "show_login", "show_pulse", "show_totals",
-    "tick_in",
+    "tick_in", "version",
 }  # fmt: skip
 
 # Functions whose every answer but null tells of the victim.
