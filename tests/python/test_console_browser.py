@@ -519,9 +519,7 @@ async def test_in_an_outage_a_page_stays_says_how_old_it_is_and_goes_on(database
         await expect(page.locator("[data-live-mark]")).to_have_text("live")
         await page.evaluate("window.isSame = true")
         waited = await page.locator(".tile").first.inner_text()
-        old = re.compile(
-            r"What is shown is of \d\d:\d\d:\d\d UTC: the database does not answer now"
-        )
+        old = re.compile(r"What is shown is of \d\d:\d\d:\d\d UTC: the database does not answer\.")
         with outage(database):
             await expect(page.get_by_role("alert")).to_have_text(old)
             await expect(page.locator("[data-live-mark]")).to_be_hidden()

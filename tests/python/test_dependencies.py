@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -633,7 +634,11 @@ def test_a_day_of_which_many_jobs_are_needed_holds_up_no_other(
         " where kind = 'member' order by job_id limit 9000);"
         " set session_replication_role = origin"
     )
-    [(_, left)] = maintain()
+    for _ in range(60):  # a vacuum of the partition puts it off
+        [(_, left)] = maintain()
+        if left < 10000:
+            break
+        time.sleep(1)
     assert left in (1001, 1002), "the needed ones stay in a partition of their own"
     connection.execute("update jobq_private.batch set ended_at = now()")
     assert maintain() == []

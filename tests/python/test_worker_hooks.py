@@ -330,12 +330,12 @@ def test_what_cannot_be_is_refused() -> None:
         @registry.handler("a", interrupt_on_cancel=True)
         def thread() -> None: ...
 
-    with pytest.raises(TypeError, match="takes a list"):
+    with pytest.raises(TypeError, match="must take a list"):
 
         @registry.handler("b", batch=2)  # type: ignore[arg-type]
         async def no_list(payload: int) -> None: ...
 
-    with pytest.raises(TypeError, match="no transaction or process"):
+    with pytest.raises(TypeError, match="cannot be transactional or in a process"):
 
         @registry.handler("c", batch=2, process=True)
         def process(payloads: list[int]) -> None: ...

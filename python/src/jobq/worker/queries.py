@@ -468,7 +468,7 @@ class Queues:
         if not all(isinstance(name, str) and name for name in list[object](queues)):
             raise ValueError("each queue must have a name")
         if "*" in self.names:
-            raise ValueError("* is not a queue name: name each queue")
+            raise ValueError("queues must be named: * is not a queue name")
         self._weights = dict(queues.items()) if hasattr(queues, "items") else {}
         if not all(math.isfinite(weight) and weight > 0 for weight in self._weights.values()):
             raise ValueError("a queue's weight must be a number above 0")
