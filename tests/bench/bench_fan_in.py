@@ -65,6 +65,14 @@ def measure(parents: int = 10_000, member_count: int = 100_000, rounds: int = 30
         print(f"and a child of all: {waited:.2f} s, {waited - plain:+.2f} s", flush=True)
         batch = timed(connection, lambda: members(connection, member_count))
         print(f"a batch of {member_count:,}: {batch:.2f} s", flush=True)
+    with database() as (connection, _):
+        fan_in(connection, member_count)
+        gap, calls = claims(connection)
+        print(
+            f"a child of {member_count:,}: starts {gap:.3f} s after the end of the last parents;"
+            f" longest of {len(calls):,} calls of exchange() {max(calls) * 1e3:.0f} ms",
+            flush=True,
+        )
 
 
 def timed(connection: Connection, enqueue: Callable[[], object]) -> float:
@@ -88,6 +96,26 @@ def fan_in(connection: Connection, parents: int) -> None:
         client = Client(connection)
         made = client.enqueue_many(jobs)
         client.enqueue("noop", after=[job.job_id for job in made])
+
+
+def claims(connection: Connection) -> tuple[float, list[float]]:
+    """Finish all jobs, 20 in a call; return the seconds until the last came, and of each call."""
+    ids: list[object] = []
+    attempts: list[int] = []
+    calls: list[float] = []
+    ended = time.perf_counter()
+    while one(connection, LIVE):
+        began = time.perf_counter()
+        ended = began if ids else ended
+        found = connection.execute(
+            "select job_id, attempt from jobq.exchange('{default}', 'bench', 20, %s, %s)",
+            [ids, attempts],
+        ).fetchall()
+        calls.append(time.perf_counter() - began)
+        if found:
+            gap = time.perf_counter() - ended
+        ids, attempts = [row[0] for row in found], [row[1] for row in found]
+    return gap, calls
 
 
 def members(connection: Connection, count: int) -> None:
