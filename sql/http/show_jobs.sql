@@ -50,15 +50,12 @@ security definer
 set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
-set enable_bitmapscan = off
-set plan_cache_mode = force_generic_plan
+set plan_cache_mode = force_custom_plan
 as $$
 declare
-    _ended constant text[] := '{dead,cancelled}'::text[];
     _all constant text[] := array(
         select distinct t.to_state from jobq_private.transition as t order by 1
     );
-    _states constant text[] := coalesce(show_jobs.states, _all);
     _since constant uuid := coalesce(
         jobq_private.id_floor(show_jobs.created_after),
         '00000000-0000-0000-0000-000000000000'
@@ -67,44 +64,31 @@ declare
         show_jobs.before, jobq_private.id_floor(show_jobs.created_before),
         'ffffffff-ffff-ffff-ffff-ffffffffffff'
     );
-    _found record;
+    _floor uuid;
+    _ids uuid[];
     _shown uuid[];
     _items json;
 begin
     perform jobq_private.check_count('max_jobs', show_jobs.max_jobs, 1, 1000);
     perform jobq_private.check_count('max_looked', show_jobs.max_looked, 1, 100000);
-    if not _states <@ _all or array_position(_states, null) is not null then
+    if not show_jobs.states <@ _all or array_position(show_jobs.states, null) is not null then
         perform jobq_private.raise_error('INVALID_ARGUMENT',
             'states are ' || array_to_string(_all, ', '));
     end if;
 
-    if show_jobs.job_ids is not null then
-        select array_agg(f.job_id order by f.job_id desc) as job_ids, false as is_cut,
-            null::uuid as last_id
-        into _found
-        from jobq.job as f
-        where f.job_id = any (show_jobs.job_ids) and f.state = any (_states) and f.job_id < _until;
-    elsif _states @> _all and num_nonnulls(
-        show_jobs.kind, show_jobs.queue, show_jobs.metadata, show_jobs.error_code,
-        show_jobs.worker, show_jobs.payload, show_jobs.search, show_jobs.batch_id
-    ) = 0 then
-        _found := jobq_private.look_newest(_since, _until, show_jobs.max_looked);
-    elsif _states <@ _ended and num_nonnulls(
-        show_jobs.metadata, show_jobs.worker, show_jobs.payload, show_jobs.search,
-        show_jobs.batch_id
-    ) = 0 then
-        _found := jobq_private.look_failed(
-            _states, show_jobs.kind, show_jobs.queue, show_jobs.error_code,
-            _since, _until, show_jobs.max_looked
-        );
-    else
-        _found := jobq_private.look_jobs(
-            _states, show_jobs.kind, show_jobs.queue, show_jobs.metadata,
-            show_jobs.error_code, show_jobs.worker, show_jobs.payload, show_jobs.search,
-            show_jobs.batch_id, _since, _until, show_jobs.max_looked
-        );
+    if show_jobs.job_ids is null then
+        _floor := jobq_private.look_floor(show_jobs.states, _since, _until, show_jobs.max_looked);
     end if;
-    _shown := _found.job_ids[:show_jobs.max_jobs];
+    _ids := array(
+        select m.job_id
+        from jobq_private.match_jobs(
+            show_jobs.states, coalesce(_floor, _since), _until, show_jobs.kind, show_jobs.queue,
+            show_jobs.metadata, show_jobs.error_code, null, null, show_jobs.worker,
+            show_jobs.payload, show_jobs.search, show_jobs.batch_id, show_jobs.job_ids
+        ) as m
+        order by m.job_id desc
+    );
+    _shown := _ids[:show_jobs.max_jobs];
     select json_agg(i) into _items
     from (
         select j.job_id, j.kind, j.queue, j.state, j.priority, j.attempts, j.max_attempts, j.worker,
@@ -116,14 +100,13 @@ begin
     ) as i;
     return json_build_object(
         'items', coalesce(_items, '[]'),
-        'matched', coalesce(cardinality(_found.job_ids), 0),
-        'is_all', not _found.is_cut,
+        'matched', cardinality(_ids),
+        'is_all', _floor is null,
         'cursor', case
-            when cardinality(_found.job_ids) > show_jobs.max_jobs
-            then _shown[show_jobs.max_jobs]
-            else _found.last_id
+            when cardinality(_ids) > show_jobs.max_jobs then _shown[show_jobs.max_jobs]
+            else _floor
         end,
-        'job_ids', case when show_jobs.with_ids then coalesce(_found.job_ids, '{}'::uuid[]) end
+        'job_ids', case when show_jobs.with_ids then _ids end
     );
 end
 $$;

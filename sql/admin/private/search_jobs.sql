@@ -16,7 +16,6 @@ set enable_seqscan = off
 as $$
 declare
     _most constant integer := 100000;
-    _is_ended constant boolean := coalesce(states <@ '{succeeded,dead,cancelled}', false);
     _until uuid := search_jobs.before;
     _looked integer := 0;
     _part integer := 1000;
@@ -28,27 +27,13 @@ begin
     while _looked < _most loop
         _floor := jobq_private.look_floor(search_jobs.states, oldest, _until, _part);
         return query
-        select j.*
-        from jobq.job as j
-        where j.job_id < _until and j.job_id >= coalesce(_floor, oldest)
-        and (search_jobs.states is null or j.state = any(search_jobs.states))
-        and (j.finished_at is not null or not _is_ended)
-        and (search_jobs.kind is null or j.kind = search_jobs.kind)
-        and (search_jobs.queue is null or j.queue = search_jobs.queue)
-        and (search_jobs.metadata is null or j.metadata @> search_jobs.metadata)
-        and (
-            search_jobs.idempotency_key is null
-            or j.idempotency_key = search_jobs.idempotency_key
-        )
-        and (
-            search_jobs.trigger is null
-            or jobq_private.job_trigger(j) = search_jobs.trigger
-        )
-        and (
-            search_jobs.error_code is null
-            or j.last_error_code = search_jobs.error_code
-        )
-        order by j.job_id desc
+        select m.*
+        from jobq_private.match_jobs(
+            search_jobs.states, coalesce(_floor, oldest), _until, search_jobs.kind,
+            search_jobs.queue, search_jobs.metadata, error_code, trigger,
+            search_jobs.idempotency_key
+        ) as m
+        order by m.job_id desc
         limit _left;
         get diagnostics _found = row_count;
         _left := _left - _found;
