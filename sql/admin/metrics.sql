@@ -20,48 +20,36 @@ set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$
-declare
-    _now constant timestamptz := clock_timestamp();
 begin
     return query
-    select m.name, l.queue, m.value
-    from (
-        select
-            coalesce(w.queue, r.queue) as queue,
-            coalesce(w.queued + w.scheduled + w.retrying, 0) as waiting,
-            coalesce(r.running, 0) as running,
-            coalesce(r.expired, 0) as expired,
-            coalesce(extract(epoch from _now - w.oldest), 0) as oldest
-        from jobq_private.waiting_counts() as w
-        full join (
-            select
-                j.queue, count(*) as running,
-                count(*) filter (where j.lease_expires_at < _now) as expired
-            from jobq_private.job as j
-            where j.state = 'running'
-            group by j.queue
-        ) as r on r.queue = w.queue
-    ) as l
+    select m.name, f.queue, m.value::double precision
+    from jobq_private.queue_figures() as f
+    left join jobq_private.lane_counts() as l on l.queue = f.queue
+    left join (
+        select j.queue, count(*) as jobs
+        from jobq_private.job as j
+        where j.state = 'running' and j.lease_expires_at < clock_timestamp()
+        group by j.queue
+    ) as e on e.queue = f.queue
+    cross join lateral (
+        select f.queued + f.scheduled + f.retrying as waiting,
+            f.queued + f.scheduled + f.retrying + f.running > 0 as is_live
+    ) as s
     cross join lateral (
         values
-        ('queue_backlog', l.waiting::double precision),
-        ('running_jobs', l.running),
-        ('expired_leases', l.expired),
-        ('oldest_runnable_seconds', l.oldest)
-    ) as m (name, value);
-
-    return query
-    select 'blocked_jobs', j.queue, count(*)::double precision
-    from jobq_private.job as j
-    where j.state = 'blocked'
-    group by j.queue;
-
-    return query
-    select m.name, l.queue, m.value
-    from jobq_private.lane_counts() as l
-    cross join lateral (
-        values ('lanes', l.lanes::double precision), ('closed_lanes', l.closed_lanes)
-    ) as m (name, value);
+        ('queue_backlog', s.waiting, s.is_live),
+        ('running_jobs', f.running, s.is_live),
+        ('expired_leases', coalesce(e.jobs, 0), s.is_live),
+        (
+            'oldest_runnable_seconds',
+            coalesce(extract(epoch from clock_timestamp() - f.oldest), 0), s.is_live
+        ),
+        ('blocked_jobs', f.blocked, f.blocked > 0),
+        ('lanes', l.lanes, l.lanes is not null),
+        ('closed_lanes', l.closed_lanes, l.lanes is not null),
+        ('dlq_size', f.dead, f.dead > 0)
+    ) as m (name, value, is_shown)
+    where m.is_shown;
 
     return query
     select m.name, b.scope, m.value
@@ -71,12 +59,6 @@ begin
         ('budget_amount', b.amount::double precision), ('budget_spent', b.spent::double precision)
     ) as m (name, value)
     where b.concurrency_key is null and not b.each_key;
-
-    return query
-    select 'dlq_size', a.queue, count(*)::double precision
-    from jobq_private.job_archive as a
-    where a.state = 'dead'
-    group by a.queue;
 
     return query
     select m.name, t.queue, m.value::double precision

@@ -39,54 +39,25 @@ parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    with live as (
-        select
-            coalesce(w.queue, r.queue) as queue, w.queued, w.scheduled, r.running,
-            w.retrying, greatest(now() - w.oldest, interval '0') as oldest_runnable, w.is_exact
-        from jobq_private.waiting_counts() as w
-        full join (
-            select j.queue, count(*) as running
-            from jobq_private.job as j
-            where j.state = 'running'
-            group by j.queue
-        ) as r on r.queue = w.queue
-    ),
-    held as (
-        select j.queue, count(*) as blocked
-        from jobq_private.job as j
-        where j.state = 'blocked'
-        group by j.queue
-    ),
-    ended as (
-        select a.queue, count(*) as dead
-        from jobq_private.job_archive as a
-        where a.state = 'dead'
-        group by a.queue
-    ),
-    recent as (
+    select
+        n.queue, coalesce(f.queued, 0), coalesce(f.scheduled, 0), coalesce(f.running, 0),
+        coalesce(f.retrying, 0), coalesce(f.dead, 0),
+        case when f.oldest is not null then greatest(now() - f.oldest, interval '0') end,
+        coalesce(r.finished, 0), coalesce(jobq_private.is_paused(n.queue), false),
+        coalesce(k.lanes, 0), coalesce(k.closed_lanes, 0),
+        coalesce(not f.goes_on && '{queued}', true), coalesce(f.blocked, 0)
+    from jobq_private.queue_figures() as f
+    full join (
         select a.queue, count(*) as finished
         from jobq_private.job_archive as a
         where a.finished_at > now() - interval '1 min'
         group by a.queue
-    )
-    select
-        n.queue, coalesce(l.queued, 0), coalesce(l.scheduled, 0), coalesce(l.running, 0),
-        coalesce(l.retrying, 0), coalesce(e.dead, 0), l.oldest_runnable,
-        coalesce(r.finished, 0), coalesce(jobq_private.is_paused(n.queue), false),
-        coalesce(k.lanes, 0), coalesce(k.closed_lanes, 0), coalesce(l.is_exact, true),
-        coalesce(h.blocked, 0)
-    from (
-        select l.queue from live as l
-        union select h.queue from held as h
-        union select e.queue from ended as e
-        union select r.queue from recent as r
-        union select q.queue from jobq_private.queue as q
-    ) as n
-    left join live as l on l.queue = n.queue
-    left join held as h on h.queue = n.queue
-    left join ended as e on e.queue = n.queue
-    left join recent as r on r.queue = n.queue
+    ) as r on r.queue = f.queue
+    cross join lateral (select coalesce(f.queue, r.queue) as queue) as n
     left join jobq_private.lane_counts() as k on k.queue = n.queue
+    where f.queued + f.scheduled + f.running + f.retrying + f.dead + f.blocked > 0
+    or r.finished > 0
+    or exists (select from jobq_private.queue as q where q.queue = n.queue)
     order by n.queue
 $$;
 

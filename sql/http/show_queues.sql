@@ -1,10 +1,7 @@
 -- Purpose: an overview of queues by name: the figures of queue_stats(), at a bounded
 -- cost.
--- Invariant: reads some 10,000 waiting jobs, the same number of each queue, and uses
--- the rest for long ones: if queued, scheduled and retrying together exceed ends_at,
--- each may be larger. Queues are found by descents of indexes. running, blocked and
--- dead count up to `most` over all queues, dead from the newest; goes_on names those
--- that may be larger.
+-- Invariant: the figures of queue_figures(); goes_on names those that may be larger.
+-- Queues are found by descents of indexes.
 -- Raises: 22004, 22023.
 -- Argument most: maximum of each count, 1 to 100000.
 -- Argument max_queues: at most so many queues, 1 to 1000.
@@ -28,58 +25,27 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-    _now constant timestamptz := clock_timestamp();
     _document json;
 begin
     perform jobq_private.check_count('most', show_queues.most, 1, 100000);
     perform jobq_private.check_count('max_queues', show_queues.max_queues, 1, 1000);
 
-    with counted as materialized (
-        select c.queue, array_agg(c.state order by c.state desc) filter (where c.is_cut) as goes_on,
-            coalesce(sum(c.jobs) filter (where c.state = 'running'), 0) as running,
-            coalesce(sum(c.jobs) filter (where c.state = 'dead'), 0) as dead,
-            coalesce(sum(c.jobs) filter (where c.state = 'blocked'), 0) as blocked
-        from jobq_private.count_states(show_queues.most) as c
-        group by c.queue
-    ),
-    known as (
-        select n.queue
-        from (
-            select t.queue from jobq_private.waiting_queue as t
-            union select c.queue from counted as c
-            union select q.queue from jobq_private.queue as q
-            union select unnest(w.queues) from jobq_private.worker as w
-        ) as n
-        where n.queue is not null
-        and (show_queues.first is null or n.queue >= show_queues.first)
-        order by n.queue
-        limit show_queues.max_queues
-    )
     select json_agg(d order by d.queue) into _document
     from (
-        select w.queue, w.queued, w.scheduled, w.retrying, coalesce(c.running, 0) as running,
-            coalesce(c.dead, 0) as dead, coalesce(c.blocked, 0) as blocked,
-            jobq_private.milliseconds(_now - least(o.due, w.oldest)) as oldest_runnable_ms,
-            q.paused_at is not null as is_paused, q.paused_at, q.pause_reason, w.ends_at,
-            case when i.is_cut then '{queued,scheduled,retrying}' else '{}'::text[] end
-                || coalesce(c.goes_on, '{}') as goes_on,
+        select f.queue, f.queued, f.scheduled, f.retrying, f.running, f.dead, f.blocked,
+            jobq_private.milliseconds(clock_timestamp() - f.oldest) as oldest_runnable_ms,
+            q.paused_at is not null as is_paused, q.paused_at, q.pause_reason,
+            greatest(show_queues.most, f.queued + f.scheduled + f.retrying) as ends_at, f.goes_on,
             q.queue is not null as is_declared, q.max_depth, q.key_max_running,
             exists (
                 select from jobq_private.worker as u
-                where w.queue = any (u.queues) and u.seen_at > _now - interval '1 min'
+                where f.queue = any (u.queues)
+                and u.seen_at > clock_timestamp() - interval '1 min'
             ) as is_served
-        from jobq_private.look_waiting(
-            array(select k.queue from known as k order by k.queue), show_queues.most
-        ) as w
-        left join jobq_private.queue as q on q.queue = w.queue
-        left join counted as c on c.queue = w.queue
-        cross join lateral (select w.queued + w.scheduled + w.retrying > w.ends_at) as i (is_cut)
-        left join lateral (
-            select n.due
-            from jobq_internal.next_due(array[w.queue]) as n (due)
-            -- For other queues, the oldest job was read; an open lane has no time.
-            where i.is_cut and n.due <= _now and n.due > '0001-01-02 UTC'
-        ) as o on true
+        from jobq_private.queue_figures(
+            show_queues.most, show_queues.first, show_queues.max_queues
+        ) as f
+        left join jobq_private.queue as q on q.queue = f.queue
     ) as d;
     return coalesce(_document, '[]');
 end

@@ -1,9 +1,11 @@
 -- Purpose: how many jobs wait in each queue, at a bounded cost.
--- Invariant: reads at most some 50,000 waiting jobs, the same number of each queue:
--- 10,000 with five queues, 100 with 500 or more. For longer queues, returns the last
--- count of count_waiting(), or the number just read if larger.
+-- Invariant: reads up to `most` jobs of each of five queues, and fewer of more queues,
+-- but 100 of each. For longer queues, which are not is_exact, returns the last count of
+-- count_waiting(), or the number just read if larger.
 -- Never: NULL_ARGUMENT.
-create or replace function jobq_private.waiting_counts()
+create or replace function jobq_private.waiting_counts(
+    most integer default 10000, first text default null, max_queues integer default null
+)
 returns table (
     queue text, queued bigint, scheduled bigint, retrying bigint, oldest timestamptz,
     is_exact boolean
@@ -19,10 +21,13 @@ as $$
 declare
     _now constant timestamptz := clock_timestamp();
     _queues constant text[] := array(
-        select w.queue from jobq_private.waiting_queue as w order by w.queue
+        select w.queue from jobq_private.waiting_queue as w
+        where first is null or w.queue >= first
+        order by w.queue
+        limit max_queues
     );
-    _ends_at constant integer := greatest(
-        100, least(10000, 50000 / greatest(1, cardinality(_queues)))
+    _ends_at constant integer := least(
+        most, greatest(100, 5 * most / greatest(1, cardinality(_queues)))
     );
 begin
     return query

@@ -41,7 +41,7 @@ select results_eq(
 );
 select is(
     (jobq_http.show_totals(50) ->> 'queued') || (jobq_http.show_totals(50) ->> 'goes_on'),
-    '42["queued", "scheduled", "retrying"]', 'of more it is said that they go on'
+    '50["queued", "scheduled", "retrying"]', 'of more it is said that they go on'
 );
 select is(
     (jobq_http.show_totals(1) ->> 'dead') || (jobq_http.show_totals(1) ->> 'goes_on'),
