@@ -63,173 +63,99 @@ create table jobq_private.route (
 comment on table jobq_private.route is 'How each public function answers in a cluster.';
 
 insert into jobq_private.route (function_name, class, detail)
-values
-('choose_shard', 'own', ''),
-('list_epochs', 'own', ''),
-('list_shards', 'own', ''),
-('shard_of', 'own', ''),
-('put_epoch', 'own', 'router.sql'),
-('put_shard', 'own', 'router.sql'),
-('put_successor', 'own', 'router.sql'),
-('confirm_jobs', 'refused', 'each shard has its own: jobq cluster move'),
-('list_leftovers', 'refused', 'each shard lists its own: jobq cluster move'),
-('list_moved', 'refused', 'the router asks the shards itself'),
-('receive_jobs', 'refused', 'each shard has its own: jobq cluster move'),
-('send_jobs', 'refused', 'each shard has its own: jobq cluster move'),
-('enqueue', 'key', ''),
-('open_batch', 'lot', ''),
-('test_endpoint', 'lot', ''),
-('enqueue_graph', 'lot', 'graph_of'),
-('cancel', 'id', 'job_id'),
-('cancel_tree', 'id', 'job_id'),
-('claim_job', 'id', 'job_id'),
-('complete', 'id', 'job_id'),
-('confirm_cancel', 'id', 'job_id'),
-('explain', 'id', 'job_id'),
-('fail', 'id', 'job_id'),
-('get_job', 'id', 'job_id'),
-('hold_lane', 'id', 'job_id'),
-('list_attempts', 'id', 'job_id'),
-('list_inputs', 'id', 'job_id'),
-('list_logs', 'id', 'job_id'),
-('list_steps', 'id', 'job_id'),
-('log', 'id', 'job_id'),
-('rate_limited', 'id', 'job_id'),
-('redrive', 'id', 'job_id'),
-('redrive_tree', 'id', 'job_id'),
-('release', 'id', 'job_id'),
-('save_step', 'id', 'job_id'),
-('set_progress', 'id', 'job_id'),
-('show_graph', 'id', 'job_id'),
-('signal', 'id', 'job_id'),
-('spend', 'id', 'job_id'),
-('wait_for', 'id', 'job_id'),
-('batch_status', 'id', 'batch_id'),
-('cancel_batch', 'id', 'batch_id'),
-('seal_batch', 'id', 'batch_id'),
-('create_schedule', 'schedule', 'name'),
-('backfill_schedule', 'schedule', 'schedule'),
-('get_schedule', 'schedule', 'schedule'),
-('list_schedule_versions', 'schedule', 'schedule'),
-('pause_schedule', 'schedule', 'schedule'),
-('preview_schedule', 'schedule', 'schedule'),
-('resume_schedule', 'schedule', 'schedule'),
-('retire_schedule', 'schedule', 'schedule'),
-('run_schedule', 'schedule', 'schedule'),
-('schedule_status', 'schedule', 'schedule'),
-('update_schedule', 'schedule', 'schedule'),
-('configure', 'every', ''),
-('delete_definition', 'every', ''),
-('delete_kind', 'every', ''),
-('delete_limit', 'every', ''),
-('delete_queue', 'every', ''),
-('emit', 'every', ''),
-('enforce_queue_grants', 'every', ''),
-('grant_queue', 'every', ''),
-('hold_key', 'every', ''),
-('pause_endpoint', 'every', ''),
-('pause_queue', 'every', ''),
-('put_budget', 'every', ''),
-('put_config', 'every', ''),
-('put_endpoint', 'every', ''),
-('put_kind', 'every', ''),
-('put_limit', 'every', ''),
-('put_payload_spec', 'every', ''),
-('put_queue', 'every', ''),
-('put_secret', 'every', ''),
-('release_key', 'every', ''),
-('resume_endpoint', 'every', ''),
-('resume_queue', 'every', ''),
-('retire_worker', 'every', ''),
-('revoke_queue', 'every', ''),
-('rotate_secret', 'every', ''),
-('backoff', 'any', ''),
-('list_ciphertexts', 'any', ''),
-('list_kinds', 'any', ''),
-('list_payload_schemas', 'any', ''),
-('list_queue_grants', 'any', ''),
-('list_queues', 'any', ''),
-('list_versions', 'any', ''),
-('next_tick', 'any', ''),
-('page_definitions', 'any', ''),
-('preview_cron', 'any', ''),
-('settings', 'any', ''),
-('show_definition', 'any', ''),
-('version', 'any', ''),
-('list_workers', 'lists', ''),
-('recover', 'all', ''),
-('tick', 'all', ''),
-('maintain', 'all', ''),
-('health', 'lists', ''),
-('find_job', 'all',
-    'select job_id from answers as a (job_id) where job_id is not null limit 1'),
-('list_jobs', 'lists',
-    'select a.* from answers as a where a.job_id >= coalesce((select m.job_id from answers as m'
-    || ' where m.state is null order by m.job_id desc limit 1), ''00000000-0000-0000-0000-000000000000'')'
-    || ' order by a.job_id desc limit max_jobs'),
-('list_undeclared_kinds', 'all', 'select distinct a.* from answers as a order by 1'),
-('list_schedules', 'lists',
-    'select * from answers order by schedule_id desc limit max_schedules'),
-('list_limits', 'lists',
-    'select queue, concurrency_key, max_running, rate_limit, rate_period, '
-    || 'rate_burst, sum(running)::bigint, max(updated_at) from answers group by 1, 2, '
-    || '3, 4, 5, 6 order by 1, 2'),
-('list_budgets', 'lists',
-    'select scope_type, scope, concurrency_key, each_key, sum(amount), period, time_zone, '
-    || 'sum(spent), sum(reserved), min(next_period_at) from answers group by 1, 2, 3, 4, 6, 7 '
-    || 'order by 1, 2, 4, 3 nulls first'),
-('metrics', 'lists',
-    'select name, queue, case when name ~ ''seconds|rate'' then max(value) else '
-    || 'sum(value) end from answers group by 1, 2 order by 1, 2'),
-('queue_stats', 'lists',
-    'select queue, sum(queued)::bigint, sum(scheduled)::bigint, '
-    || 'sum(running)::bigint, sum(retrying)::bigint, sum(dead)::bigint, '
-    || 'max(oldest_runnable), sum(finished_last_minute)::bigint, bool_and(is_paused), '
-    || 'sum(lanes)::bigint, sum(closed_lanes)::bigint, bool_and(is_exact), '
-    || 'sum(blocked)::bigint from answers group by 1 order by 1'),
-('ready', 'all', 'select max(queue), max(repo) from answers'),
-('cancel_many', 'some', 'max_jobs'),
-('change_many', 'some', 'max_jobs'),
-('delete_many', 'some', 'max_jobs'),
-('redrive_many', 'some', 'max_jobs'),
-('enqueue_many', 'jobs', 'jobs'),
-('complete_many', 'split', 'job_ids'),
-('release_many', 'split', 'job_ids'),
-('save_steps', 'split', 'job_ids'),
-('fail_many', 'split', 'failures'),
-('claim', 'refused',
-    'workers are connected to each shard: jobq worker --database URL --database URL'),
-('claim_calls', 'refused',
-    'workers are connected to each shard: jobq worker --database URL --database URL'),
-('exchange', 'refused',
-    'workers are connected to each shard: jobq worker --database URL --database URL'),
-('get_delivery', 'refused',
-    'workers are connected to each shard: jobq worker --database URL --database URL'),
-('list_undeliverable', 'refused',
-    'workers are connected to each shard: jobq worker --database URL --database URL'),
-('list_declarations', 'refused', 'each shard lists its own: jobq cluster check'),
-('list_router_statements', 'refused', 'a shard writes them'),
-('heartbeat', 'refused',
-    'workers are connected to each shard: jobq worker --database URL --database URL'),
-('due_in', 'refused',
-    'workers are connected to each shard: jobq worker --database URL --database URL'),
-('next_due', 'refused',
-    'workers are connected to each shard: jobq worker --database URL --database URL'),
-('maintain_in', 'refused',
-    'workers are connected to each shard: jobq worker --database URL --database URL'),
-('tick_in', 'refused',
-    'workers are connected to each shard: jobq worker --database URL --database URL'),
-('run_calls', 'refused',
-    'workers are connected to each shard: jobq worker --database URL --database URL'),
-('work', 'refused',
-    'workers are connected to each shard: jobq worker --database URL --database URL'),
-('begin_wait', 'refused', 'who waits listens on the shard'),
-('end_wait', 'refused', 'who waits listens on the shard'),
-('wait', 'refused', 'who waits listens on the shard'),
-('await_events', 'refused', 'who waits listens on the shard'),
-('listen_events', 'refused', 'who waits listens on the shard'),
-('advance_clock', 'refused', 'the clock is that of one database'),
-('replica_lag', 'refused', 'each shard has standbys of its own'),
-('endpoint_stats', 'refused', 'percentiles of several databases do not add up');
+select f.name, r.class, btrim(r.detail, E' \n')
+from (
+    values
+    ('own', '', 'choose_shard list_epochs list_shards shard_of'),
+    ('own', 'router.sql', 'put_epoch put_shard put_successor'),
+    ('refused', 'each shard has its own: jobq cluster move', '
+        confirm_jobs list_leftovers receive_jobs send_jobs
+    '),
+    ('refused', 'the router asks the shards itself', 'list_moved'),
+    ('key', '', 'enqueue'),
+    ('lot', '', 'open_batch test_endpoint'),
+    ('lot', 'graph_of', 'enqueue_graph'),
+    ('id', 'job_id', '
+        cancel cancel_tree claim_job complete confirm_cancel explain fail get_job
+        hold_lane list_attempts list_inputs list_logs list_steps log rate_limited
+        redrive redrive_tree release save_step set_progress show_graph signal spend
+        wait_for
+    '),
+    ('id', 'batch_id', 'batch_status cancel_batch seal_batch'),
+    ('schedule', 'name', 'create_schedule'),
+    ('schedule', 'schedule', '
+        backfill_schedule get_schedule list_schedule_versions pause_schedule
+        preview_schedule resume_schedule retire_schedule run_schedule
+        schedule_status update_schedule
+    '),
+    ('every', '', '
+        configure delete_definition delete_kind delete_limit delete_queue emit
+        enforce_queue_grants grant_queue hold_key pause_endpoint pause_queue
+        put_budget put_config put_endpoint put_kind put_limit put_payload_spec
+        put_queue put_secret release_key resume_endpoint resume_queue retire_worker
+        revoke_queue rotate_secret
+    '),
+    ('any', '', '
+        backoff list_ciphertexts list_kinds list_payload_schemas list_queue_grants
+        list_queues list_versions next_tick page_definitions preview_cron settings
+        show_definition version
+    '),
+    ('lists', '', 'health list_workers'),
+    ('all', '', 'maintain recover tick'),
+    ('some', 'max_jobs', 'cancel_many change_many delete_many redrive_many'),
+    ('jobs', 'jobs', 'enqueue_many'),
+    ('split', 'job_ids', 'complete_many release_many save_steps'),
+    ('split', 'failures', 'fail_many'),
+    ('refused', 'workers are connected to each shard: jobq worker --database URL --database URL', '
+        claim claim_calls due_in exchange get_delivery heartbeat list_undeliverable
+        maintain_in next_due run_calls tick_in work
+    '),
+    ('refused', 'each shard lists its own: jobq cluster check', 'list_declarations'),
+    ('refused', 'a shard writes them', 'list_router_statements'),
+    ('refused', 'who waits listens on the shard', '
+        await_events begin_wait end_wait listen_events wait
+    '),
+    ('refused', 'the clock is that of one database', 'advance_clock'),
+    ('refused', 'each shard has standbys of its own', 'replica_lag'),
+    ('refused', 'percentiles of several databases do not add up', 'endpoint_stats'),
+    ('all', '
+        select job_id from answers as a (job_id) where job_id is not null
+        limit 1
+    ', 'find_job'),
+    ('lists', '
+        select a.* from answers as a where a.job_id >= coalesce((select m.job_id
+        from answers as m where m.state is null order by m.job_id desc limit 1),
+        ''00000000-0000-0000-0000-000000000000'') order by a.job_id desc limit
+        max_jobs
+    ', 'list_jobs'),
+    ('all', 'select distinct a.* from answers as a order by 1', 'list_undeclared_kinds'),
+    ('lists', '
+        select * from answers order by schedule_id desc limit max_schedules
+    ', 'list_schedules'),
+    ('lists', '
+        select queue, concurrency_key, max_running, rate_limit, rate_period,
+        rate_burst, sum(running)::bigint, max(updated_at) from answers group by
+        1, 2, 3, 4, 5, 6 order by 1, 2
+    ', 'list_limits'),
+    ('lists', '
+        select scope_type, scope, concurrency_key, each_key, sum(amount),
+        period, time_zone, sum(spent), sum(reserved), min(next_period_at) from
+        answers group by 1, 2, 3, 4, 6, 7 order by 1, 2, 4, 3 nulls first
+    ', 'list_budgets'),
+    ('lists', '
+        select name, queue, case when name ~ ''seconds|rate'' then max(value)
+        else sum(value) end from answers group by 1, 2 order by 1, 2
+    ', 'metrics'),
+    ('lists', '
+        select queue, sum(queued)::bigint, sum(scheduled)::bigint,
+        sum(running)::bigint, sum(retrying)::bigint, sum(dead)::bigint,
+        max(oldest_runnable), sum(finished_last_minute)::bigint,
+        bool_and(is_paused), sum(lanes)::bigint, sum(closed_lanes)::bigint,
+        bool_and(is_exact), sum(blocked)::bigint from answers
+        group by 1 order by 1
+    ', 'queue_stats'),
+    ('all', 'select max(queue), max(repo) from answers', 'ready')
+) as r (class, detail, functions)
+cross join lateral regexp_split_to_table(btrim(r.functions, E' \n'), '\s+') as f (name);
 
 commit;

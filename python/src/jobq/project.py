@@ -11,7 +11,7 @@ __all__ = ["ErrorRow", "project_dir", "read_errors", "read_routes"]
 _PACKAGE: Final = Path(__file__).parent
 _TEXT: Final = r"'((?:[^']|'')*)'"
 _ERROR: Final = re.compile(rf"^\('([A-Z_]+)', '(\w{{5}})', (\d+), {_TEXT}", re.MULTILINE)
-_ROUTE: Final = re.compile(rf"^\('(\w+)', '(\w+)',\s+{_TEXT}", re.MULTILINE)
+_ROUTE: Final = re.compile(rf"^    \('(\w+)', {_TEXT}, {_TEXT}\)", re.MULTILINE)
 
 
 class ErrorRow(NamedTuple):
@@ -48,5 +48,6 @@ def read_routes() -> dict[str, tuple[str, str]]:
     text = (project_dir() / "deploy" / "shard_tables.sql").read_text()
     return {
         name: (way, "" if way in {"all", "lists"} else detail.replace("''", "'"))
-        for name, way, detail in _ROUTE.findall(text)
+        for way, detail, names in _ROUTE.findall(text)
+        for name in names.split()
     }
