@@ -1,6 +1,6 @@
 -- Purpose: an overview of queues by name: the figures of queue_stats(), at a bounded
 -- cost.
--- Invariant: the figures of queue_figures(); goes_on names those that may be larger.
+-- Invariant: the figures of queue_stats(), bounded; goes_on names those that may be larger.
 -- Queues are found by descents of indexes.
 -- Raises: 22004, 22023.
 -- Argument most: maximum of each count, 1 to 100000.

@@ -1,5 +1,5 @@
 -- Purpose: how many jobs of all queues wait, run and are dead, at a bounded cost.
--- Invariant: the figures of queue_figures(), each up to `most`. For long queues it uses
+-- Invariant: sums of the figures of queue_stats(), each up to `most`. For long queues it uses
 -- the last count of maintain().
 -- Raises: 22004, 22023.
 -- Argument most: maximum of each count, 1 to 100000.
