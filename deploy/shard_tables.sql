@@ -78,7 +78,7 @@ from (
     ('id', 'job_id', '
         cancel cancel_tree claim_job complete confirm_cancel explain fail get_job
         hold_lane list_attempts list_inputs list_logs list_steps log rate_limited
-        redrive redrive_tree release save_step set_progress show_graph signal spend
+        redrive redrive_tree release rerun save_step set_progress show_graph signal spend
         wait_for
     '),
     ('id', 'batch_id', 'batch_status cancel_batch seal_batch'),

@@ -1,4 +1,4 @@
--- Purpose: change waiting jobs: when they run or expire, their priority, queue and
+-- Purpose: change waiting jobs: when they run or expire, their priority, queue, attempts and
 -- payload.
 -- Invariant: all or none, and only while they wait: skips a job that a worker claims
 -- meanwhile. The payload of a job that has run cannot change, nor the concurrency key
@@ -6,7 +6,7 @@
 -- latest.
 -- Raises: 22004, 22023, 42501, JQ001, JQ002, JQ005, JQ006, JQ010.
 -- Argument changes: a JSON object with any of run_at (an instant, or `"now"`), priority, queue,
--- payload, timeout and expires_at; omitted and null members do not change anything. run_at must
+-- payload, timeout, expires_at and max_attempts (above the attempts already used); omitted and null members do not change anything. run_at must
 -- be before expires_at.
 -- Argument job_ids: these jobs; each must be waiting. Other filters apply too.
 -- Argument queue: only jobs of this queue; null means all.
@@ -66,6 +66,7 @@ begin
                 ),
                 payload = coalesce(_set.payload, j.payload),
                 timeout = coalesce(_set.timeout, j.timeout),
+                max_attempts = coalesce(_set.max_attempts, j.max_attempts),
                 expires_at = coalesce(_set.expires_at, j.expires_at)
             where j.job_id = any(_chosen)
             returning j.queue, j.run_at
@@ -89,4 +90,4 @@ $$;
 grant execute on function jobq.change_many to jobq_operator;
 
 comment on function jobq.change_many is
-'Changes run time, priority, queue, timeout or payload of waiting jobs, and returns their ids.';
+'Changes run time, priority, queue, timeout, attempts or payload of waiting jobs, and returns their ids.';

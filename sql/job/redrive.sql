@@ -1,12 +1,15 @@
 -- Purpose: run a dead or cancelled job again.
 -- Invariant: its attempts start afresh, but the attempt number continues as the fencing token. It
 -- is blocked if it must wait again for a job or for the end of its batch.
--- Raises: 22004, JQ001, JQ002, JQ004.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ004.
 -- Argument latest: whether a delivery uses the current version of its endpoint; max_attempts
 -- does not change.
+-- Argument max_attempts: how many attempts it gets from now on, 1 to 10000; null keeps the number.
 -- Returns: queued, or blocked if it must wait again.
 -- Example: select jobq.redrive(:'dead');
-create or replace function jobq.redrive(job_id uuid, latest boolean default false)
+create or replace function jobq.redrive(
+    job_id uuid, latest boolean default false, max_attempts integer default null
+)
 returns text
 language plpgsql
 security definer
@@ -18,6 +21,10 @@ declare
 begin
     if redrive.latest is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'latest');
+    elsif redrive.max_attempts not between 1 and 10000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_attempts must be from 1 to 10000'
+        );
     elsif _job.state in ('dead', 'cancelled') then
         perform from jobq_private.job_archive as a
         where a.job_id = _job.job_id and a.finished_at = _job.finished_at
@@ -29,6 +36,11 @@ begin
             );
         end if;
         if found then
+            if redrive.max_attempts is not null then
+                update jobq_private.job as j
+                set max_attempts = redrive.max_attempts
+                where j.job_id = redrive.job_id;
+            end if;
             select j.state into _state
             from jobq_private.job as j
             where j.job_id = redrive.job_id;

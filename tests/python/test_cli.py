@@ -170,6 +170,13 @@ def test_cancel_and_redrive(jobq: Any, client: Client) -> None:
     assert (again.returncode, again.stdout.strip()) == (1, "already_finished")
     assert said(jobq("redrive", job_id)) == job_id
     assert client.get(job_id).state == "queued"
+    said(jobq("change", job_id, "--max-attempts", "9"))
+    assert jobq("redrive", "--kind", "a", "--max-attempts", "8").returncode == 2
+    client.cancel(job_id)
+    copy = said(jobq("rerun", job_id))
+    assert client.get(copy).metadata["rerun_of"] == job_id
+    said(jobq("redrive", job_id, "--max-attempts", "8"))
+    assert (client.get(job_id).max_attempts, client.get(copy).max_attempts) == (8, 9)
 
 
 def test_jobs_are_changed_cancelled_and_deleted(jobq: Any, client: Client) -> None:

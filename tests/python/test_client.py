@@ -275,6 +275,22 @@ def test_redrive_brings_dead_and_cancelled_jobs_back(client: Client, connect: Co
     assert client.redrive_many(kind="a", error_code="BAD") == [cancelled]
 
 
+def test_a_finished_job_is_rerun_and_another_gets_more_attempts(
+    client: Client, connect: Connect
+) -> None:
+    job_id = client.enqueue("a", {"n": 1}, max_attempts=1).job_id
+    connection = connect()
+    connection.execute("select jobq.claim('{default}', 'w')")
+    connection.execute("select jobq.fail(%s, 1, 'x')", [job_id])
+    client.redrive(job_id, max_attempts=2)
+    client.change_many([job_id], max_attempts=3)
+    assert client.get(job_id).max_attempts == 3
+    connection.execute("select jobq.complete(job_id, attempt) from jobq.claim('{default}', 'w')")
+    copy = client.get(client.rerun(job_id))
+    assert (copy.state, copy.payload) == ("queued", {"n": 1})
+    assert copy.metadata["rerun_of"] == str(job_id)
+
+
 def test_many_jobs_are_changed_cancelled_and_deleted(client: Client) -> None:
     first, second, third = (
         client.enqueue("a", n, queue="q", metadata={"tenant": n}).job_id for n in (1, 2, 3)

@@ -322,6 +322,22 @@ async def test_operators_redrive_one_and_many(api: Api) -> None:
     for nothing in ({}, {"max_jobs": 5}, {"all": False}):
         refused = await api.ask("POST", "/jobs:redrive", json=nothing)
         assert (refused.status_code, refused.json()["error"]["code"]) == (400, "INVALID_REQUEST")
+    api.run("select jobq.cancel(%s)", child)
+    more = await api.ask("POST", f"/jobs/{child}/redrive", json={"max_attempts": 9})
+    assert more.json() == {"job_id": child, "state": "blocked"}
+    changed = {"job_ids": [ids[0]], "changes": {"max_attempts": 8}}
+    assert (await api.ask("POST", "/jobs:change", json=changed)).status_code == 200
+    made = api.run("select max_attempts from jobq.job where job_id = any(%s)", [ids[0], child])
+    assert sorted(made) == [(8,), (9,)]
+    waits = await api.ask("POST", f"/jobs/{ids[0]}/rerun")
+    assert waits.json()["error"]["code"] == "ILLEGAL_STATE"
+    copy = await api.ask("POST", f"/jobs/{ids[2]}/rerun")
+    assert copy.status_code == 201
+    [(link,)] = api.run(
+        "select metadata ->> 'rerun_of' from jobq.job where job_id = %s", copy.json()["job_id"]
+    )
+    assert link == ids[2]
+    api.run("select jobq.cancel(%s)", child)
     body = {"queue": "a", "error_code": "BOOM"}
     many = await api.ask("POST", "/jobs:redrive", json=body)
     assert many.json() == {"job_ids": [ids[1]]}

@@ -143,6 +143,7 @@ OTHERS = {
     "cancel_tree": ("gen_random_uuid()",),
     "enqueue_graph": ("""'{"jobs": [{"name": "a", "kind": "other"}]}'""",),
     "redrive_tree": ("gen_random_uuid()",),
+    "rerun": ("gen_random_uuid()",),
     "cancel_batch": ("gen_random_uuid()",),
     "open_batch": ("",),
     "seal_batch": ("gen_random_uuid()",),

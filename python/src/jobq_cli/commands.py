@@ -25,7 +25,7 @@ from jobq_cli.endpoints import endpoints
 from jobq_cli.events import events
 from jobq_cli.grants import grants
 from jobq_cli.http import http
-from jobq_cli.jobs import enqueue, explain, jobs, redrive, show
+from jobq_cli.jobs import enqueue, explain, jobs, redrive, rerun, show
 from jobq_cli.kinds import declare, delete_kind, kinds, settings
 from jobq_cli.limits import limits
 from jobq_cli.new import new
@@ -71,6 +71,7 @@ COMMANDS = (
     preview,
     queues,
     redrive,
+    rerun,
     resume,
     run,
     schedules,

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from jobq.client import Client
     from jobq.models import Job, JobPage
 
-__all__ = ["enqueue", "explain", "jobs", "redrive", "show"]
+__all__ = ["enqueue", "explain", "jobs", "redrive", "rerun", "show"]
 
 
 @click.command()
@@ -215,6 +215,9 @@ def explain(client: Client, job_id: str, is_json: bool) -> None:
 @click.option("--error-code", help="Dead jobs whose last error has this code.")
 @moment_option("--since", "Dead since this time, in UTC.")
 @limit_option(1000, 100_000)
+@click.option(
+    "--max-attempts", type=int, help="Attempts from now on, for one JOB_ID.  [default: as before]"
+)
 @click.option("--latest", is_flag=True, help="Use the current version of the endpoint.")
 @click.option("--dry-run", is_flag=True, help="Only print the selected jobs.")
 @click.option(
@@ -232,6 +235,7 @@ def redrive(
     error_code: str | None,
     since: datetime | None,
     limit: int,
+    max_attempts: int | None,
     latest: bool,
     dry_run: bool,
     database_url: str,
@@ -244,6 +248,8 @@ def redrive(
     is_one = len(job_ids) == 1 and not is_filtered and not dry_run
     if not job_ids and not is_filtered:
         raise click.UsageError("pass a JOB_ID or at least one option")
+    if max_attempts is not None and (not is_one or tree is not None):
+        raise click.UsageError("--max-attempts requires one JOB_ID")
     if tree is not None and (not is_one or latest):
         raise click.UsageError("--tree requires one JOB_ID and no other options")
     redriven: Iterable[object]
@@ -251,7 +257,7 @@ def redrive(
         if tree is not None:
             redriven = client.redrive_tree(job_ids[0], tree)
         elif is_one:
-            client.redrive(job_ids[0], latest=latest)
+            client.redrive(job_ids[0], latest=latest, max_attempts=max_attempts)
             redriven = job_ids
         else:
             redriven = client.redrive_many(
@@ -266,3 +272,12 @@ def redrive(
             )
         for job_id in redriven:
             say(job_id)
+
+
+@click.command()
+@click.argument("job_ids", nargs=-1, required=True, metavar="JOB_ID...")
+@with_client
+def rerun(client: Client, job_ids: tuple[str, ...]) -> None:
+    """Enqueue copies of finished jobs. Prints the ids of the copies."""
+    for job_id in job_ids:
+        say(client.rerun(job_id))

@@ -57,6 +57,7 @@ def chosen(which: dict[str, Any]) -> dict[str, Any]:
 @click.option("--to-queue", help="Move to this queue.")
 @click.option("--timeout", help="Timeout of each attempt, such as '30 s'.")
 @moment_option("--expires-at", "Start no attempt from this time on, in UTC.")
+@click.option("--max-attempts", type=int, help="Maximum number of failed attempts, in total.")
 @click.option(
     "--payload", callback=parsed, help="New payload (JSON or -), for jobs that have never run."
 )
@@ -69,7 +70,7 @@ def change(
     **given: Any,  # noqa: ANN401 - the options of `choosing`, and the changes
 ) -> None:
     """Change waiting jobs, by JOB_ID or options. Prints their ids."""
-    names = ("priority", "to_queue", "timeout", "expires_at", "payload")
+    names = ("priority", "to_queue", "timeout", "expires_at", "max_attempts", "payload")
     changes = {name: given.pop(name) for name in names} | {"run_at": run_at}
     if not run_now and all(change is None for change in changes.values()):
         raise click.UsageError("pass at least one change")

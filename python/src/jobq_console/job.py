@@ -132,6 +132,13 @@ async def redrive(visit: Visit) -> Response:
     return to_job(visit)
 
 
+async def rerun(visit: Visit) -> Response:
+    """Create a copy of a finished job, and show it."""
+    [(job_id,)] = await visit.visitor.act("rerun", job_id=id_of(visit))
+    visit.tell("This job is a copy of the finished one.")
+    return visit.back(f"/jobs/{job_id}")
+
+
 async def run_now(visit: Visit) -> Response:
     """Let a waiting job run now."""
     changes: Mapping[str, object] = {"changes": '{"run_at": "now"}', "job_ids": [id_of(visit)]}
@@ -164,6 +171,7 @@ PAGES = (
     Page("/jobs/{job_id}/{name}.json", download),
     Page("/jobs/{job_id}/cancel", cancel, "POST"),
     Page("/jobs/{job_id}/redrive", redrive, "POST"),
+    Page("/jobs/{job_id}/rerun", rerun, "POST"),
     Page("/jobs/{job_id}/run", run_now, "POST"),
     Page("/jobs/{job_id}/tree/cancel", cancel_tree, "POST"),
     Page("/jobs/{job_id}/tree/redrive", redrive_tree, "POST"),

@@ -12,6 +12,7 @@ from jobq_http.declared import section
 from jobq_http.errors import ApiError
 from jobq_http.operation import encoded
 from jobq_http.values import (
+    Attempts,
     JobIds,
     Json,
     JsonMembers,
@@ -55,6 +56,7 @@ class Changes(Request, kw_only=True):
     payload: Json | UnsetType = UNSET
     timeout_ms: Milliseconds | None = None
     expires_at: Moment | None = None
+    max_attempts: Attempts | None = None
 
     def __post_init__(self) -> None:
         """Refuse two answers to one question."""
@@ -109,7 +111,12 @@ Latest = Annotated[bool, Meta(description="Use the endpoint's present version, n
 
 
 RedriveOne = request(
-    "RedriveOne", "How to run a job again.", "latest", latest=Latest, defaults={"latest": False}
+    "RedriveOne",
+    "How to run a job again.",
+    "latest max_attempts?",
+    latest=Latest,
+    max_attempts=Attempts,
+    defaults={"latest": False},
 )
 
 
@@ -138,6 +145,7 @@ Redriven = answer(
     "job_id state",
     state=Literal["queued", "blocked"],
 )
+Rerun = answer("Rerun", "The new job, a copy of the finished one.", "job_id")
 RedrivenMany = list_of("RedrivenMany", "The jobs that will run again.", UUID, "job_ids")
 
 
@@ -182,6 +190,9 @@ OPERATIONS = (
        "operate", Redriven, body=RedriveOne, value="state",
        errors="JOB_NOT_FOUND JOB_IS_RECURRING ILLEGAL_STATE DEDUP_CONFLICT IDEMPOTENCY_CONFLICT",
        examples={"by the endpoint as it is now": {"latest": True}}),
+    of("POST /jobs/{job_id}/rerun", "rerun", "Create a copy of a finished job",
+       "operate", Rerun, status=201, value="job_id",
+       errors="JOB_NOT_FOUND JOB_IS_RECURRING ILLEGAL_STATE INPUT_VALIDATION_FAILED QUEUE_FULL"),
     of("POST /jobs:redrive", redrive_jobs, "Run many dead jobs again",
        "operate", RedrivenMany, body=Redrive, examples={"a queue, since noon": REDRIVE}),
     of("POST /jobs:change", "change_many",

@@ -10,7 +10,9 @@ stable
 parallel safe
 as $$
 declare
-    _known constant text[] := array['run_at', 'priority', 'queue', 'payload', 'timeout', 'expires_at'];
+    _known constant text[] := array[
+        'run_at', 'priority', 'queue', 'payload', 'timeout', 'expires_at', 'max_attempts'
+    ];
     _set jobq_private.new_job;
     _settings jobq_private.settings;
     _mistyped text;
@@ -27,11 +29,11 @@ begin
     end if;
     select min(c.key) into _mistyped
     from jsonb_each(jsonb_strip_nulls(changes - 'payload')) as c
-    where jsonb_typeof(c.value) <> case c.key when 'priority' then 'number' else 'string' end;
+    where jsonb_typeof(c.value) <> case when c.key in ('priority', 'max_attempts') then 'number' else 'string' end;
     if _mistyped is not null then
         perform jobq_private.raise_error('INVALID_ARGUMENT', format(
             '%s must be a JSON %s', _mistyped,
-            case _mistyped when 'priority' then 'number' else 'string' end
+            case when _mistyped in ('priority', 'max_attempts') then 'number' else 'string' end
         ));
     end if;
     _set := jsonb_populate_record(null::jobq_private.new_job, changes);

@@ -1,6 +1,6 @@
 -- What jobq.change_many() promises.
 begin;
-select plan(58);
+select plan(63);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -180,6 +180,27 @@ from (
     ('''{"priority": 1}'', array[pg_temp.id(1), pg_temp.id(2)], max_jobs => 1', '22023 INVALID_ARGUMENT'),
     ('''{"priority": 1}'', queue => ''q'', dry_run => null', '22004 NULL_ARGUMENT')
 ) as a (arguments, refusal);
+
+-- More attempts for a job that has failed
+select jobq.enqueue('tries', queue => 'tries', max_attempts => 2) as tries \gset
+select from jobq.claim('{tries}', 'w');
+select jobq.fail(:'tries', 1, 'boom', retry_in => '0 s');
+select is(
+    pg_temp.refusal(format(
+        'select jobq.change_many(jsonb_build_object(''max_attempts'', %s), array[%L::uuid])', v.attempts,
+        :'tries'
+    )),
+    v.refusal, v.claim
+)
+from (
+    values
+    ('1', 'JQ002 ILLEGAL_STATE', 'a job keeps an attempt while it waits'),
+    ('0', '22023 INVALID_ARGUMENT', 'no job has less than one'),
+    ('''3''', '22023 INVALID_ARGUMENT', 'the number is no text'),
+    ('3', 'none', 'a job that waits for its next attempt can get more')
+) as v (attempts, refusal, claim);
+select from jobq.claim('{tries}', 'w');
+select is(jobq.fail(:'tries', 2, 'boom', retry_in => '0 s'), 'retrying', 'and is tried again where it had died');
 
 -- What expires, what changes nothing, and what chooses nothing
 select jobq.enqueue('ends', queue => 'ends', expires_at => now() + interval '1 h') as ends \gset

@@ -41,6 +41,7 @@ insert into may_execute values
 ('enqueue_graph', 'p w'),
 ('cancel_tree', 'p o'),
 ('redrive_tree', 'o'),
+('rerun', 'o'),
 ('show_graph', 'p w o r'),
 ('seal_batch', 'p w o'),
 ('cancel_batch', 'p o'),

@@ -1,7 +1,7 @@
 -- What jobq.redrive() promises.
 -- Needs more than the core.
 begin;
-select plan(23);
+select plan(26);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -161,6 +161,21 @@ select is(
     pg_temp.refusal(format('select jobq.redrive(%L, null)', :'late')), '22004 NULL_ARGUMENT',
     'latest is needed'
 );
+
+-- With more attempts
+select jobq.enqueue('tries', max_attempts => 1) as tries \gset
+select from jobq.claim_job(:'tries', 'w');
+select jobq.fail(:'tries', 1, 'boom');
+select is(
+    pg_temp.refusal(format('select jobq.redrive(%L, max_attempts => 0)', :'tries')),
+    '22023 INVALID_ARGUMENT', 'a job gets at least one attempt'
+);
+select jobq.redrive(:'tries', max_attempts => 2);
+select from jobq.claim_job(:'tries', 'w');
+select is(jobq.fail(:'tries', 2, 'boom'), 'retrying', 'a job can come back with more attempts');
+select count(*) from jobq.change_many('{"run_at": "now"}', array[:'tries'::uuid]);
+select from jobq.claim_job(:'tries', 'w');
+select is(jobq.fail(:'tries', 3, 'boom'), 'dead', 'all of them counted from now on');
 
 select * from finish();
 rollback;

@@ -188,13 +188,16 @@ def cancel(job_id: UUID | str, reason: str | None = None) -> Call[CancelOutcome]
     return Call("cancel", locals(), scalar)
 
 
-def redrive(job_id: UUID | str, *, latest: bool = False) -> Call[RedriveOutcome]:
+def redrive(
+    job_id: UUID | str, *, latest: bool = False, max_attempts: int | None = None
+) -> Call[RedriveOutcome]:
     """Run a dead or cancelled job again, its attempts counted afresh, and return its new state.
 
     Args:
         job_id: its id.
         latest: whether a delivery is made by its endpoint as it is now, and no longer as it was
             when the job was made.
+        max_attempts: how many attempts it gets from now on; as many as before by default.
 
     Returns:
         ``queued``, or ``blocked`` where it has to wait again.
@@ -205,6 +208,16 @@ def redrive(job_id: UUID | str, *, latest: bool = False) -> Call[RedriveOutcome]
         Conflict: a live job holds its dedup key.
     """
     return Call("redrive", locals(), scalar)
+
+
+def rerun(job_id: UUID | str) -> Call[UUID]:
+    """Add a copy of a finished job, and return its id; its metadata has the job's as ``rerun_of``.
+
+    Raises:
+        JobNotFound: there is no such job.
+        IllegalState: it has not ended.
+    """
+    return Call("rerun", locals(), scalar)
 
 
 def redrive_many(

@@ -49,6 +49,7 @@ def change_many(
     payload: Json = None,
     timeout: timedelta | str | None = None,
     expires_at: datetime | None = None,
+    max_attempts: int | None = None,
     **which: Unpack[WhichOptions],
 ) -> Call[list[UUID]]:
     """Change jobs that wait, all or none, and return their ids; None leaves as it is.
@@ -62,11 +63,13 @@ def change_many(
         payload: JSON, for jobs that have never run.
         timeout: of each attempt.
         expires_at: no attempt begins after this moment.
+        max_attempts: how many attempts may fail, the failed ones included.
         which: see `WhichOptions`.
 
     Raises:
         JobNotFound: one of the ids is of no job.
-        IllegalState: a job named by its id does not wait, or has run and would get a payload.
+        IllegalState: a job named by its id does not wait, or has run and would get a payload,
+            or has used so many attempts.
         PayloadInvalid: the payload does not fit the schema of a job's kind.
         QueueFull: the queue takes no more.
         InvalidArgument: nothing chooses jobs, nothing is to change, or a job would expire before
@@ -82,6 +85,7 @@ def change_many(
         "payload": payload,
         "timeout": timeout,
         "expires_at": expires_at,
+        "max_attempts": max_attempts,
     }
     given = {name: value for name, value in changes.items() if value is not None}
     return Call("change_many", {"changes": as_jsonb(given), **_which(job_ids, which)}, column)

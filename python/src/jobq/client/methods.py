@@ -167,6 +167,7 @@ class Calls:
     settings = Method(defaults.settings)
     cancel = Method(jobs.cancel)
     redrive = Method(jobs.redrive)
+    rerun = Method(jobs.rerun)
     redrive_many = Method(jobs.redrive_many)
     change_many = Method(steering.change_many)
     cancel_many = Method(steering.cancel_many)
