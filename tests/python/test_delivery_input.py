@@ -16,8 +16,8 @@ from psycopg.types.json import Jsonb
 
 from jobq import AsyncClient, Client
 from jobq.errors import HasDependents, NotFound, PayloadInvalid
-from jobq.json_schema.input import InputSchema, schema_problem
-from jobq.json_schema.patterns import SECONDS
+from jobq_delivery.json_schema.input import InputSchema, schema_problem
+from jobq_delivery.json_schema.patterns import SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +69,7 @@ async def test_what_fits_passes(client: Client, database: str) -> None:
 def test_without_the_extra_it_is_left_to_the_delivery(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "jobq.json_schema.input", None)
+    monkeypatch.setitem(sys.modules, "jobq_delivery.json_schema.input", None)
     assert client.enqueue("mail", {}).created
 
 

@@ -17,9 +17,9 @@ from waiting import until_async
 
 from jobq import AsyncClient, Job, JobContext, Registry, Worker
 from jobq.errors import Conflict, InvalidArgument
-from jobq.keyring import Vault
 from jobq_delivery import Deliverer, Keyring, SecretKeyError
 from jobq_delivery.endpoint import Endpoints
+from jobq_delivery.keyring import Vault
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

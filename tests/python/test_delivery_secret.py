@@ -15,9 +15,9 @@ from http_api import opened
 from psycopg import sql
 
 from jobq import Client
-from jobq.calls.definitions import list_ciphertexts
 from jobq_cli import main
 from jobq_delivery import Keyring, SecretKeyError
+from jobq_delivery.keyring import list_ciphertexts
 
 if TYPE_CHECKING:
     from pathlib import Path

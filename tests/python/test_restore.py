@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from jobq import Client
-from jobq.keyring import Keyring
+from jobq_delivery.keyring import Keyring
 from jobq_operations import deploy
 
 if TYPE_CHECKING:

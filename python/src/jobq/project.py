@@ -1,4 +1,4 @@
-"""The Sqitch project that belongs to this code, and the tables in it that Python needs, too."""
+"""The Sqitch project that belongs to this code, and the errors that it defines."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import re
 from pathlib import Path
 from typing import Final, NamedTuple
 
-__all__ = ["ErrorRow", "project_dir", "read_errors", "read_routes"]
+__all__ = ["TEXT", "ErrorRow", "project_dir", "read_errors"]
 
 _PACKAGE: Final = Path(__file__).parent
-_TEXT: Final = r"'((?:[^']|'')*)'"
-_ERROR: Final = re.compile(rf"^\('([A-Z_]+)', '(\w{{5}})', (\d+), {_TEXT}", re.MULTILINE)
-_ROUTE: Final = re.compile(rf"^    \('(\w+)', {_TEXT}, {_TEXT}\)", re.MULTILINE)
+TEXT: Final = r"'((?:[^']|'')*)'"
+_ERROR: Final = re.compile(rf"^\('([A-Z_]+)', '(\w{{5}})', (\d+), {TEXT}", re.MULTILINE)
 
 
 class ErrorRow(NamedTuple):
@@ -40,14 +39,4 @@ def read_errors() -> dict[str, ErrorRow]:
     return {
         code: ErrorRow(sqlstate, int(status), message.replace("''", "'"))
         for code, sqlstate, status, message in _ERROR.findall(text)
-    }
-
-
-def read_routes() -> dict[str, tuple[str, str]]:
-    """Return how each function answers in a cluster: its class and what that needs to know."""
-    text = (project_dir() / "deploy" / "shard_tables.sql").read_text()
-    return {
-        name: (way, "" if way in {"all", "lists"} else detail.replace("''", "'"))
-        for way, detail, names in _ROUTE.findall(text)
-        for name in names.split()
     }

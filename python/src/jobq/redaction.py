@@ -1,4 +1,4 @@
-"""Keep secrets out of what is stored and shown about an error."""
+"""Text of others: without secrets in it, and shown so that nothing in it hides."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ import traceback
 from pathlib import Path
 from typing import Final
 
-__all__ = ["MAX_ERROR", "MAX_TRACEBACK", "error_text", "redacted", "traceback_text"]
+__all__ = [
+    "MAX_ERROR",
+    "MAX_TRACEBACK",
+    "error_text",
+    "in_line",
+    "redacted",
+    "traceback_text",
+    "visible",
+]
 
 MAX_ERROR: Final = 512
 # Characters. The end of a traceback is kept: it says what was raised, and where.
@@ -100,3 +108,29 @@ def _words(said: object) -> str:
         return str(said)
     except BaseException:
         return ""
+
+
+# ---- for terminals and pages
+
+# What shows nothing, looks like another space, changes the direction of what stands beside it,
+# or gives a terminal orders.
+_UNSEEN: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f"
+    "\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0"
+    "\ufff0-\ufffb\U000e0000-\U000e0fff]"
+)
+
+
+def visible(text: str) -> str:
+    """Return a text with what is unseen in it as JSON and SQL escape it; lines stay lines."""
+    return _UNSEEN.sub(_escaped, text)
+
+
+def in_line(text: str) -> str:
+    """Return a text as `visible` does, in one line."""
+    return visible(text).replace("\n", "\\n")
+
+
+def _escaped(found: re.Match[str]) -> str:
+    units = found.group().encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))

@@ -10,8 +10,7 @@ from typing import Any, Final, Literal, TextIO
 
 import msgspec
 
-from jobq.redaction import redacted
-from jobq.unseen import in_line, visible
+from jobq.redaction import in_line, redacted, visible
 from jobq.worker.metrics import fields_of
 
 __all__ = ["Format", "configure_logging"]

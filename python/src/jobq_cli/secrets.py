@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jobq.calls import definitions
-from jobq.keyring import KEY_FILE, KEYS, Keyring, new_key
 from jobq_cli.terminal import as_json, asking, database, say, show_rows, with_client
+from jobq_delivery.keyring import (
+    KEY_FILE,
+    KEYS,
+    Keyring,
+    list_ciphertexts,
+    new_key,
+    rotate_secret,
+)
 
 if TYPE_CHECKING:
     from jobq.client import Client
@@ -56,7 +62,7 @@ def given() -> str:
 @with_client
 def list_(client: Client, is_json: bool) -> None:
     """List secrets with their versions and key ids."""
-    stored = client.run(definitions.list_ciphertexts())
+    stored = client.run(list_ciphertexts())
     rows = [{"secret": s.secret, "version": s.version, "key_id": s.key_id} for s in stored]
     show_rows(rows, ("secret", "version", "key_id"), is_json=is_json)
 
@@ -69,9 +75,9 @@ def rotate(database_url: str) -> None:
     with asking(database_url) as client:
         keyring = Keyring.from_environment()
         current = keyring.current
-        for stored in client.run(definitions.list_ciphertexts()):
+        for stored in client.run(list_ciphertexts()):
             if stored.key_id != current:
-                count += client.run(definitions.rotate_secret(keyring, stored))
+                count += client.run(rotate_secret(keyring, stored))
     say(f"{count} secrets encrypted with key {current}")
 
 

@@ -19,7 +19,7 @@ from psycopg.conninfo import conninfo_to_dict
 from jobq.client import Client
 from jobq.database import configure, conninfo
 from jobq.errors import JobqError, translate
-from jobq.unseen import in_line, visible
+from jobq.redaction import in_line, visible
 from jobq_embedded import ServerError
 from jobq_operations.deploy import DeployError
 

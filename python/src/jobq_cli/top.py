@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from jobq.unseen import in_line
+from jobq.redaction import in_line
 from jobq_cli.queues import sickest_first
 from jobq_cli.terminal import Seconds, asking, database, needing, plain
 

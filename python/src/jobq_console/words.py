@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from jobq.unseen import visible
+from jobq.redaction import visible
 from jobq.version import __version__
 
 if TYPE_CHECKING:

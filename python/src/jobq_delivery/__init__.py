@@ -4,8 +4,8 @@ An endpoint is a kind without a handler: a `Deliverer` renders its templates and
 result. ``jobq worker`` delivers if the extra ``delivery`` is installed.
 """
 
-from jobq.keyring import Keyring, SecretKeyError
 from jobq_delivery.address import AddressRefused, Guard
 from jobq_delivery.deliverer import Deliverer
+from jobq_delivery.keyring import Keyring, SecretKeyError
 
 __all__ = ["AddressRefused", "Deliverer", "Guard", "Keyring", "SecretKeyError"]

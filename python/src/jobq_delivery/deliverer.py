@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from jobq.client import AsyncClient
 from jobq.errors import InvalidArgument
-from jobq.keyring import Keyring, SecretKeyError, Vault
 from jobq.registry.outcomes import Permanent, Retry, Snooze, Unable
 from jobq_delivery.address import Guard
 from jobq_delivery.endpoint import Endpoint, Endpoints, list_undeliverable
+from jobq_delivery.keyring import Keyring, SecretKeyError, Vault
 from jobq_delivery.limit import Limit
 from jobq_delivery.message import MAX_BYTES, Message
 from jobq_delivery.template import TemplateError, TooLargeError, as_json

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from jobq.client import AsyncClient
-    from jobq.json_schema.input import InputSchema
     from jobq.registry.context import JobContext
+    from jobq_delivery.json_schema.input import InputSchema
 
 __all__ = ["Endpoint", "Endpoints", "list_undeliverable"]
 
@@ -82,7 +82,7 @@ class Endpoint:
         """The validator of input, or None."""
         if self.schema is None:
             return None
-        from jobq.json_schema.input import InputSchema  # noqa: PLC0415 - memory
+        from jobq_delivery.json_schema.input import InputSchema  # noqa: PLC0415 - memory
 
         return InputSchema(self.schema)
 

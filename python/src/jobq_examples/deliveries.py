@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from jobq.keyring import KEY_FILE, KEYS, Keyring, new_key
 from jobq_delivery.address import ALLOW
+from jobq_delivery.keyring import KEY_FILE, KEYS, Keyring, new_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

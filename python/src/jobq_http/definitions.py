@@ -238,7 +238,7 @@ class PayloadSpecChange(Named, kw_only=True):
         """
         schema = text(self.schema)
         with delivery():
-            from jobq.json_schema.input import schema_problem  # noqa: PLC0415 - an extra
+            from jobq_delivery.json_schema.input import schema_problem  # noqa: PLC0415 - an extra
 
             problem = schema_problem(msgspec.json.decode(schema))
         if problem:
@@ -258,7 +258,7 @@ class SecretChange(Named, kw_only=True):
             SecretKeyError: this server has no key to encrypt it with.
         """
         with delivery():
-            from jobq.keyring import Keyring  # noqa: PLC0415 - an extra
+            from jobq_delivery.keyring import Keyring  # noqa: PLC0415 - an extra
 
         keyring = Keyring.from_environment()
         ciphertext, key_id = keyring.encrypt(str(self.name), self.value)

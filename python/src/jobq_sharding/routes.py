@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from jobq.calls.arguments import as_jsonb
 from jobq.calls.call import scalar
 from jobq.errors import DatabaseUnavailable, InvalidArgument
 from jobq.models import JobPage
-from jobq.project import read_routes
+from jobq.project import TEXT, project_dir
 from jobq_sharding.shards import choose_shard, shard_of
 
 if TYPE_CHECKING:
@@ -33,6 +34,18 @@ __all__ = ["Epoch", "Shard", "ShardMap", "Steps", "routed"]
 # A shard and what to call there, again and again, until the answer is known. What is sent in is the
 # shard's answer; DatabaseUnavailable is thrown in where there is none.
 Steps = Generator["tuple[int, Call[Any]]", Any, Any]
+
+
+def read_routes() -> dict[str, tuple[str, str]]:
+    """Return how each function answers in a cluster: its class and what that needs to know."""
+    text = (project_dir() / "deploy" / "shard_tables.sql").read_text()
+    found = re.findall(rf"^    \('(\w+)', {TEXT}, {TEXT}\)", text, re.MULTILINE)
+    return {
+        name: (way, "" if way in {"all", "lists"} else detail.replace("''", "'"))
+        for way, detail, names in found
+        for name in names.split()
+    }
+
 
 # By the name of the function.
 ROUTES: Final = read_routes()

@@ -7,6 +7,7 @@ Payload specs and secrets need the extra ``delivery``, which checks and encrypts
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -27,19 +28,6 @@ class Cipher(Protocol):
     def encrypt(self, name: str, value: str) -> tuple[bytes, str]:
         """Return the ciphertext of a secret's value, and the id of its key."""
 
-    def decrypt(self, name: str, ciphertext: bytes, key: str) -> str:
-        """Return what was encrypted."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ciphertext:
-    """A secret as it is stored."""
-
-    secret: str
-    version: int
-    key_id: str
-    ciphertext: bytes
-
 
 @dataclass(frozen=True, slots=True)
 class Version:
@@ -48,6 +36,15 @@ class Version:
     version: int
     document: dict[str, Any]
     created_at: datetime
+
+
+def of_delivery(module: str) -> Any:  # noqa: ANN401 - a module
+    """Return a module of the extra ``delivery``, which is built on jobq and not imported by it.
+
+    Raises:
+        ModuleNotFoundError: the extra is not installed.
+    """
+    return importlib.import_module(f"jobq_delivery.{module}")
 
 
 def put_payload_spec(
@@ -64,9 +61,7 @@ def put_payload_spec(
         PayloadInvalid: it is no such schema.
         Conflict, NotFound: see ``mode``.
     """
-    from jobq.json_schema.input import check_schema  # noqa: PLC0415 - an extra
-
-    check_schema(schema)
+    of_delivery("json_schema.input").check_schema(schema)
     arguments = {"payload_spec": payload_spec, "schema": as_jsonb(schema), "mode": mode}
     return Call("put_payload_spec", arguments, scalar)
 
@@ -104,9 +99,7 @@ def put_secret(
         Conflict, NotFound: see ``mode``.
     """
     if keyring is None:
-        from jobq.keyring import Keyring  # noqa: PLC0415 - an extra
-
-        keyring = Keyring.from_environment()
+        keyring = of_delivery("keyring").Keyring.from_environment()
     ciphertext, key_id = keyring.encrypt(secret, value)
     arguments = {"secret": secret, "ciphertext": ciphertext, "key_id": key_id, "mode": mode}
     return Call("put_secret", arguments, scalar)
@@ -246,29 +239,3 @@ def list_versions(type: Sort, name: str) -> Call[list[Version]]:  # noqa: A002
         NotFound: there has never been one.
     """
     return Call("list_versions", locals(), list, record(Version))
-
-
-def list_ciphertexts() -> Call[list[Ciphertext]]:
-    """Return every secret as it is stored."""
-    return Call("list_ciphertexts", {}, list, record(Ciphertext))
-
-
-def rotate_secret(keyring: Cipher, stored: Ciphertext) -> Call[bool]:
-    """Encrypt a secret with the first key; answers whether it had not changed meanwhile.
-
-    Args:
-        keyring: holds the key that it was encrypted with, too.
-        stored: the secret as it is stored.
-
-    Raises:
-        SecretKeyError: its key is missing or wrong.
-    """
-    value = keyring.decrypt(stored.secret, stored.ciphertext, stored.key_id)
-    ciphertext, key_id = keyring.encrypt(stored.secret, value)
-    arguments = {
-        "secret": stored.secret,
-        "version": stored.version,
-        "ciphertext": ciphertext,
-        "key_id": key_id,
-    }
-    return Call("rotate_secret", arguments, scalar)

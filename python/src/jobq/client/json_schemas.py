@@ -9,20 +9,28 @@ delivered.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
 from jobq.calls.arguments import encode
+from jobq.calls.definitions import of_delivery
 from jobq.errors import PayloadInvalid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from jobq.json_schema.input import InputSchema
     from jobq.models import Json
 
 __all__ = ["JsonSchemas"]
+
+
+class InputSchema(Protocol):
+    """What checks payloads: `jobq_delivery.json_schema.input.InputSchema`."""
+
+    def violation(self, value: Json) -> str | None:
+        """Return what is wrong with a value, or None."""
+
 
 LIFETIME: Final = 60.0
 MOST: Final = 10_000
@@ -93,7 +101,8 @@ class JsonSchemas:
 def input_schema(schema: Json) -> InputSchema | None:
     """Return what checks payloads, or None where the extra ``delivery`` is not installed."""
     try:
-        from jobq.json_schema.input import InputSchema  # noqa: PLC0415 - an extra
+        module = of_delivery("json_schema.input")
     except ModuleNotFoundError:
         return None
-    return InputSchema(schema)
+    checks: InputSchema = module.InputSchema(schema)
+    return checks

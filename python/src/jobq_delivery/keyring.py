@@ -12,17 +12,29 @@ import os
 import secrets
 import time
 from base64 import b64decode, b64encode
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from jobq.calls.call import Call, scalar
 from jobq.errors import JobqError
+from jobq.models import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-__all__ = ["KEYS", "KEY_FILE", "Keyring", "SecretKeyError", "Vault", "new_key"]
+__all__ = [
+    "KEYS",
+    "KEY_FILE",
+    "Keyring",
+    "SecretKeyError",
+    "Vault",
+    "list_ciphertexts",
+    "new_key",
+    "rotate_secret",
+]
 
 KEYS: Final = "JOBQ_SECRET_KEYS"
 KEY_FILE: Final = "JOBQ_SECRET_KEY_FILE"
@@ -213,3 +225,42 @@ def cipher_of(key: bytes) -> AESGCM:
 def key_id(key: bytes) -> str:
     """Return the name of a key, which tells nothing of it."""
     return hashlib.sha256(b"jobq key id" + key).hexdigest()[:16]
+
+
+# ---- rotation
+
+
+@dataclass(frozen=True, slots=True)
+class Ciphertext:
+    """A secret as it is stored."""
+
+    secret: str
+    version: int
+    key_id: str
+    ciphertext: bytes
+
+
+def list_ciphertexts() -> Call[list[Ciphertext]]:
+    """Return every secret as it is stored."""
+    return Call("list_ciphertexts", {}, list, record(Ciphertext))
+
+
+def rotate_secret(keyring: Keyring, stored: Ciphertext) -> Call[bool]:
+    """Encrypt a secret with the first key; answers whether it had not changed meanwhile.
+
+    Args:
+        keyring: holds the key that it was encrypted with, too.
+        stored: the secret as it is stored.
+
+    Raises:
+        SecretKeyError: its key is missing or wrong.
+    """
+    value = keyring.decrypt(stored.secret, stored.ciphertext, stored.key_id)
+    ciphertext, key_id = keyring.encrypt(stored.secret, value)
+    arguments = {
+        "secret": stored.secret,
+        "version": stored.version,
+        "ciphertext": ciphertext,
+        "key_id": key_id,
+    }
+    return Call("rotate_secret", arguments, scalar)

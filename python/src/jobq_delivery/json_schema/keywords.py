@@ -13,8 +13,8 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
-from jobq.json_schema.patterns import compiled, look_at_the_clock
-from jobq.json_schema.unevaluated import unevaluated
+from jobq_delivery.json_schema.patterns import compiled, look_at_the_clock
+from jobq_delivery.json_schema.unevaluated import unevaluated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator

@@ -19,8 +19,8 @@ from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
 from jobq.errors import PayloadInvalid
-from jobq.json_schema.keywords import BoundedValidator
-from jobq.json_schema.patterns import SECONDS, TooSlow, deadline, pattern_problem
+from jobq_delivery.json_schema.keywords import BoundedValidator
+from jobq_delivery.json_schema.patterns import SECONDS, TooSlow, deadline, pattern_problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jobq.json_schema.patterns import compiled, look_at_the_clock
+from jobq_delivery.json_schema.patterns import compiled, look_at_the_clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
