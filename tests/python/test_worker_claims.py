@@ -24,7 +24,7 @@ from jobq.registry import JobContext, Registry
 from jobq.worker import Worker, tuning
 from jobq.worker.connections import Link
 from jobq.worker.controller import Controller
-from jobq.worker.queries import HEARTBEAT, MAINTAIN, NEXT_DUE, Completer
+from jobq.worker.queries import HEARTBEAT, MAINTAIN, NEXT_DUE, Queries
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -473,13 +473,13 @@ async def test_heavy_payloads_are_claimed_a_few_at_a_time(
     for _ in range(8):
         await client.enqueue_many([heavy] * 100)
     asked: list[int] = []
-    settle_and_claim = Completer.settle_and_claim
+    settle_and_claim = Queries.settle_and_claim
 
-    async def noted(self: Completer, settled: Any, max_jobs: int, max_limited: int) -> Any:
+    async def noted(self: Queries, settled: Any, max_jobs: int, max_limited: int) -> Any:
         asked.append(max_jobs)
         return await settle_and_claim(self, settled, max_jobs, max_limited)
 
-    monkeypatch.setattr(Completer, "settle_and_claim", noted)
+    monkeypatch.setattr(Queries, "settle_and_claim", noted)
     async with Worker(database, noops(), concurrency=100):
         await until_async(partial(all_finished, client), "for the jobs to end", 60)
     assert max(asked) <= 128

@@ -15,7 +15,7 @@ from jobq import AsyncClient
 from jobq.registry import Permanent, Registry
 from jobq.worker import Worker, tuning
 from jobq.worker.controller import Controller
-from jobq.worker.queries import Completer
+from jobq.worker.queries import Queries
 from jobq.worker.tuning import MAX_BATCH, PREFETCH_BYTES, RETRY_LAST, SETTLE_DELAY
 
 if TYPE_CHECKING:
@@ -142,15 +142,15 @@ async def test_the_end_of_a_job_goes_with_the_claim_of_a_later_one(
     monkeypatch.setattr(tuning, "SETTLE_DELAY", 1.0)  # so that a slow machine is quick enough
     sizes: list[int] = []
     answers: Counter[str] = Counter()
-    settle_and_claim = Completer.settle_and_claim
+    settle_and_claim = Queries.settle_and_claim
 
-    async def noted(self: Completer, settled: Any, max_jobs: int, max_limited: int) -> Any:
+    async def noted(self: Queries, settled: Any, max_jobs: int, max_limited: int) -> Any:
         sizes.append(len(settled))
         claimed = await settle_and_claim(self, settled, max_jobs, max_limited)
         answers.update(claimed[1].values())
         return claimed
 
-    monkeypatch.setattr(Completer, "settle_and_claim", noted)
+    monkeypatch.setattr(Queries, "settle_and_claim", noted)
     async with Worker(database, handlers()):
         for _ in range(400):
             await client.enqueue("noop")

@@ -405,11 +405,11 @@ def _call(test: _Test, handler: Handler | None, job: ClaimedJob, context: JobCon
             connection = stack.enter_context(_sharing(AsyncConnection, connection))
         if handler.batch:
             join = partial(_join, handler)
-            return test.wait(hooks.around_coroutine(join, context)(payload, context))
+            return test.wait(hooks.around(join, context)(payload, context))
         if handler.is_awaited:
-            call = hooks.around_coroutine(handler.function, context) if hooks else handler.function
+            call = hooks.around(handler.function, context)
         else:
-            call = hooks.around_function(handler.function, context, test.done)
+            call = hooks.around(handler.function, context, test.done)
         return test.done(call(*handler.arguments(payload, context, connection)))
 
 

@@ -8,6 +8,7 @@ import math
 import sys
 import typing
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin
 
@@ -15,15 +16,17 @@ import msgspec
 
 from jobq.registry.context import JobContext
 from jobq.registry.schema import payload_schema
-from jobq.registry.settlement import DEFAULT_RULES, RetryRules
+from jobq.registry.settlement import RetryRules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
 
 __all__ = ["Handler", "Mode", "describe", "result_parser"]
 
 Mode = Literal["coroutine", "thread", "process"]
 
+BATCH_WAIT: Final = 0.01  # seconds
 _EXTRAS: Final = ("context", "connection")
 _BATCH_EXTRAS: Final = ("contexts",)
 
@@ -41,11 +44,9 @@ class Handler:
         parse: makes its payload of JSON.
         takes_payload: whether it takes the payload at all.
         definition: the arguments of put_kind; empty when there is nothing to declare.
-        on_dead: called with the context and the error's code and text when a job is dead.
-        interrupt_on_cancel: whether it is interrupted when somebody asks to cancel the job.
+        on_dead, interrupt_on_cancel, max_in_process: see `HandlerOptions`.
         batch: how many jobs it takes at a time at most; 0 where it takes one, and no list.
         batch_wait: how many seconds a batch waits for more jobs.
-        max_in_process: how many of its jobs run at a time in one worker process; None is any.
         rules: which exceptions are retried, and when.
     """
 
@@ -58,11 +59,11 @@ class Handler:
     takes_payload: bool
     definition: Mapping[str, Any]
     on_dead: Callable[[JobContext, str, str], Any] | None
-    interrupt_on_cancel: bool = False
-    batch: int = 0
-    batch_wait: float = 0.0
-    max_in_process: int | None = None
-    rules: RetryRules = DEFAULT_RULES
+    interrupt_on_cancel: bool
+    batch: int
+    batch_wait: float
+    max_in_process: int | None
+    rules: RetryRules
 
     @property
     def is_awaited(self) -> bool:
@@ -88,37 +89,30 @@ class Handler:
 def describe(
     kind: str,
     function: Callable[..., Any],
-    definition: Mapping[str, Any],
+    options: Mapping[str, Any] | None = None,
+    definition: Mapping[str, Any] | None = None,
     *,
-    transactional: bool,
-    process: bool,
-    on_dead: Callable[[JobContext, str, str], Any] | None,
-    interrupt_on_cancel: bool = False,
     batch: int = 0,
-    batch_wait: float = 0.0,
-    max_in_process: int | None = None,
-    rules: RetryRules = DEFAULT_RULES,
 ) -> Handler:
     """Look at a handler's signature and return what is to be known of it.
 
     Args:
         kind: what it does.
         function: a function, a coroutine function, or an instance with ``__call__``.
+        options: of `Registry.handler`.
         definition: the arguments of put_kind that were given with it.
-        transactional: whether it takes part in the transaction of the completion.
-        process: whether it runs in another process.
-        on_dead: called when a job is dead.
-        interrupt_on_cancel: whether it is interrupted when somebody asks to cancel the job.
         batch: how many jobs it takes at a time at most; 0 where it takes one.
-        batch_wait: how many seconds a batch waits for more jobs.
-        max_in_process: how many of its jobs run at a time in one worker process; None is any.
-        rules: which exceptions are retried, and when.
 
     Raises:
         TypeError: it cannot be called as a handler is.
     """
     if not callable(function):
         raise TypeError(f"handler of {kind}: {function!r} is not callable")
+    given = options or {}
+    transactional, process = given.get("transactional", False), given.get("process", False)
+    interrupt_on_cancel = given.get("interrupt_on_cancel", False)
+    wait = given.get("batch_wait", BATCH_WAIT)
+    batch_wait = wait / timedelta(seconds=1) if isinstance(wait, timedelta) else wait
     is_function = inspect.isroutine(function) or isinstance(function, partial)
     called = function if is_function else function.__call__  # type: ignore[operator]
     is_coroutine = inspect.iscoroutinefunction(called)
@@ -142,7 +136,7 @@ def describe(
     if transactional != ("connection" in extras):
         raise TypeError(f"handler of {kind}: transactional=True and 'connection' go together")
     schema = payload_schema(payload_type) if takes_payload else None
-    declared = {name: value for name, value in definition.items() if value is not None}
+    declared = {name: v for name, v in (definition or {}).items() if v is not None}
     if schema is not None:
         declared["payload_schema"] = schema
     return Handler(
@@ -154,13 +148,31 @@ def describe(
         parse=_parser(payload_type),
         takes_payload=takes_payload,
         definition=declared,
-        on_dead=on_dead or getattr(function, "on_dead", None),
+        on_dead=given.get("on_dead") or getattr(function, "on_dead", None),
         interrupt_on_cancel=interrupt_on_cancel,
         batch=batch,
         batch_wait=batch_wait,
-        max_in_process=max_in_process,
-        rules=rules,
+        max_in_process=given.get("max_in_process"),
+        rules=RetryRules(
+            _classes(given.get("retry_on")),
+            _classes(given.get("discard_on")) or (),
+            given.get("retry_delay"),
+        ),
     )
+
+
+def _classes(given: object) -> tuple[type[BaseException], ...] | None:
+    """Return exception classes that are given as one or several; None where none is given.
+
+    Raises:
+        TypeError: one is no class of exceptions.
+    """
+    if given is None:
+        return None
+    classes = tuple(given) if isinstance(given, list | tuple | set) else (given,)
+    if not all(isinstance(c, type) and issubclass(c, BaseException) for c in classes):
+        raise TypeError("retry_on and discard_on are classes of exceptions")
+    return classes
 
 
 def _item_type(kind: str, payloads_type: Any, *, is_plain: bool) -> Any:  # noqa: ANN401

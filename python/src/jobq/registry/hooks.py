@@ -6,11 +6,12 @@ import inspect
 import logging
 from typing import TYPE_CHECKING, Any
 
+from jobq.database import finished
 from jobq.redaction import error_text
 from jobq.registry.settlement import Suspended
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from jobq.models import Enqueued
     from jobq.registry.context import JobContext
@@ -38,72 +39,54 @@ class Hooks:
         """Whether some run around enqueueing."""
         return bool(self.before_enqueue or self.after_enqueue)
 
-    def around_coroutine(self, call: Callable[..., Any], context: JobContext) -> Callable[..., Any]:
-        """Return what awaits the hooks around the call of a coroutine function."""
+    def around(
+        self,
+        call: Callable[..., Any],
+        context: JobContext,
+        wait: Callable[[Coroutine[Any, Any, Any]], Any] | None = None,
+    ) -> Callable[..., Any]:
+        """Return a function that calls the hooks around a handler, where the handler runs.
+
+        Args:
+            call: the handler.
+            context: of the job.
+            wait: waits for a hook that is a coroutine. None if the handler is one too.
+        """
+        if not self:
+            return call
+
+        async def done(hooked: Any) -> None:  # noqa: ANN401 - what a hook returned
+            if inspect.isawaitable(hooked):
+                await hooked if wait is None else wait(_awaited(hooked))
 
         async def called(*arguments: object) -> object:
             try:
                 for before in self.before:
-                    await _done(before(context))
-                value: object = await call(*arguments)
+                    await done(before(context))
+                value = call(*arguments)
+                value = await value if wait is None else value
                 for after in self.after:
-                    await _done(after(context, value))
+                    await done(after(context, value))
             except Suspended:
                 raise  # the job only waits
             except BaseException as error:
-                for failed in self.error:
-                    try:
-                        await _done(failed(context, error))
-                    except Exception as another:
-                        _complain(another)
+                await self._report(context, error, done)
                 raise
             return value
 
-        return called
+        return called if wait is None else lambda *arguments: finished(called(*arguments))
 
-    def around_function(
-        self,
-        call: Callable[..., Any],
-        context: JobContext,
-        wait: Callable[[Awaitable[Any]], Any],
-    ) -> Callable[..., Any]:
-        """Return what calls the hooks around the call of a plain function, where that runs.
-
-        Args:
-            call: the function.
-            context: of the job.
-            wait: waits for a hook that is a coroutine.
-        """
-
-        def done(hooked: object) -> None:
-            if inspect.isawaitable(hooked):
-                wait(hooked)
-
-        def called(*arguments: object) -> object:
+    async def _report(
+        self, context: JobContext, error: BaseException, done: Callable[[Any], Awaitable[None]]
+    ) -> None:
+        for failed in self.error:
             try:
-                for before in self.before:
-                    done(before(context))
-                value: object = call(*arguments)
-                for after in self.after:
-                    done(after(context, value))
-            except Suspended:
-                raise
-            except BaseException as error:
-                for failed in self.error:
-                    try:
-                        done(failed(context, error))
-                    except Exception as another:
-                        _complain(another)
-                raise
-            return value
-
-        return called
+                await done(failed(context, error))
+            except Exception as another:
+                logger.error(  # noqa: TRY400 - its text may not be fit to be shown
+                    "a hook for errors failed: %s", error_text(another)
+                )
 
 
-async def _done(hooked: object) -> None:
-    if inspect.isawaitable(hooked):
-        await hooked
-
-
-def _complain(error: BaseException) -> None:
-    logger.error("a hook for errors failed: %s", error_text(error))
+async def _awaited(hooked: Awaitable[Any]) -> None:
+    await hooked

@@ -9,8 +9,7 @@ async def send_email(payload: SendEmail, context: JobContext) -> None: ...
 from __future__ import annotations
 
 import inspect
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from jobq.calls import schedules
 from jobq.calls.arguments import refuse_lists, refuse_unknown
@@ -18,7 +17,6 @@ from jobq.calls.kinds import put_kind
 from jobq.calls.options import CommonOptions, in_time
 from jobq.registry.handler import Handler, describe
 from jobq.registry.hooks import Hooks
-from jobq.registry.settlement import RetryRules
 from jobq.registry.typed import HandlerOptions, enqueueing
 
 if TYPE_CHECKING:
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Registry"]
 
-BATCH_WAIT: Final = 0.01  # seconds
 F = TypeVar("F", bound="Callable[..., Any]")
 
 
@@ -107,28 +104,12 @@ class Registry:
             "on_dead": "hold" if options.get("hold_on_dead") else None,
         }
         refuse_lists({"kind": kind, **definition})
-        wait = options.get("batch_wait", BATCH_WAIT)
 
         def register(function: F) -> F:
             if kind in self._handlers:
                 raise ValueError(f"kind {kind} already has a handler")
-            self._handlers[kind] = describe(
-                kind,
-                _instance(function),
-                definition,
-                transactional=options.get("transactional", False),
-                process=options.get("process", False),
-                on_dead=options.get("on_dead"),
-                interrupt_on_cancel=options.get("interrupt_on_cancel", False),
-                batch=batch,
-                batch_wait=wait / timedelta(seconds=1) if isinstance(wait, timedelta) else wait,
-                max_in_process=options.get("max_in_process"),
-                rules=RetryRules(
-                    classes_of(options.get("retry_on")),
-                    classes_of(options.get("discard_on")) or (),
-                    options.get("retry_delay"),
-                ),
-            )
+            called: Any = function() if inspect.isclass(function) else function
+            self._handlers[kind] = describe(kind, called, options, definition, batch=batch)
             enqueueing(function, kind)
             return function
 
@@ -237,9 +218,7 @@ class Registry:
         Raises:
             TypeError: the function cannot be called as a handler is.
         """
-        self._fallback = describe(
-            "any other kind", function, {}, transactional=False, process=False, on_dead=None
-        )
+        self._fallback = describe("any other kind", function)
         self.beyond = beyond
 
     @property
@@ -285,27 +264,3 @@ class Registry:
         """
         for call in self.definitions():
             client.run(call)
-
-
-def classes_of(given: object) -> tuple[type[BaseException], ...] | None:
-    """Return exception classes that are given as one or several; None where none is given.
-
-    Raises:
-        TypeError: one is no class of exceptions.
-    """
-    if given is None:
-        return None
-    classes = tuple(given) if isinstance(given, list | tuple | set) else (given,)
-    if not all(isinstance(c, type) and issubclass(c, BaseException) for c in classes):
-        raise TypeError("retry_on and discard_on are classes of exceptions")
-    return classes
-
-
-def _instance(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return an instance of a handler class, and a function as it is."""
-    return _made(function) if inspect.isclass(function) else function
-
-
-def _made(kind: type[Any]) -> Callable[..., Any]:
-    made: Callable[..., Any] = kind()
-    return made

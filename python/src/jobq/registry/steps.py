@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from uuid import UUID
 
 import msgspec
+from psycopg import AsyncConnection
 from psycopg.types.string import TextLoader
 
 from jobq.calls.arguments import encode
+from jobq.database import awaited, finished
 from jobq.errors import (
     EventTimeout,
     InvalidArgument,
@@ -34,11 +36,11 @@ from jobq.registry.settlement import Suspended, moment_of
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Mapping
 
-    from psycopg import AsyncConnection, Connection
+    from psycopg import Connection
 
     from jobq.models import Json
 
-__all__ = ["SAVE_STEP", "Call", "Steps", "in_transaction", "in_transaction_async"]
+__all__ = ["SAVE_STEP", "Call", "Steps", "in_transaction"]
 
 SAVE_STEP: Final = "select jobq.save_step(%s, %s, %s, %s)"
 LIST_STEPS: Final = "select name, value from jobq.list_steps(%s)"
@@ -213,27 +215,20 @@ class Steps:
         return self._known
 
 
-def in_transaction(connection: Connection[Any]) -> Call:
+def in_transaction(connection: Connection[Any] | AsyncConnection[Any]) -> Call:
     """Return what records steps on a connection, within its transaction."""
-
-    def call(statement: str, parameters: tuple[Any, ...]) -> list[Any]:
-        with translate(), connection.cursor() as cursor:
-            cursor.adapters.register_loader("jsonb", TextLoader)
-            return cursor.execute(statement, parameters).fetchall()
-
-    return call
-
-
-def in_transaction_async(connection: AsyncConnection[Any]) -> Call:
-    """Return the same for coroutines."""
 
     async def call(statement: str, parameters: tuple[Any, ...]) -> list[Any]:
         with translate():
-            async with connection.cursor() as cursor:
-                cursor.adapters.register_loader("jsonb", TextLoader)
-                return await (await cursor.execute(statement, parameters)).fetchall()
+            cursor: Any = connection.cursor()
+            cursor.adapters.register_loader("jsonb", TextLoader)
+            await awaited(cursor.execute(statement, parameters))
+            rows: list[Any] = await awaited(cursor.fetchall())
+            return rows
 
-    return call
+    if isinstance(connection, AsyncConnection):
+        return call
+    return lambda *given: finished(call(*given))
 
 
 def _value(text: str | None) -> Json:

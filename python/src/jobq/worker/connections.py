@@ -52,15 +52,8 @@ class Complaints:
     def __init__(self) -> None:
         self._said_at: dict[str, float] = {}
 
-    def warning(self, message: str, *arguments: object) -> None:
+    def warning(self, message: str, *arguments: object, level: int = logging.WARNING) -> None:
         """Log a warning, unless the same one was logged recently."""
-        self._log(logging.WARNING, message, arguments)
-
-    def error(self, message: str, *arguments: object) -> None:
-        """Log an error, unless the same one was logged recently."""
-        self._log(logging.ERROR, message, arguments)
-
-    def _log(self, level: int, message: str, arguments: tuple[object, ...]) -> None:
         now = time.monotonic()
         if now - self._said_at.get(message, float("-inf")) < tuning.SIGN_OF_LIFE:
             level = logging.DEBUG
@@ -77,9 +70,9 @@ class Link:
 
     Args:
         url: a libpq URL.
-        name: what it is for, shown by pg_stat_activity.
+        name: shown by pg_stat_activity.
         is_pooled: whether a pooler in transaction mode is in between.
-        deadline: seconds after which a call has failed; None is `tuning.CALL_SECONDS`.
+        deadline: seconds after which a call has failed.
         peers: the links of the same worker. A network failure affects all of them. So the first
             call that reaches its deadline makes every link reconnect that has not answered since
             that call began, and later calls need not reach their own deadlines.
@@ -121,10 +114,8 @@ class Link:
     ) -> list[Any]:
         """Run one statement and return its rows.
 
-        Args:
-            statement: the statement.
-            parameters: its parameters, or a list of sets of them for one round trip.
-            is_many: whether it is such a list. If one set is refused, none takes effect.
+        With ``is_many``, ``parameters`` are a list of sets of parameters for one round trip. If
+        one set is refused, none takes effect.
 
         Raises:
             DatabaseUnavailable: the database did not answer.
@@ -222,14 +213,7 @@ class Connections:
     """Two connections for exchanges and maintenance, and a third for heartbeats, which never wait.
 
     At most two exchanges run at a time. The connection that was used last is used next, so a
-    worker with little work needs one, and the others are closed.
-
-    Args:
-        url: the database.
-        is_pooled: whether a pooler in transaction mode is in between.
-
-    Attributes:
-        links: all links of the worker, including the listener's.
+    worker with little work needs one, and the others are closed. `links` includes the listener's.
     """
 
     def __init__(self, url: str, *, is_pooled: bool) -> None:
@@ -256,13 +240,9 @@ class Connections:
         is_vital: bool = False,
         is_many: bool = False,
     ) -> list[Any]:
-        """Run one statement on a connection that is free, and return its rows.
+        """Run one statement on a free connection as `Link.call` does, and return its rows.
 
-        Args:
-            statement: the statement.
-            parameters: its parameters.
-            is_vital: whether it must not wait for exchanges and maintenance: a heartbeat.
-            is_many: as for `Link.call`, which raises the same errors.
+        A vital one does not wait for exchanges and maintenance: a heartbeat.
         """
         async with self._free_link(is_vital=is_vital) as link:
             return await link.call(statement, parameters, is_many=is_many)

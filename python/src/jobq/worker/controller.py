@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections import defaultdict
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,9 +14,9 @@ from jobq.worker import tuning
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["NO_HANDLER", "Controller", "SkippedKinds", "Slots"]
+__all__ = ["NO_HANDLER", "Controller", "InProcess", "SkippedKinds", "Slots"]
 
 NO_HANDLER: Final = ("UNKNOWN_KIND", "no handler of this kind")
 
@@ -26,7 +26,6 @@ class Controller:
     """Statistics of a worker's recent jobs, and the decisions based on them.
 
     Attributes:
-        slots: how many jobs run at a time.
         duration: mean seconds per job; an estimate until the first one has ended.
         ended: number of durations in the mean.
         payload: bytes of a payload.
@@ -73,11 +72,7 @@ class Controller:
     # ---- decisions
 
     def prefetch(self, stalled: float) -> int:
-        """Return how many jobs to hold ahead of the slots.
-
-        Args:
-            stalled: seconds since a slot was last freed.
-        """
+        """Return how many jobs to hold ahead of the slots, freed last so many seconds ago."""
         ahead = tuning.PREFETCH_SECONDS * self.slots / max(self.duration, stalled, 1e-6)
         return int(min(3 * tuning.MAX_BATCH, ahead, tuning.PREFETCH_BYTES / self.payload))
 
@@ -89,9 +84,7 @@ class Controller:
     def settle_delay(self, ended: int, *, is_waiting: bool) -> float:
         """Return how many seconds finished jobs may wait, to be settled with others.
 
-        Args:
-            ended: how many jobs have ended.
-            is_waiting: whether claimed jobs wait for slots, so that more ends will follow.
+        While claimed jobs wait for slots, more ends will follow.
         """
         is_frequent = self.interval < tuning.SETTLE_DELAY and ended < tuning.MAX_BATCH // 50
         return tuning.SETTLE_DELAY if is_waiting or is_frequent else 0.0
@@ -133,12 +126,88 @@ class Slots:
         """Notify the other producers that one uses fewer slots, or needs no more."""
 
 
+@dataclass(eq=False)
+class InProcess:
+    """How many jobs of a queue or of a kind run at a time in a worker process.
+
+    Attributes:
+        queues, kinds: the maximum number of running jobs by queue, and by kind.
+        held: returns the jobs that count: those that run, and those that are claimed to run.
+
+    Raises:
+        ValueError: a maximum is below 1.
+    """
+
+    queues: Mapping[str, int]
+    kinds: Mapping[str, int]
+    held: Callable[[], Iterable[Any]] = field(default=lambda: ())
+
+    def __post_init__(self) -> None:
+        if not all(
+            type(n) is int and n >= 1 for n in [*self.queues.values(), *self.kinds.values()]
+        ):
+            raise ValueError("max_in_process must be at least 1")
+
+    def __bool__(self) -> bool:
+        return bool(self.queues or self.kinds)
+
+    def free(self, jobs: Iterable[Any]) -> tuple[dict[str, int], dict[str, int]]:
+        """Return how many more jobs of each limited queue and kind may run beside these."""
+        jobs = list(jobs)
+        queues, kinds = Counter(job.queue for job in jobs), Counter(job.kind for job in jobs)
+        return (
+            {queue: most - queues[queue] for queue, most in self.queues.items()},
+            {kind: most - kinds[kind] for kind, most in self.kinds.items()},
+        )
+
+    def full(self) -> tuple[list[str], list[str]]:
+        """Return the queues and the kinds of which no more jobs may run now."""
+        queues, kinds = self.free(self.held())
+        return [q for q, n in queues.items() if n <= 0], [k for k, n in kinds.items() if n <= 0]
+
+    def startable(self, waiting: Iterable[Any], running: Iterable[Any]) -> Any:  # noqa: ANN401
+        """Return the first waiting job that may run beside those that run."""
+        queues, kinds = self.free(running)
+        for job in waiting:
+            if queues.get(job.queue, 1) > 0 and kinds.get(job.kind, 1) > 0:
+                return job
+        return None
+
+    def claims(
+        self, order: Sequence[str], claimed: Sequence[Any]
+    ) -> Iterator[tuple[list[str], list[str], float]]:
+        """Yield what to claim: queues in their order, the kinds to except, and the maximum.
+
+        A claim cannot say how many jobs of each kind it wants. So the first claim of a queue asks
+        for no more than may run of any kind that has a place, the second excepts all such kinds.
+
+        Args:
+            order: the queues.
+            claimed: the jobs that the claims have brought so far; the caller adds to it.
+        """
+        groups: list[list[str]] = []
+        for queue in order:
+            is_limited = queue in self.queues
+            if groups and not is_limited and groups[-1][0] not in self.queues:
+                groups[-1].append(queue)
+            else:
+                groups.append([queue])
+        for group in groups:
+            for is_of_all_kinds in (True, False):
+                queues, kinds = self.free([*self.held(), *claimed])
+                most = queues.get(group[0], float("inf"))
+                full = [kind for kind, free in kinds.items() if free <= 0]
+                if not is_of_all_kinds:
+                    yield group, list(kinds), most
+                elif len(full) < len(kinds):
+                    yield group, full, min(most, *(free for free in kinds.values() if free > 0))
+
+
 class SkippedKinds:
     """The kinds that a worker does not run, each with a code and a text for the reason.
 
-    Args:
-        on_met: set when a claimed job has a kind that the worker cannot run.
-        is_lasting: whether no handlers can be added to the worker.
+    ``on_met`` is set when a claimed job has such a kind. They are tried again after a while,
+    unless ``is_lasting``: no handlers can be added to the worker.
 
     Attributes:
         functions: the kinds that are database functions.

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections import defaultdict
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 
 from jobq import tracing
+from jobq.database import awaited, finished
 from jobq.errors import (
     InvalidArgument,
     JobNotFound,
@@ -38,19 +39,18 @@ from jobq.registry.settlement import (
     outcomes_of,
     settlement_of,
 )
-from jobq.registry.steps import Steps, in_transaction, in_transaction_async
+from jobq.registry.steps import Steps, in_transaction
 from jobq.worker.controller import NO_HANDLER
 from jobq.worker.pools import value_of
 from jobq.worker.queries import COMPLETE, REFUSED, current_job
 from jobq.worker.recorder import Notes
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Callable, Coroutine, Iterator
 
     from jobq.registry import Registry
     from jobq.registry.context import JobContext
     from jobq.registry.handler import Handler
-    from jobq.registry.steps import Call
     from jobq.worker.controller import SkippedKinds
     from jobq.worker.pools import Pools, Threads
     from jobq.worker.queries import Job
@@ -76,7 +76,7 @@ class Executor:
     def __post_init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._is_traced = tracing.is_on()
-        self._batches: dict[str, Batches] = {}
+        self._batches: defaultdict[str, Batch] = defaultdict(Batch)
         self._last_calls: set[asyncio.Task[None]] = set()
 
     # ---- before the start
@@ -105,28 +105,12 @@ class Executor:
         `settlement_of` handles everything that this raises.
         """
         current_job.set((job, self.worker))
-        if not self._is_traced:
-            return await self._run(job)
-        with tracing.attempt_span(job, self.worker) as span:
+        span = tracing.attempt_span(job, self.worker) if self._is_traced else nullcontext()
+        with span as traced:
             settlement = await self._run(job)
-            if isinstance(settlement, Failed):
-                tracing.note_failure(span, settlement.code, settlement.error)
+            if traced is not None and isinstance(settlement, Failed):
+                tracing.note_failure(traced, settlement.code, settlement.error)
             return settlement
-
-    def settlement_of(self, job: Job, error: BaseException) -> Settlement:
-        """Return how to settle a job whose attempt raised this exception.
-
-        It is released only if the worker has interrupted it.
-        """
-        if job.is_interrupted:
-            return Released()
-        rules = job.handler.rules if job.handler is not None else DEFAULT_RULES
-        return settlement_of(
-            Raised(error),
-            is_cancel_requested=job.is_cancel_requested,
-            rules=rules,
-            attempt=job.attempt,
-        )
 
     async def _run(self, job: Job) -> Settlement:
         handler = job.handler
@@ -138,11 +122,11 @@ class Executor:
         notes = None
         if handler.extras or self.registry.hooks:
             notes = Notes(self.recorder, job.key)
-            job.make_context(notes)
-            is_awaited = handler.mode == "coroutine"
-            self._record_steps(
-                job, self.journal.call if is_awaited else self.journal.call_from_thread
-            )
+            context = job.make_context(notes)
+            if not handler.batch:
+                is_awaited = handler.mode == "coroutine"
+                call = self.journal.call if is_awaited else self.journal.call_from_thread
+                context.steps = Steps(call, context.job_id, job.attempt, is_awaited=is_awaited)
         did: Returned | Raised
         try:
             did = await self._call(handler, job, payload)
@@ -150,32 +134,35 @@ class Executor:
             did = Raised(error)
         if notes is not None and not (job.is_interrupted and isinstance(did, Raised)):
             await notes.end()
-        return self._settlement(handler, job, did)
+        return NO_RESULT if did is NOTHING else self.settlement_of(job, did)
 
     async def _call(self, handler: Handler, job: Job, payload: object) -> Returned | Raised:
         """Call the handler: in the loop, a thread, a process or a batch."""
         threads = self.pools.threads
         if handler.batch:
             job.is_interruptible = True
-            call = self._hooked(self._batches_of(handler).join, job)
-            return Returned(await call(payload, job.context, job.timeout))
-        if handler.is_transactional and handler.mode == "thread":
-            call = functools.partial(self._call_in_transaction, handler, job, payload)
-            return await threads.run(call)
-        if handler.mode == "coroutine":
+            value = await self._hooked(self._join_batch, job)(handler, job, payload)
+        elif handler.mode == "coroutine":
             job.is_interruptible = True
             if handler.is_transactional:
-                return Returned(await self._await_in_transaction(handler, job, payload))
+                return Returned(await self._call_in_transaction(handler, job, payload))
             call = self._hooked(handler.function, job)
             value = await call(*handler.arguments(payload, job.context, None))
-            return NOTHING if value is None else Returned(value)
-        call = self._hooked(handler.function if job.process is None else job.process.call, job)
-        return await threads.run(call, *handler.arguments(payload, job.context, None))
+        elif handler.is_transactional:
+            return await threads.run(
+                lambda: finished(self._call_in_transaction(handler, job, payload))
+            )
+        else:
+            function = handler.function if job.process is None else job.process.call
+            call = self._hooked(function, job)
+            return await threads.run(call, *handler.arguments(payload, job.context, None))
+        return NOTHING if value is None else Returned(value)
 
-    def _settlement(self, handler: Handler, job: Job, did: Returned | Raised) -> Settlement:
-        """Return the settlement for what a handler returned or raised, and for interruptions."""
-        if did is NOTHING:
-            return NO_RESULT
+    def settlement_of(self, job: Job, did: Returned | Raised) -> Settlement:
+        """Return how to settle a job whose attempt came to this.
+
+        It is released if it was interrupted, or if the worker cannot run the job.
+        """
         if isinstance(did, Returned):
             if isinstance(did.value, Gone):
                 return did.value
@@ -186,85 +173,98 @@ class Executor:
         settlement = settlement_of(
             did,
             is_cancel_requested=job.is_cancel_requested,
-            rules=handler.rules,
+            rules=job.handler.rules if job.handler is not None else DEFAULT_RULES,
             attempt=job.attempt,
         )
         match settlement:
             case Released(until=timedelta() as wait, reason=(code, text)) if (
-                not wait and self.registry.is_fallback(handler)
+                not wait and self.registry.is_fallback(job.handler)
             ):
                 return self.skipped.met(job.kind, code, text)
         return settlement
 
-    def _record_steps(self, job: Job, call: Call) -> None:
-        """Have the steps of an attempt recorded, if its handler takes a context."""
-        context, handler = job.context, job.handler
-        if context is not None and handler is not None and not handler.batch:
-            is_awaited = handler.mode == "coroutine"
-            context.steps = Steps(call, context.job_id, job.attempt, is_awaited=is_awaited)
-
     def _hooked(self, call: Callable[..., Any], job: Job) -> Callable[..., Any]:
         """Return a call of a handler with the registry's hooks around it."""
         hooks, handler, context = self.registry.hooks, job.handler, job.context
-        if context is None or handler is None or not hooks:
+        if context is None or handler is None:
             return call
         if self.registry.is_fallback(handler) and job.delivery_version is None:
             return call
         if handler.mode == "coroutine" or handler.batch:
-            return hooks.around_coroutine(call, context)
-        return hooks.around_function(call, context, self._wait)
+            return hooks.around(call, context)
+        return hooks.around(call, context, self._wait)
 
-    def _wait(self, hooked: Awaitable[Any]) -> object:
+    def _wait(self, hooked: Coroutine[Any, Any, object]) -> None:
         """Run a coroutine in the worker's event loop, and wait for it in a thread."""
 
-        async def awaited() -> Returned | Raised:
+        async def done() -> Returned | Raised:
             try:
                 return Returned(await hooked)
             except BaseException as error:  # of a task, SystemExit would end the loop
                 return Raised(error)
 
-        return value_of(asyncio.run_coroutine_threadsafe(awaited(), self._loop).result())
+        value_of(asyncio.run_coroutine_threadsafe(done(), self._loop).result())
 
-    def _batches_of(self, handler: Handler) -> Batches:
-        if handler.kind not in self._batches:
-            self._batches[handler.kind] = Batches(handler, self.pools.threads, self.concurrency)
-        return self._batches[handler.kind]
+    async def _call_in_transaction(self, handler: Handler, job: Job, payload: object) -> Gone:
+        """Call a handler in a transaction that also completes the job, or is rolled back.
 
-    # ---- in a transaction that also completes the job, or is rolled back
-
-    async def _await_in_transaction(self, handler: Handler, job: Job, payload: object) -> Gone:
-        async with self.pools.connection() as connection:
-            self._record_steps(job, in_transaction_async(connection))
+        A plain function runs in a thread, where nothing here suspends.
+        """
+        is_awaited = handler.mode == "coroutine"
+        context, text, outcome = job.context, None, "succeeded"
+        async with self.pools.connection(is_awaited=is_awaited) as connection:
+            if context is not None and context.steps is not None:
+                context.steps.call = in_transaction(connection)
             function = self._hooked(handler.function, job)
-            text, outcome = None, "succeeded"
             try:
-                text = _text_of(
-                    await function(*handler.arguments(payload, job.context, connection))
-                )
+                value = function(*handler.arguments(payload, context, connection))
+                text = _text_of(await value if is_awaited else value)
             except Suspended:
                 outcome = "released"
-            if job.context is not None and isinstance(job.context.recorder, Notes):
-                await job.context.recorder.end()
+            if is_awaited and context is not None and isinstance(context.recorder, Notes):
+                await context.recorder.end()
             job.is_ending = True
             if outcome == "succeeded":
                 with _refusals():
-                    await connection.execute(COMPLETE, (job.job_id, job.attempt, text))
+                    done = connection.execute(COMPLETE, (job.job_id, job.attempt, text))
+                    await awaited(done)
         return Gone(outcome)
 
-    def _call_in_transaction(self, handler: Handler, job: Job, payload: object) -> Gone:
-        with self.pools.thread_connection() as connection:
-            self._record_steps(job, in_transaction(connection))
-            function = self._hooked(handler.function, job)
-            text, outcome = None, "succeeded"
-            try:
-                text = _text_of(function(*handler.arguments(payload, job.context, connection)))
-            except Suspended:
-                outcome = "released"
-            job.is_ending = True
-            if outcome == "succeeded":
-                with _refusals():
-                    connection.execute(COMPLETE, (job.job_id, job.attempt, text))
-        return Gone(outcome)
+    # ---- batch handlers: one call runs several jobs of a kind
+
+    async def _join_batch(self, handler: Handler, job: Job, payload: object) -> object:
+        """Run a job together with others of its kind, and return its result.
+
+        Raises:
+            BaseException: what the handler raised, or returned as this job's result.
+        """
+        batch = self._batches[handler.kind]
+        end: asyncio.Future[Returned | Raised] = self._loop.create_future()
+        batch.jobs[end] = payload, job.context
+        is_full = len(batch.jobs) >= min(handler.batch, self.concurrency)
+        # It waits for other jobs for at most half of an attempt's time.
+        pause = 0.0 if is_full else min(handler.batch_wait, job.timeout / 2)
+        if batch.timer is None or self._loop.time() + pause < batch.begins_at:
+            if batch.timer is not None:
+                batch.timer.cancel()
+            # Kept here, because uvloop may return a handle without when().
+            batch.begins_at = self._loop.time() + pause
+            batch.timer = self._loop.call_at(batch.begins_at, self._begin_batch, handler, batch)
+        if is_full:
+            del self._batches[handler.kind]
+        try:
+            return value_of(await end)
+        finally:
+            end.cancel()  # without effect where it is known
+            if batch.task is not None and all(other.done() for other in batch.jobs):
+                batch.task.cancel()  # nobody waits for it any more
+
+    def _begin_batch(self, handler: Handler, batch: Batch) -> None:
+        if self._batches.get(handler.kind) is batch:
+            del self._batches[handler.kind]
+        batch.task = self._loop.create_task(
+            batch.run(handler, self.pools.threads), name="jobq batch"
+        )
 
     # ---- after the end
 
@@ -303,6 +303,38 @@ class Executor:
             await asyncio.wait(self._last_calls, timeout=seconds)
 
 
+@dataclass(eq=False)
+class Batch:
+    """Jobs that one call of a handler runs; `begins_at` is when, by the loop's clock."""
+
+    jobs: dict[asyncio.Future[Returned | Raised], tuple[object, JobContext | None]] = field(
+        default_factory=dict
+    )
+    begins_at: float = 0.0
+    timer: asyncio.TimerHandle | None = None
+    task: asyncio.Task[None] | None = None
+
+    async def run(self, handler: Handler, threads: Threads) -> None:
+        """Run the jobs that are still in the batch."""
+        self.jobs = {end: job for end, job in self.jobs.items() if not end.done()}
+        if not self.jobs:
+            return
+        arguments: list[object] = [[payload for payload, _ in self.jobs.values()]]
+        if handler.extras:
+            arguments.append([context for _, context in self.jobs.values()])
+        try:
+            if handler.mode == "coroutine":
+                returned = await handler.function(*arguments)
+            else:
+                returned = value_of(await threads.run(handler.function, *arguments))
+            outcomes = outcomes_of(returned, len(self.jobs))
+        except BaseException as error:
+            outcomes = [Raised(error)] * len(self.jobs)
+        for end, outcome in zip(self.jobs, outcomes, strict=True):
+            if not end.done():
+                end.set_result(outcome)
+
+
 # ---- transactional handlers
 
 
@@ -339,91 +371,3 @@ def _refusals() -> Iterator[None]:
             failure = Failed(REFUSED, error_text(str(refusal)), is_retryable=False)
             raise _UnfitError(failure) from error
         raise
-
-
-# ---- batch handlers: one call runs several jobs of a kind
-
-
-class Batch:
-    """Jobs that one call runs."""
-
-    def __init__(self, handler: Handler, threads: Threads) -> None:
-        self._handler = handler
-        self._threads = threads
-        self.task: asyncio.Task[None] | None = None
-        self.jobs: dict[asyncio.Future[Returned | Raised], tuple[object, JobContext | None]] = {}
-
-    async def run(self) -> None:
-        """Run the jobs that are still in the batch."""
-        self.jobs = {end: job for end, job in self.jobs.items() if not end.done()}
-        if not self.jobs:
-            return
-        try:
-            outcomes = outcomes_of(await self._call(), len(self.jobs))
-        except BaseException as error:
-            outcomes = [Raised(error)] * len(self.jobs)
-        for end, outcome in zip(self.jobs, outcomes, strict=True):
-            if not end.done():
-                end.set_result(outcome)
-
-    async def _call(self) -> Any:  # noqa: ANN401 - what it returns
-        arguments: list[object] = [[payload for payload, _ in self.jobs.values()]]
-        if self._handler.extras:
-            arguments.append([context for _, context in self.jobs.values()])
-        if self._handler.mode == "coroutine":
-            return await self._handler.function(*arguments)
-        return value_of(await self._threads.run(self._handler.function, *arguments))
-
-
-class Batches:
-    """Gathers the jobs of one kind."""
-
-    def __init__(self, handler: Handler, threads: Threads, concurrency: int) -> None:
-        self._handler = handler
-        self._threads = threads
-        self._most = min(handler.batch, concurrency)
-        self._loop = asyncio.get_running_loop()
-        self._next = Batch(handler, threads)
-        self._timer: asyncio.TimerHandle | None = None
-        self._begins_at = 0.0
-
-    async def join(self, payload: object, context: JobContext | None, timeout: float) -> object:  # noqa: ASYNC109
-        """Run a job together with others of its kind, and return its result.
-
-        Args:
-            payload: the job's payload.
-            context: the job's context, for handlers that take contexts.
-            timeout: seconds for its attempt. It waits for other jobs for at most half of it.
-
-        Raises:
-            BaseException: what the handler raised, or returned as this job's result.
-        """
-        batch = self._next
-        end: asyncio.Future[Returned | Raised] = self._loop.create_future()
-        batch.jobs[end] = payload, context
-        if len(batch.jobs) >= self._most:
-            self._begin()
-        else:
-            self._begin_within(min(self._handler.batch_wait, timeout / 2))
-        try:
-            return value_of(await end)
-        finally:
-            end.cancel()  # without effect where it is known
-            if batch.task is not None and all(other.done() for other in batch.jobs):
-                batch.task.cancel()  # nobody waits for it any more
-
-    def _begin_within(self, seconds: float) -> None:
-        moment = self._loop.time() + seconds
-        if self._timer is not None:
-            if self._begins_at <= moment:  # not by when(): uvloop may return a handle without it
-                return
-            self._timer.cancel()
-        self._begins_at = moment
-        self._timer = self._loop.call_at(moment, self._begin)
-
-    def _begin(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = None
-        batch, self._next = self._next, Batch(self._handler, self._threads)
-        batch.task = self._loop.create_task(batch.run(), name="jobq batch")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
@@ -55,8 +56,8 @@ class Heartbeat:
                 backoff.reset()
             except JobqError as error:
                 is_away = isinstance(error, DatabaseUnavailable)
-                complain = complaints.warning if is_away else complaints.error
-                complain("heartbeat failed: %s", error)
+                level = logging.WARNING if is_away else logging.ERROR
+                complaints.warning("heartbeat failed: %s", error, level=level)
                 pause = backoff.next()
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):

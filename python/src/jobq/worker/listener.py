@@ -50,11 +50,7 @@ class Wakeups:
 class Listener:
     """Listens on a direct connection, and reconnects until it is stopped.
 
-    Args:
-        url: a direct libpq URL, without a pooler.
-        queues: the queues whose jobs wake the worker.
-        wakeups: the events to set.
-        peers: the other links of the worker.
+    ``url`` leads to the server itself, without a pooler. ``peers`` are the worker's other links.
 
     Attributes:
         is_waiting: whether producers notify because the worker sleeps.

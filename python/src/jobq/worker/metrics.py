@@ -110,12 +110,7 @@ class Metrics:
             self._by_name["kinds_left"].labels(code).set(count)
 
     def text(self, running: int, stuck: int) -> bytes:
-        """Return everything in Prometheus's text format.
-
-        Args:
-            running: number of running handlers.
-            stuck: number of handlers that still run long after their jobs were settled.
-        """
+        """Return everything in Prometheus's text format."""
         self._by_name["jobs_running"].set(running)
         self._by_name["slots_stuck"].set(stuck)
         return prometheus_client.generate_latest(self._registry)
@@ -180,7 +175,9 @@ class Report:
         self.skipped.lacked(kind, code, text)
         if self.metrics is not None:
             self.metrics.lacked(code)
-        self._complaints.error("this worker cannot run %s: %s (%s)", kind, text, code)
+        self._complaints.warning(
+            "this worker cannot run %s: %s (%s)", kind, text, code, level=logging.ERROR
+        )
 
     def left_to_others(self) -> None:
         """Report the kinds that the worker excludes from the start."""
@@ -189,7 +186,7 @@ class Report:
             self.metrics.left({code: len(kinds) for code, kinds in by_code.items()})
         for code, kinds in by_code.items():
             message = f"this worker leaves kinds to others ({code}): %s"
-            self._complaints.error(message, in_words(kinds))
+            self._complaints.warning(message, in_words(kinds), level=logging.ERROR)
 
     def _end(self, job: Job, outcome: str) -> None:
         seconds = time.monotonic() - job.started_at if job.started_at else None

@@ -10,14 +10,22 @@ import pickle
 import signal
 import threading
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import psycopg
 
-from jobq.database import AsyncPool, Pool, conninfo, use_json, use_json_async
+from jobq.database import (
+    AsyncPool,
+    Pool,
+    awaited,
+    conninfo,
+    entered,
+    use_json,
+    use_json_async,
+)
 from jobq.redaction import error_text, traceback_text
 from jobq.registry.context import JobContext, Written
 from jobq.registry.outcomes import Unable
@@ -26,11 +34,9 @@ from jobq.registry.steps import Steps
 from jobq.worker import tuning
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable
     from decimal import Decimal
     from multiprocessing.connection import Connection as Pipe
-
-    from psycopg import AsyncConnection, Connection
 
     from jobq.models import Json
 
@@ -343,72 +349,46 @@ class Pools:
     def __init__(
         self, url: str, concurrency: int, threads: Threads, processes: Processes, *, is_pooled: bool
     ) -> None:
-        self._conninfo = conninfo(url, "jobq handler", is_pooled=is_pooled, is_handler=True)
-        self._options: dict[str, Any] = {
-            "kwargs": {"prepare_threshold": None} if is_pooled else {},
-            "min_size": 0,
-            "max_size": concurrency,
-            "timeout": tuning.CALL_SECONDS,
-            "max_idle": tuning.CALL_SECONDS,
-        }
+        def pool(kind: type[Any], configure: Callable[[Any], Any]) -> Any:  # noqa: ANN401
+            return kind(
+                conninfo(url, "jobq handler", is_pooled=is_pooled, is_handler=True),
+                kwargs={"prepare_threshold": None} if is_pooled else {},
+                min_size=0,
+                max_size=concurrency,
+                timeout=tuning.CALL_SECONDS,
+                max_idle=tuning.CALL_SECONDS,
+                name="jobq handlers",
+                open=False,
+                configure=configure,
+            )
+
         self.threads = threads
         self.processes = processes
-        self._pool: AsyncPool | None = None
-        self._thread_pool: Pool | None = None
-        # Several threads may do this at the same time.
-        self._making = threading.Lock()
+        self._pool = pool(AsyncPool, use_json_async)
+        self._thread_pool = pool(Pool, use_json)
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[AsyncConnection[Any]]:
-        """Open a transaction for a coroutine, which ends with the block.
+    async def connection(self, *, is_awaited: bool = True) -> AsyncIterator[Any]:
+        """Open a transaction, which ends with the block, on a connection that is or is not awaited.
 
         Raises:
-            Unable: no connection is available.
+            Unable: no connection is available, and no handler has begun.
         """
-        if self._pool is None:
-            self._pool = AsyncPool(
-                self._conninfo, name="jobq handlers", open=False, configure=use_json_async,
-                **self._options,
-            )  # fmt: skip
-            await self._pool.open()
-        with _or_unable():
-            connection = await self._pool.getconn()
+        pool = self._pool if is_awaited else self._thread_pool
         try:
-            async with connection:
-                yield connection
-        finally:
-            await self._pool.putconn(connection)
-
-    @contextmanager
-    def thread_connection(self) -> Iterator[Connection[Any]]:
-        """Open a transaction for a thread, like `connection`."""
-        with self._making:
-            if self._thread_pool is None:
-                self._thread_pool = Pool(
-                    self._conninfo, name="jobq thread handlers", open=True, configure=use_json,
-                    **self._options,
-                )  # fmt: skip
-        with _or_unable():
-            connection = self._thread_pool.getconn()
+            await awaited(pool.open())
+            connection = await awaited(pool.getconn())
+        except psycopg.Error as error:
+            wait = tuning.BACKOFF_LAST
+            raise Unable("NO_CONNECTION", error_text(error), in_=wait) from error
         try:
-            with connection:
-                yield connection
+            async with AsyncExitStack() as stack:
+                yield await entered(stack, connection)
         finally:
-            self._thread_pool.putconn(connection)
+            await awaited(pool.putconn(connection))
 
     async def close(self) -> None:
         """Release the connections, without waiting for running calls."""
-        if self._pool is not None:
-            await self._pool.close(timeout=1)
-        if self._thread_pool is not None:
+        await self._pool.close(timeout=1)
+        if not self._thread_pool.closed:
             await self.threads.run(self._thread_pool.close, 1)
-
-
-@contextmanager
-def _or_unable() -> Iterator[None]:
-    """Raise a failed connection as Unable, since no handler has begun."""
-    try:
-        yield
-    except psycopg.Error as error:
-        wait = tuning.BACKOFF_LAST
-        raise Unable("NO_CONNECTION", error_text(error), in_=wait) from error

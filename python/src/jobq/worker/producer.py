@@ -18,7 +18,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 from jobq.errors import DatabaseUnavailable
-from jobq.registry.settlement import Failed, Gone, Released, Succeeded
+from jobq.registry.settlement import Failed, Gone, Raised, Released, Succeeded
 from jobq.worker import tuning
 from jobq.worker.connections import Backoff, Complaints
 from jobq.worker.controller import Controller
@@ -27,12 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from jobq.registry.settlement import Settlement
-    from jobq.worker.controller import Slots
+    from jobq.worker.controller import InProcess, Slots
     from jobq.worker.executor import Executor
-    from jobq.worker.in_process import InProcess
     from jobq.worker.listener import Listener, Wakeups
     from jobq.worker.metrics import Report
-    from jobq.worker.queries import Completer, Job, Queries
+    from jobq.worker.queries import Job, Queries
     from jobq.worker.signals import Stop
 
 __all__ = ["Producer"]
@@ -50,7 +49,6 @@ class Producer:
     """
 
     queries: Queries
-    completer: Completer
     executor: Executor
     report: Report
     listener: Listener | None
@@ -153,7 +151,7 @@ class Producer:
         self._sent.append(settled)
         self._sent_at = time.monotonic()
         try:
-            jobs, outcomes = await self.completer.settle_and_claim(
+            jobs, outcomes = await self.queries.settle_and_claim(
                 settled, asked, min(asked, at_once)
             )
         except BaseException:
@@ -233,7 +231,7 @@ class Producer:
                 self.report.started(job)
                 settlement = await self.executor.run(job)
         except BaseException as error:
-            settlement = self.executor.settlement_of(job, error)
+            settlement = self.executor.settlement_of(job, Raised(error))
         self._end(job, settlement)
 
     def _end(self, job: Job, settlement: Settlement) -> None:
@@ -343,7 +341,7 @@ class Producer:
             return
         if await self._wait(self._controller.idle_delay):
             return
-        due = await self.queries.due_in(*self.in_process.full())
+        due = await self.queries.due_in()
         is_due = due is not None and due <= 0
         if self.until_empty and self.is_idle and not (is_due or self.wakeups.functions.is_set()):
             self.stop.request_if_empty()

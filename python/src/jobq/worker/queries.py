@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from jobq.registry.handler import Handler
     from jobq.registry.settlement import Hold, Settlement
     from jobq.worker.connections import Connections
-    from jobq.worker.controller import SkippedKinds
-    from jobq.worker.in_process import InProcess
+    from jobq.worker.controller import InProcess, SkippedKinds
     from jobq.worker.pools import Process
 
 __all__ = [
@@ -50,7 +49,6 @@ __all__ = [
     "REFUSED",
     "RELEASE_MANY",
     "SET_PROGRESS",
-    "Completer",
     "Job",
     "Key",
     "Queries",
@@ -99,19 +97,13 @@ class Job:
 
     Attributes:
         payload, metadata: JSON text.
-        timeout: seconds for the handler.
-        lease: seconds until the lease expires without a heartbeat.
+        timeout, lease: seconds.
         is_awaited: whether a job, batch or client waits for its end.
         extended_at: when the lease was last extended.
-        slot_at: when it got a slot; 0 before.
-        started_at: when the handler was started; 0 before.
-        settled_at: when its outcome was decided.
-        settlement: its outcome; None until it is decided.
+        slot_at, started_at, settled_at: when it got a slot, when its handler was started, and when
+            its outcome was decided; 0 before.
         handler: its handler, once it has a slot; None without one.
-        context: the handler's context, once it was created.
         task: the task of the handler; None before it has a slot, and after its end.
-        process: the process of the handler, if it runs in one.
-        is_cancel_requested: whether somebody asked to cancel the job.
         is_ending: whether the handler's own transaction completes it now.
         is_interruptible: whether the handler is a coroutine, which can be stopped.
         is_interrupted: whether the worker has stopped it.
@@ -198,262 +190,6 @@ current_job: ContextVar[tuple[Job, str] | None] = ContextVar("jobq_current_job",
 """The job whose handler runs, and the worker's name."""
 
 
-class Queries:
-    """The calls of a worker. Every method raises what `Connections.call` raises."""
-
-    def __init__(
-        self,
-        connections: Connections,
-        worker: str,
-        queues: Sequence[str],
-        skipped: SkippedKinds,
-        release: str,
-        *,
-        stuck: Callable[[], int] = lambda: 0,
-    ) -> None:
-        self._connections = connections
-        self._worker = worker
-        self._queues = list(queues)
-        self._skipped = skipped
-        self._release = release
-        self._stuck = stuck
-        self._told: Sequence[str] = ()
-
-    @property
-    def has_news(self) -> bool:
-        """Whether a newly excluded kind has not been sent with a heartbeat yet."""
-        return not set(self._skipped.kinds() or ()) <= set(self._told)
-
-    async def exchange(
-        self,
-        settled: Sequence[Job],
-        queues: Sequence[str],
-        max_jobs: int,
-        max_limited: int,
-        full: Sequence[str] = (),
-    ) -> tuple[list[Job], dict[Job, str]]:
-        """Settle successes and failures, and claim jobs; jobs with limits only for free slots.
-
-        Jobs of the kinds ``full`` are not claimed.
-
-        Returns:
-            The claimed jobs, and for each settled job its state, ``lost``, or ``held`` if another
-            transaction has locked its row: settle it again later.
-        """
-        done = [job for job in settled if isinstance(job.settlement, Succeeded)]
-        failed: list[Job] = []
-        if len(done) < len(settled):
-            failed = [job for job in settled if isinstance(job.settlement, Failed)]
-        skipped = self._skipped.kinds()
-        results, failures = _results(done), _failures(failed) if failed else None
-        rows = await self._connections.call(
-            EXCHANGE,
-            (list(queues), self._worker, max_jobs, *_keys(done), results, failures, max_limited,
-             [*(skipped or ()), *full] or None),
-        )  # fmt: skip
-        outcomes = dict.fromkeys(done, "succeeded")
-        jobs = [Job(*row[1:]) for row in rows if row[0] == "claimed"]
-        if len(jobs) < len(rows):
-            told = {row[1:3]: row[0] for row in rows if row[0] != "claimed"}
-            outcomes |= {job: told[job.key] for job in settled if job.key in told}
-        if skipped:
-            for job in jobs:
-                if job.kind in skipped:
-                    job.settlement = self._skipped.put_off(job.kind)
-        return jobs, outcomes
-
-    async def hold(self, job: Job, hold: Hold) -> None:
-        """Hold the concurrency key of a job."""
-        await self._connections.call(HOLD_LANE, (*job.key, hold.duration, hold.reason))
-
-    async def release(
-        self, jobs: Sequence[Job], until: datetime | timedelta | None
-    ) -> dict[Job, str]:
-        """Release jobs, until a time or for a duration; return the outcome of each."""
-        statement = RELEASE_IN if isinstance(until, timedelta) else RELEASE_MANY
-        rows = await self._connections.call(statement, (*_keys(jobs), until))
-        states = {(job_id, attempt): state for job_id, attempt, state in rows}
-        return {job: _RELEASED[states.get(job.key)] for job in jobs}
-
-    async def heartbeat(self, jobs: Sequence[Job]) -> dict[Key, str]:
-        """Extend the leases of jobs; return the outcome of each."""
-        skipped = self._skipped.kinds() or []
-        rows = await self._connections.call(
-            HEARTBEAT,
-            (self._worker, *_keys(jobs), self._queues, skipped, self._release, self._stuck()),
-            is_vital=True,
-        )
-        self._told = skipped
-        return {(job_id, attempt): outcome for job_id, attempt, outcome in rows}
-
-    async def due_in(
-        self, full_queues: Sequence[str] = (), full_kinds: Sequence[str] = ()
-    ) -> float | None:
-        """Return in how many seconds the next job is due; None if none waits.
-
-        Args:
-            full_queues: queues that do not count.
-            full_kinds: kinds that do not count.
-        """
-        queues = [queue for queue in self._queues if queue not in full_queues]
-        if not queues:
-            return None
-        but = [*(self._skipped.kinds() or ()), *full_kinds] or None
-        [[wait]] = await self._connections.call(DUE_IN, [queues, but])
-        return wait  # type: ignore[no-any-return]
-
-    async def maintain(self) -> tuple[dict[str, int | None], bool]:
-        """Call jobq.maintain(), which does nothing while another worker is in it.
-
-        Returns:
-            The number of rows of each task, None if it failed, and whether more remains.
-        """
-        rows = await self._connections.call(MAINTAIN)
-        done = {task: affected for task, affected, _ in rows}
-        return done, any(has_more for _, _, has_more in rows)
-
-    async def next_due(self) -> tuple[float | None, float | None]:
-        """Return in how many seconds maintain() and the next job are due; None if not."""
-        rows = await self._connections.call(NEXT_DUE, [self._queues, self._skipped.kinds()])
-        [(maintain_in, due_in)] = rows
-        return maintain_in, due_in
-
-    async def retire(self) -> None:
-        """Remove this worker from the list of workers."""
-        await self._connections.call(RETIRE, [self._worker])
-
-
-class Completer:
-    """Settles a batch and claims the next, even if the database refuses one job of it."""
-
-    def __init__(self, queries: Queries, queues: Queues, in_process: InProcess) -> None:
-        self._queries = queries
-        self._queues = queues
-        self._in_process = in_process
-
-    async def settle_and_claim(
-        self, settled: Sequence[Job], max_jobs: int, max_limited: int
-    ) -> tuple[list[Job], dict[Job, str]]:
-        """Settle a batch and claim up to ``max_jobs`` jobs.
-
-        At most ``max_limited`` of these have a concurrency key or limits. Settling twice is
-        harmless: an attempt that was settled before is ``lost``.
-
-        Returns:
-            As `Queries.exchange`.
-
-        Raises:
-            DatabaseUnavailable: the database did not answer; settle the same batch again.
-        """
-        rest = [job for job in settled if not isinstance(job.settlement, Succeeded)]
-        outcomes = await self._give_back(rest)
-        plain = settled
-        if rest:
-            plain = [job for job in settled if isinstance(job.settlement, Succeeded | Failed)]
-        try:
-            jobs, ended = await self._claim(plain, max_jobs, max_limited)
-        except DatabaseUnavailable:
-            raise
-        except JobqError as error:
-            if not plain:
-                raise
-            logger.warning("the database refused a batch, settling its jobs one by one: %s", error)
-            for job in plain:
-                outcomes |= await self._settle_one(job)
-            jobs, ended = await self._claim([], max_jobs, max_limited)
-        return jobs, outcomes | ended
-
-    async def _claim(
-        self, settled: Sequence[Job], max_jobs: int, max_limited: int
-    ) -> tuple[list[Job], dict[Job, str]]:
-        """Settle and claim by one exchange, or by several where the process has limits."""
-        order = self._queues.order()
-        if not self._in_process or not max_jobs:
-            return await self._exchange(settled, order, max_jobs, max_limited)
-        jobs: list[Job] = []
-        ended: dict[Job, str] = {}
-        for queues, full, free in self._in_process.claims(order, jobs):
-            most = max(0, min(max_jobs - len(jobs), int(min(free, max_jobs))))
-            limited = max(0, min(most, max_limited - len(jobs)))
-            if not (most or settled):
-                continue
-            try:
-                claimed, told = await self._exchange(settled, queues, most, limited, full)
-            except JobqError:
-                if not jobs:
-                    raise
-                break  # the next exchange meets the error again
-            settled = []
-            jobs += claimed
-            ended |= told
-        return jobs, ended
-
-    async def _exchange(
-        self,
-        settled: Sequence[Job],
-        queues: Sequence[str],
-        max_jobs: int,
-        max_limited: int,
-        full: Sequence[str] = (),
-    ) -> tuple[list[Job], dict[Job, str]]:
-        """Exchange, and repeat it if a day's partition was created meanwhile."""
-        try:
-            return await self._queries.exchange(settled, queues, max_jobs, max_limited, full)
-        except JobqError as error:
-            if error.sqlstate != NO_PARTITION:
-                raise
-        return await self._queries.exchange(settled, queues, max_jobs, max_limited, full)
-
-    async def _settle_one(self, job: Job) -> dict[Job, str]:
-        """Settle one job of a refused batch; if it was the cause, it fails."""
-        refusal: JobqError | None = None
-        for _ in range(2):
-            try:
-                return (await self._queries.exchange([job], (), 0, 0))[1]
-            except DatabaseUnavailable:
-                raise
-            except JobqError as error:
-                refusal = error
-                if isinstance(error, NotDeployed | NotPermitted):
-                    break  # The worker is refused, not the job's result.
-                job.settlement = Failed(REFUSED, error_text(str(error)), is_retryable=False)
-        logger.error("job %s cannot be settled, its lease will expire: %s", job.job_id, refusal)
-        return {job: "lost"}
-
-    async def _give_back(self, settled: Sequence[Job]) -> dict[Job, str]:
-        """Settle other outcomes, before the claim, which must come last."""
-        outcomes: dict[Job, str] = {}
-        released: defaultdict[datetime | timedelta | None, list[Job]] = defaultdict(list)
-        for job in settled:
-            hold = getattr(job.settlement, "hold", None)
-            if hold is not None:
-                await self._hold(job, hold)
-            if isinstance(job.settlement, Released):
-                released[_until(job.settlement)].append(job)
-            elif isinstance(job.settlement, CancelConfirmed):
-                released[None].append(job)  # which ends what was asked to be cancelled
-        for until, jobs in released.items():
-            try:
-                outcomes |= await self._queries.release(jobs, until)
-            except DatabaseUnavailable:
-                raise
-            except JobqError as error:
-                if until is None:
-                    raise
-                logger.warning("releasing %d jobs at once: %s", len(jobs), error)
-                outcomes |= await self._queries.release(jobs, None)
-        return outcomes
-
-    async def _hold(self, job: Job, hold: Hold) -> None:
-        """Hold the concurrency key of a job, unless the job is lost."""
-        try:
-            await self._queries.hold(job, hold)
-        except DatabaseUnavailable:
-            raise
-        except JobqError as error:
-            logger.info("cannot hold the key of job %s: %s", job.job_id, error)
-
-
 class Queues:
     """The queues of a worker, in the order in which to claim from them.
 
@@ -482,6 +218,223 @@ class Queues:
             self.names,
             key=lambda q: -(random.random() ** (1 / max(self._weights[q], 1e-9))),  # noqa: S311
         )
+
+
+@dataclass(eq=False)
+class Queries:
+    """The calls of a worker. Every method raises what `Connections.call` raises."""
+
+    connections: Connections
+    worker: str
+    queues: Queues
+    skipped: SkippedKinds
+    in_process: InProcess
+    release: str
+    stuck: Callable[[], int]
+
+    def __post_init__(self) -> None:
+        self._told: Sequence[str] = ()
+
+    # ---- settle and claim
+
+    async def settle_and_claim(
+        self, settled: Sequence[Job], max_jobs: int, max_limited: int
+    ) -> tuple[list[Job], dict[Job, str]]:
+        """Settle a batch and claim up to ``max_jobs`` jobs, even if the database refuses some.
+
+        At most ``max_limited`` of these have a concurrency key or limits. Settling twice is
+        harmless: an attempt that was settled before is ``lost``.
+
+        Returns:
+            The claimed jobs, and for each settled job its state, ``lost``, or ``held`` if another
+            transaction has locked its row: settle it again later.
+
+        Raises:
+            DatabaseUnavailable: the database did not answer; settle the same batch again.
+        """
+        rest = [job for job in settled if not isinstance(job.settlement, Succeeded)]
+        outcomes = await self._give_back(rest)
+        if rest:
+            settled = [job for job in settled if isinstance(job.settlement, Succeeded | Failed)]
+        try:
+            jobs, ended = await self._claim(settled, max_jobs, max_limited)
+        except DatabaseUnavailable:
+            raise
+        except JobqError as error:
+            if not settled:
+                raise
+            logger.warning("the database refused a batch, settling its jobs one by one: %s", error)
+            for job in settled:
+                outcomes |= await self._settle_one(job)
+            jobs, ended = await self._claim([], max_jobs, max_limited)
+        return jobs, outcomes | ended
+
+    async def _claim(
+        self, settled: Sequence[Job], max_jobs: int, max_limited: int
+    ) -> tuple[list[Job], dict[Job, str]]:
+        """Settle and claim by one exchange, or by several where the process has limits."""
+        order = self.queues.order()
+        if not self.in_process or not max_jobs:
+            return await self.exchange(settled, order, max_jobs, max_limited)
+        jobs: list[Job] = []
+        ended: dict[Job, str] = {}
+        for queues, full, free in self.in_process.claims(order, jobs):
+            most = max(0, min(max_jobs - len(jobs), int(min(free, max_jobs))))
+            limited = max(0, min(most, max_limited - len(jobs)))
+            if not (most or settled):
+                continue
+            try:
+                claimed, told = await self.exchange(settled, queues, most, limited, full)
+            except JobqError:
+                if not jobs:
+                    raise
+                break  # the next exchange meets the error again
+            settled = []
+            jobs += claimed
+            ended |= told
+        return jobs, ended
+
+    async def exchange(
+        self,
+        settled: Sequence[Job],
+        queues: Sequence[str],
+        max_jobs: int,
+        max_limited: int,
+        full: Sequence[str] = (),
+    ) -> tuple[list[Job], dict[Job, str]]:
+        """Settle successes and failures, and claim jobs, but none of the kinds ``full``."""
+        done = [job for job in settled if isinstance(job.settlement, Succeeded)]
+        failed: list[Job] = []
+        if len(done) < len(settled):
+            failed = [job for job in settled if isinstance(job.settlement, Failed)]
+        skipped = self.skipped.kinds()
+        results, failures = _results(done), _failures(failed) if failed else None
+        arguments = (
+            list(queues), self.worker, max_jobs, *_keys(done), results, failures, max_limited,
+            [*(skipped or ()), *full] or None,
+        )  # fmt: skip
+        try:
+            rows = await self.connections.call(EXCHANGE, arguments)
+        except JobqError as error:
+            if error.sqlstate != NO_PARTITION:
+                raise
+            rows = await self.connections.call(EXCHANGE, arguments)  # the day's was just created
+        outcomes = dict.fromkeys(done, "succeeded")
+        jobs = [Job(*row[1:]) for row in rows if row[0] == "claimed"]
+        if len(jobs) < len(rows):
+            told = {row[1:3]: row[0] for row in rows if row[0] != "claimed"}
+            outcomes |= {job: told[job.key] for job in settled if job.key in told}
+        if skipped:
+            for job in jobs:
+                if job.kind in skipped:
+                    job.settlement = self.skipped.put_off(job.kind)
+        return jobs, outcomes
+
+    async def _settle_one(self, job: Job) -> dict[Job, str]:
+        """Settle one job of a refused batch; if it was the cause, it fails."""
+        refusal: JobqError | None = None
+        for _ in range(2):
+            try:
+                return (await self.exchange([job], (), 0, 0))[1]
+            except DatabaseUnavailable:
+                raise
+            except JobqError as error:
+                refusal = error
+                if isinstance(error, NotDeployed | NotPermitted):
+                    break  # The worker is refused, not the job's result.
+                job.settlement = Failed(REFUSED, error_text(str(error)), is_retryable=False)
+        logger.error("job %s cannot be settled, its lease will expire: %s", job.job_id, refusal)
+        return {job: "lost"}
+
+    async def _give_back(self, settled: Sequence[Job]) -> dict[Job, str]:
+        """Settle other outcomes, before the claim, which must come last."""
+        outcomes: dict[Job, str] = {}
+        released: defaultdict[datetime | timedelta | None, list[Job]] = defaultdict(list)
+        for job in settled:
+            hold: Hold | None = getattr(job.settlement, "hold", None)
+            if hold is not None:
+                await self._hold(job, hold)
+            if isinstance(job.settlement, Released):
+                released[_until(job.settlement)].append(job)
+            elif isinstance(job.settlement, CancelConfirmed):
+                released[None].append(job)  # which ends what was asked to be cancelled
+        for until, jobs in released.items():
+            try:
+                outcomes |= await self._release(jobs, until)
+            except DatabaseUnavailable:
+                raise
+            except JobqError as error:
+                if until is None:
+                    raise
+                logger.warning("releasing %d jobs at once: %s", len(jobs), error)
+                outcomes |= await self._release(jobs, None)
+        return outcomes
+
+    async def _release(
+        self, jobs: Sequence[Job], until: datetime | timedelta | None
+    ) -> dict[Job, str]:
+        """Release jobs, until a time or for a duration; return the outcome of each."""
+        statement = RELEASE_IN if isinstance(until, timedelta) else RELEASE_MANY
+        rows = await self.connections.call(statement, (*_keys(jobs), until))
+        states = {(job_id, attempt): state for job_id, attempt, state in rows}
+        return {job: _RELEASED[states.get(job.key)] for job in jobs}
+
+    async def _hold(self, job: Job, hold: Hold) -> None:
+        """Hold the concurrency key of a job, unless the job is lost."""
+        try:
+            await self.connections.call(HOLD_LANE, (*job.key, hold.duration, hold.reason))
+        except DatabaseUnavailable:
+            raise
+        except JobqError as error:
+            logger.info("cannot hold the key of job %s: %s", job.job_id, error)
+
+    # ---- the other calls
+
+    @property
+    def has_news(self) -> bool:
+        """Whether a newly excluded kind has not been sent with a heartbeat yet."""
+        return not set(self.skipped.kinds() or ()) <= set(self._told)
+
+    async def heartbeat(self, jobs: Sequence[Job]) -> dict[Key, str]:
+        """Extend the leases of jobs; return the outcome of each."""
+        skipped, queues = self.skipped.kinds() or [], self.queues.names
+        rows = await self.connections.call(
+            HEARTBEAT,
+            (self.worker, *_keys(jobs), queues, skipped, self.release, self.stuck()),
+            is_vital=True,
+        )
+        self._told = skipped
+        return {(job_id, attempt): outcome for job_id, attempt, outcome in rows}
+
+    async def due_in(self) -> float | None:
+        """Return in how many seconds the next job is due that may run here; None if none waits."""
+        full_queues, full_kinds = self.in_process.full()
+        queues = [queue for queue in self.queues.names if queue not in full_queues]
+        if not queues:
+            return None
+        but = [*(self.skipped.kinds() or ()), *full_kinds] or None
+        [[wait]] = await self.connections.call(DUE_IN, [queues, but])
+        return wait  # type: ignore[no-any-return]
+
+    async def maintain(self) -> tuple[dict[str, int | None], bool]:
+        """Call jobq.maintain(), which does nothing while another worker is in it.
+
+        Returns:
+            The number of rows of each task, None if it failed, and whether more remains.
+        """
+        rows = await self.connections.call(MAINTAIN)
+        done = {task: affected for task, affected, _ in rows}
+        return done, any(has_more for _, _, has_more in rows)
+
+    async def next_due(self) -> tuple[float | None, float | None]:
+        """Return in how many seconds maintain() and the next job are due; None if not."""
+        arguments = [self.queues.names, self.skipped.kinds()]
+        [(maintain_in, due_in)] = await self.connections.call(NEXT_DUE, arguments)
+        return maintain_in, due_in
+
+    async def retire(self) -> None:
+        """Remove this worker from the list of workers."""
+        await self.connections.call(RETIRE, [self.worker])
 
 
 def array(values: Iterable[object]) -> str:

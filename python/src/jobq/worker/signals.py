@@ -59,11 +59,7 @@ class Stop:
         self.is_empty = True
 
     def count(self, jobs: int) -> None:
-        """Count settled jobs, and stop when ``max_jobs`` is reached.
-
-        Args:
-            jobs: how many of them had been started.
-        """
+        """Count settled jobs that had been started, and stop when ``max_jobs`` is reached."""
         self.jobs += jobs
         if self._max_jobs is not None and self.jobs >= self._max_jobs:
             self.recycle(f"after {self.jobs} jobs")

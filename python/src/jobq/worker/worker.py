@@ -18,17 +18,16 @@ from jobq.redaction import error_text
 from jobq.version import __version__
 from jobq.worker import tuning
 from jobq.worker.connections import Backoff, Connections
-from jobq.worker.controller import SkippedKinds, Slots
+from jobq.worker.controller import InProcess, SkippedKinds, Slots
 from jobq.worker.executor import Executor
 from jobq.worker.functions import Functions
 from jobq.worker.heartbeat import Heartbeat
-from jobq.worker.in_process import InProcess
 from jobq.worker.listener import Listener, Wakeups
 from jobq.worker.maintenance import Maintenance, learn, learn_again, watch_process
 from jobq.worker.metrics import HAS_PROMETHEUS, Metrics, Probe, Report
 from jobq.worker.pools import Pools, Processes, Threads
 from jobq.worker.producer import Producer
-from jobq.worker.queries import DUE_IN, Completer, Queries, Queues
+from jobq.worker.queries import DUE_IN, Queries, Queues
 from jobq.worker.recorder import Journal, Recorder
 from jobq.worker.signals import (
     EXIT_FAILED,
@@ -474,8 +473,9 @@ class Parts:
             wakeups.functions, is_lasting=not registry.has_fallback
         )
         self.queries = queries = Queries(
-            connections, name, names, skipped, str(worker.release), stuck=lambda: worker.stuck
-        )
+            connections, name, order, skipped, in_process, str(worker.release),
+            lambda: worker.stuck,
+        )  # fmt: skip
         self.recorder = Recorder(connections)
         self.report = report = Report(name, shared.metrics, skipped, stop)
         self.listener = None
@@ -486,7 +486,7 @@ class Parts:
             name, registry, pools, self.recorder, Journal(connections), skipped, worker.concurrency
         )
         self.producer = producer = Producer(
-            queries, Completer(queries, order, in_process), self.executor, report, self.listener,
+            queries, self.executor, report, self.listener,
             wakeups, stop, slots=shared.slots, in_process=in_process, poll=worker.poll,
             until_empty=worker.until_empty,
         )  # fmt: skip
