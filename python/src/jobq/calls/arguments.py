@@ -1,4 +1,4 @@
-"""Values of Python's as PostgreSQL takes them."""
+"""Converts Python values to arguments for PostgreSQL."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from collections.abc import Set as AbstractSet
 
-# What is one text in every function that takes it.
+# Arguments that are a single text in every function.
 TEXTS: Final = frozenset(
     {
         "dedup",
@@ -52,8 +52,8 @@ def as_json(value: object) -> bytes:
     """Return JSON.
 
     Raises:
-        TypeError, ValueError, RecursionError: the value is not JSON; NaN and the infinities
-            are not, which msgspec would write as null.
+        TypeError, ValueError, RecursionError: the value is not JSON. NaN and infinities are
+            not JSON; msgspec would write them as null.
     """
     text = msgspec.json.encode(value, enc_hook=plain)
     if b"null" in text and not is_finite(msgspec.to_builtins(value, enc_hook=plain)):
@@ -62,7 +62,7 @@ def as_json(value: object) -> bytes:
 
 
 def is_finite(value: object) -> bool:
-    """Tell whether every number in JSON is one that JSON has."""
+    """Whether all numbers in a value are finite."""
     match value:
         case float():
             return math.isfinite(value)
@@ -75,7 +75,7 @@ def is_finite(value: object) -> bool:
 
 
 def plain(value: object) -> object:
-    """Return what a pydantic model holds; msgspec knows everything else by itself."""
+    """Return the content of a pydantic model; msgspec can encode all other types."""
     dump = getattr(value, "model_dump", None)
     if dump is None:
         raise TypeError(f"{type(value).__name__} has no form in JSON")
@@ -88,7 +88,7 @@ def as_jsonb(value: object) -> Jsonb | None:
 
 
 def as_text(value: object) -> str:
-    """Return a string, number, time or duration as PostgreSQL reads any of its types.
+    """Return a string, number, time or duration as a text that PostgreSQL can parse.
 
     Raises:
         InvalidArgument: the value is None, or has no such form.
@@ -100,38 +100,34 @@ def as_text(value: object) -> str:
 
 
 def refuse_lists(arguments: Mapping[str, object], texts: AbstractSet[str] = TEXTS) -> None:
-    """See that each text is one: the database would take a list as the text that shows it.
-
-    Args:
-        arguments: by their names.
-        texts: the names of those that are texts.
+    """Refuse lists, objects and bytes for texts; the database would accept them as text.
 
     Raises:
-        InvalidArgument: a list, an object or bytes are given for one.
+        InvalidArgument: one of ``texts`` is such a value.
     """
     for name, value in arguments.items():
-        # Most are strings, and it is asked for every job.
+        # Most are strings, and this runs for every job.
         if type(value) is not str and name in texts and isinstance(value, MANY):
             raise InvalidArgument(f"{name} must be one text", detail=f"{value!r:.128}")
 
 
 def refuse_unknown(options: Iterable[str], known: type) -> None:
-    """Refuse options that there are not.
+    """Refuse unknown options.
 
     Raises:
-        TypeError: one is not there.
+        TypeError: an option is unknown.
     """
     for name in sorted(set(options) - known.__annotations__.keys()):
         raise TypeError(f"there is no option {name!r}")
 
 
 def as_timedelta(value: timedelta | float | str | None) -> timedelta | str | None:
-    """Return a duration, which may be given in seconds; text stays as it is."""
+    """Convert seconds to a timedelta; other values are unchanged."""
     return timedelta(seconds=value) if isinstance(value, int | float) else value
 
 
 def as_uuid(job_id: UUID | str) -> UUID:
-    """Return a job's id.
+    """Return an id as a UUID.
 
     Raises:
         InvalidArgument: it is not a UUID.
@@ -145,10 +141,10 @@ def as_uuid(job_id: UUID | str) -> UUID:
 
 
 def as_uuids(job_ids: Iterable[UUID | str]) -> list[UUID]:
-    """Return the ids of jobs.
+    """Return a list of ids.
 
     Raises:
-        InvalidArgument: one is no UUID, or a single id is given for a list.
+        InvalidArgument: one is not a UUID, or a single id is given.
     """
     if isinstance(job_ids, str | UUID):
         raise InvalidArgument("ids of jobs are given as a list", detail=str(job_ids))
@@ -156,10 +152,10 @@ def as_uuids(job_ids: Iterable[UUID | str]) -> list[UUID]:
 
 
 def as_names(names: Iterable[str]) -> list[str]:
-    """Return the names of queues or kinds.
+    """Return a list of names.
 
     Raises:
-        InvalidArgument: a single name is given for a list.
+        InvalidArgument: a single name is given.
     """
     if isinstance(names, str):
         raise InvalidArgument("names are given as a list", detail=names)
@@ -167,10 +163,10 @@ def as_names(names: Iterable[str]) -> list[str]:
 
 
 def as_given(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that are not left to their defaults, in the forms of their names.
+    """Return the arguments that are not None, converted according to their names.
 
     Raises:
-        InvalidArgument: one does not have the form of its name.
+        InvalidArgument: an argument has an invalid form.
     """
     refuse_lists(arguments)
     return {
@@ -184,7 +180,7 @@ def as_object(name: str, value: object) -> dict[str, Any]:
     """Return the members of a JSON object.
 
     Raises:
-        InvalidArgument: it is no mapping.
+        InvalidArgument: it is not a mapping.
     """
     if not isinstance(value, Mapping):
         raise InvalidArgument(f"{name} must be an object", detail=f"{str(value)[:128]!r}")
@@ -201,4 +197,4 @@ FORMS: Final[dict[str, Callable[[Any], Any]]] = {
     "queues": as_names,
     "schedule": str,
 }
-"""What becomes of an argument of this name, in whatever function."""
+"""Conversions by the name of the argument, for all functions."""

@@ -1,6 +1,6 @@
-"""A call of one of the database's functions: which, with what, and how to read the rows.
+"""A call of a function of the database: its name, its arguments, and how to read the rows.
 
-A call says nothing about connections: `jobq.client` runs it, waiting or awaiting.
+`jobq.client` runs it on a connection.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 C = TypeVar("C", "psycopg.Cursor[Any]", "psycopg.AsyncCursor[Any]")
 
-# To select one value costs the server less than to read a record from a function: of those that
-# return one, the function that is called often.
+# The functions that return one value and are called often: to select the value costs the server
+# less than to read a record from a function.
 SCALARS: Final = frozenset({"enqueue"})
 
-# In the schema jobq_internal: lists, and what only jobq's own programs call.
+# Functions in the schema jobq_internal: lists, and those that only jobq's own programs call.
 INTERNAL: Final = frozenset(
     """
     advance_clock batch_status confirm_jobs endpoint_stats get_delivery get_schedule list_attempts
@@ -46,10 +46,10 @@ _JSONB = psycopg.adapters.types["jsonb"].oid
 
 
 class Caller(Protocol):
-    """What makes calls and waits for their answers, such as a `jobq.Client`."""
+    """Runs calls and waits for their results, such as a `jobq.Client`."""
 
     def run(self, call: Call[T], /) -> T:
-        """Make a call and return what it answers."""
+        """Run a call and return its result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +58,13 @@ class Call(Generic[T]):
 
     Attributes:
         function: its name.
-        arguments: by the names of its parameters, which most functions that describe a call have
-            too: their ``locals()``; None is left to the default.
-        read: makes the answer of the rows.
-        row_factory: makes rows, as psycopg's row factories do.
-        inputs: kinds and payloads, to be checked against schemas that the database cannot
-            enforce by itself.
-        may_lag: whether a standby may answer, where the client has one.
-        from_now: an argument that says how long from now, by the database's clock.
+        arguments: by name; None means the default. Most functions of `jobq.calls` pass their
+            ``locals()``, because they have the same parameters.
+        read: converts the rows to the result.
+        row_factory: a row factory of psycopg.
+        inputs: kinds and payloads, to check against schemas that the database cannot enforce.
+        may_lag: whether a standby may answer, if the client has one.
+        from_now: an argument that is a duration from now, by the database's clock.
     """
 
     function: str
@@ -78,10 +77,10 @@ class Call(Generic[T]):
 
     @property
     def given(self) -> dict[str, object]:
-        """The arguments that are not left to their defaults, as PostgreSQL takes them.
+        """The arguments that are not None, as parameters for PostgreSQL.
 
         Raises:
-            InvalidArgument: one does not have the form of its name.
+            InvalidArgument: an argument has an invalid form.
         """
         return as_given(self.arguments)
 
@@ -91,9 +90,9 @@ def statement(function: str, parameters: tuple[str, ...], from_now: str | None =
     """Return the statement that calls a function with named parameters.
 
     Args:
-        function: its name, with a schema before it where that is neither jobq nor jobq_internal.
+        function: its name, with its schema unless that is jobq or jobq_internal.
         parameters: their names, in the order of the arguments.
-        from_now: that of them, if any, which is given as a time from now.
+        from_now: the parameter that is a duration from now.
     """
     schema = "jobq_internal" if function in INTERNAL else "jobq"
     path = function.split(".") if "." in function else [schema, function]
@@ -111,26 +110,26 @@ def statement(function: str, parameters: tuple[str, ...], from_now: str | None =
 
 
 def reading_json(cursor: C) -> C:
-    """Have a cursor read jsonb as values, whatever a framework has set on its connection."""
+    """Make a cursor decode jsonb, whatever a framework has set on its connection."""
     if cursor.adapters.get_loader(_JSONB, Format.TEXT) is not JsonbLoader:
         cursor.adapters.register_loader("jsonb", JsonbLoader)
     return cursor
 
 
 def nothing(_rows: list[Any]) -> None:
-    """Read the answer of a function that returns void."""
+    """Read the result of a function that returns void."""
 
 
 def first(rows: list[Any]) -> Any:  # noqa: ANN401 - whatever the row factory makes
-    """Read an answer of one record."""
+    """Read a result of one record."""
     return rows[0]
 
 
 def column(rows: list[Any]) -> list[Any]:
-    """Read an answer of one value in each row."""
+    """Read a result of one value in each row."""
     return [row[0] for row in rows]
 
 
 def scalar(rows: list[Any]) -> Any:  # noqa: ANN401 - whatever the column holds
-    """Read an answer of one value."""
+    """Read a result of one value."""
     return rows[0][0]

@@ -1,4 +1,4 @@
-"""Settings: the calls that show what holds for a job and change the global defaults."""
+"""Calls that show the settings of jobs and change the global defaults."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jobq.models import Json
 
 
 def settings(kind: str | None = None, queue: str | None = None) -> Call[dict[str, Json]]:
-    """Show what would hold for a job of this kind in this queue."""
+    """Return the settings of a job of this kind in this queue."""
     return Call("settings", locals(), scalar)
 
 
@@ -29,22 +29,17 @@ def configure(
     key_retention: timedelta | str | None = None,
     redact_emails: bool | None = None,
 ) -> Call[None]:
-    """Change global defaults; None leaves a default as it is.
+    """Change global defaults. None leaves a default unchanged.
 
     Args:
-        priority: of jobs; higher runs first.
-        max_attempts: how many attempts may fail.
-        timeout: of each attempt.
-        lease: how long a claim holds without a heartbeat.
-        retry_preset: how long failed jobs wait.
-        dedup: what a dedup key does.
-        reuse_key_after_failure: whether a failed job gives its idempotency key back.
-        max_expiries: so many expired leases kill a job.
-        max_payload_bytes: of payload and metadata together.
-        max_payload_depth: levels of nesting.
+        priority, max_attempts, timeout, lease, retry_preset, dedup, reuse_key_after_failure: as
+            for `put_kind`.
+        max_expiries: number of expired leases after which a job is dead.
+        max_payload_bytes: maximum size of payload and metadata together.
+        max_payload_depth: maximum nesting.
         retention: how long finished jobs are kept.
         key_retention: how long idempotency keys are kept.
-        redact_emails: whether e-mail addresses are kept out of stored errors too.
+        redact_emails: whether stored errors are kept free of e-mail addresses.
 
     Raises:
         InvalidArgument: a value is out of range.

@@ -1,6 +1,4 @@
-"""Calls that define what deliveries are made of: payload specs, configs, secrets, endpoints.
-
-client.put_config("mail", {"api_base_url": "https://api.example.org"})
+"""Calls that define payload specs, configs, secrets and endpoints.
 
 Payload specs and secrets need the extra ``delivery``, which checks and encrypts them.
 """
@@ -50,15 +48,15 @@ def of_delivery(module: str) -> Any:  # noqa: ANN401 - a module
 def put_payload_spec(
     payload_spec: str, schema: Mapping[str, Json], mode: Mode = "put"
 ) -> Call[dict[str, Any]]:
-    """Declare a payload spec, or replace it.
+    """Declare or replace a payload spec.
 
     Args:
         payload_spec: its name.
         schema: a JSON Schema of draft 2020-12.
-        mode: ``create`` refuses one that is there, ``update`` one that is not.
+        mode: ``create`` fails if it exists, ``update`` if it does not.
 
     Raises:
-        PayloadInvalid: it is no such schema.
+        PayloadInvalid: the schema is invalid.
         Conflict, NotFound: see ``mode``.
     """
     of_delivery("json_schema.input").check_schema(schema)
@@ -69,15 +67,15 @@ def put_payload_spec(
 def put_config(
     config: str, entries: Mapping[str, Json], mode: Mode = "put"
 ) -> Call[dict[str, Any]]:
-    """Declare a config, or replace it.
+    """Declare or replace a config.
 
     Args:
         config: its name.
-        entries: what ``{{config.*}}`` refers to.
-        mode: ``create`` refuses one that is there, ``update`` one that is not.
+        entries: the values for ``{{config.*}}``.
+        mode: as for `put_payload_spec`.
 
     Raises:
-        NotFound: an endpoint refers to what would be gone, or see ``mode``.
+        NotFound: an endpoint refers to an entry that would be removed, or see ``mode``.
         Conflict: see ``mode``.
     """
     return Call("put_config", {**locals(), "entries": as_jsonb(entries)}, scalar)
@@ -90,8 +88,8 @@ def put_secret(
 
     Args:
         secret: its name.
-        value: never leaves this process as it is.
-        mode: ``create`` refuses one that is there, ``update`` one that is not.
+        value: leaves this process only encrypted.
+        mode: as for `put_payload_spec`.
         keyring: its first key encrypts; by default the environment's.
 
     Raises:
@@ -122,63 +120,63 @@ def put_endpoint(
     max_per_second: float | None = None,
     mode: Mode = "put",
 ) -> Call[dict[str, Any]]:
-    """Declare an endpoint, or replace it for jobs that are made from now on.
+    """Declare an endpoint, or replace it for jobs enqueued from now on.
 
     Args:
         endpoint: its name, and the kind of its jobs.
-        type: what it delivers to.
-        spec: where to, and in what shape.
-        payload_spec: what its input must be.
-        config: what ``{{config.*}}`` refers to.
-        max_attempts: how many attempts may fail; 1 by default.
+        type: type of its target.
+        spec: the target and the message; see docs/delivery.md.
+        payload_spec: payload spec for its input.
+        config: config for ``{{config.*}}``.
+        max_attempts: maximum number of failed attempts; 1 by default.
         retry_strategy: ``exponential`` by default.
-        retry_initial_delay: a second by default.
-        retry_max_delay: a minute by default.
+        retry_initial_delay: one second by default.
+        retry_max_delay: one minute by default.
         retry_jitter: 0.25 by default.
-        queue: where its jobs go.
-        max_concurrency: deliveries of one worker at a time; 20 by default.
-        max_per_second: deliveries of one worker in a second.
-        mode: ``create`` refuses one that is there, ``update`` one that is not.
+        queue: queue of its jobs.
+        max_concurrency: maximum number of simultaneous deliveries per worker; 20 by default.
+        max_per_second: maximum number of deliveries per worker and second.
+        mode: as for `put_payload_spec`.
 
     Raises:
-        NotFound: it refers to what is not there; the code says to what.
-        InvalidArgument: the spec or a limit is not one.
+        NotFound: it refers to a definition that does not exist; the code says which.
+        InvalidArgument: the spec or a limit is invalid.
         Conflict: see ``mode``.
     """
     return Call("put_endpoint", {**locals(), "spec": as_jsonb(spec)}, scalar)
 
 
 def pause_endpoint(endpoint: str, reason: str | None = None) -> Call[None]:
-    """Stop deliveries to an endpoint; running ones continue, and its jobs wait.
+    """Stop deliveries to an endpoint. Running ones continue, other jobs wait.
 
     Raises:
-        NotFound: there is none.
+        NotFound: the endpoint does not exist.
     """
     return Call("pause_endpoint", locals(), nothing)
 
 
 def resume_endpoint(endpoint: str) -> Call[int]:
-    """Allow deliveries to a paused endpoint again, and return how many jobs were put aside.
+    """Allow deliveries to a paused endpoint again; return how many jobs had been waiting.
 
     Raises:
-        NotFound: there is none.
+        NotFound: the endpoint does not exist.
     """
     return Call("resume_endpoint", locals(), scalar)
 
 
 def test_endpoint(endpoint: str, payload: Json = None) -> Call[UUID]:  # noqa: PT028 - no test
-    """Have one job delivered to an endpoint at once, also while that is paused.
+    """Deliver one test job to an endpoint, even if it is paused.
 
     Args:
         endpoint: its name.
         payload: its input; `{}` by default.
 
     Returns:
-        The id of the job, whose result is what the target answered.
+        The id of the job. Its result is the target's answer.
 
     Raises:
-        NotFound: there is none.
-        PayloadInvalid: the payload does not fit its payload spec.
+        NotFound: the endpoint does not exist.
+        PayloadInvalid: the payload does not match the payload spec.
     """
     given = {} if payload is None else payload
     arguments = {"endpoint": endpoint, "payload": as_jsonb(given)}
@@ -186,14 +184,14 @@ def test_endpoint(endpoint: str, payload: Json = None) -> Call[UUID]:  # noqa: P
 
 
 def endpoint_stats(endpoint: str, period: timedelta | str | None = None) -> Call[EndpointStats]:
-    """Return how the deliveries to an endpoint went of late.
+    """Return statistics of recent deliveries to an endpoint.
 
     Args:
         endpoint: its name.
-        period: how far to look back; an hour by default.
+        period: how far to look back; one hour by default.
 
     Raises:
-        NotFound: there is none.
+        NotFound: the endpoint does not exist.
     """
     return Call("endpoint_stats", locals(), first, record(EndpointStats))
 
@@ -202,8 +200,8 @@ def delete_definition(type: Sort, name: str) -> Call[None]:  # noqa: A002
     """Delete a payload spec, config, secret or endpoint.
 
     Raises:
-        HasDependents: an endpoint refers to it, or it is one that has live jobs or schedules.
-        NotFound: there is none.
+        HasDependents: an endpoint refers to it, or it is an endpoint with live jobs or schedules.
+        NotFound: it does not exist.
     """
     return Call("delete_definition", locals(), nothing)
 
@@ -212,7 +210,7 @@ def get_definition(type: Sort, name: str) -> Call[dict[str, Any]]:  # noqa: A002
     """Return a payload spec, config, secret (without its value) or endpoint.
 
     Raises:
-        NotFound: there is none.
+        NotFound: it does not exist.
     """
     return Call("show_definition", locals(), scalar)
 
@@ -226,8 +224,8 @@ def list_definitions(
 
     Args:
         type: which of them.
-        after: the last name of the page before.
-        max_definitions: at most so many.
+        after: the last name of the previous page.
+        max_definitions: maximum number.
     """
     return Call("page_definitions", locals(), lambda rows: [item for item, _ in rows], may_lag=True)
 
@@ -236,6 +234,6 @@ def list_versions(type: Sort, name: str) -> Call[list[Version]]:  # noqa: A002
     """Return the versions of a payload spec, config, secret or endpoint, the newest first.
 
     Raises:
-        NotFound: there has never been one.
+        NotFound: it has never existed.
     """
     return Call("list_versions", locals(), list, record(Version))

@@ -1,8 +1,4 @@
-"""Events: what has ended, each job once and in order, by queue or kind.
-
-`Client.listen_events` and `AsyncClient.listen_events` go on for ever, or until they have
-caught up; `page_events` of both is one look. docs/events.md is the guide.
-"""
+"""Events: each job that has ended, once and in order. See docs/events.md."""
 
 from __future__ import annotations
 
@@ -26,10 +22,9 @@ class Event:
 
     Attributes:
         cursor: a cursor after this event.
-        attempts: how many attempts counted.
-        error_code: of its last error; None for none.
-        metadata: as it was given at enqueue.
-        batch_id: the batch that it was a member of.
+        attempts: number of counted attempts.
+        error_code: of the last error.
+        metadata: as given at enqueue.
     """
 
     cursor: str
@@ -53,8 +48,7 @@ class EventPage:
         events: in the order of their ends.
         cursor: the next cursor, even if this page is empty.
         is_behind: whether more can be read at once.
-        is_settled: False while an open transaction that has ended jobs keeps back what has
-            ended after them.
+        is_settled: False while an open transaction that has ended jobs holds back later events.
     """
 
     events: list[Event]
@@ -71,19 +65,18 @@ def page_events(
     since: datetime | None = None,
     max_events: int = 100,
 ) -> Call[EventPage]:
-    """Return a page of the jobs that have ended, in the order of their ends.
+    """Return a page of jobs that have ended, in the order of their ends.
 
     Args:
-        after: the cursor of the page before, or of an event; None begins at ``since``.
-        queues: only jobs of these queues.
-        kinds: only jobs of these kinds.
-        since: without ``after``: only what ended at or after this moment; None is now.
-        max_events: at most so many, 1 to 1000.
+        after: the cursor of the previous page, or of an event; None begins at ``since``.
+        queues, kinds: only such jobs.
+        since: without ``after``: only jobs that ended at or after this time; None is now.
+        max_events: maximum number, 1 to 1000.
 
     Raises:
-        InvalidArgument: the cursor is none, ``after`` comes with ``since``, one name is given for
-            a list, or the database is a standby or has the transaction at a stricter level than
-            read committed.
+        InvalidArgument: the cursor is invalid; both ``after`` and ``since`` are given; a list is
+            given as one name; the database is a standby; or the transaction has a stricter
+            isolation level than read committed.
     """
     return Call("listen_events", locals(), _page)
 

@@ -1,4 +1,4 @@
-"""Grants by queue: the calls, for the owner, that say which log-ins may use which queues."""
+"""Calls of the owner that grant logins the use of single queues."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from jobq.models import Privilege, QueueGrant, record
 
 
 def grant_queue(grantee: str, queue: str, privilege: Privilege) -> Call[None]:
-    """Let a role use a queue once grants by queue are enforced; again changes nothing.
+    """Grant a role the use of a queue, for when grants by queue are enforced.
 
     Args:
         grantee: the role.
-        queue: its name, or ``*`` for all.
-        privilege: ``enqueue`` to add, see and cancel its jobs; ``work`` for all else.
+        queue: a queue, or ``*`` for all.
+        privilege: ``enqueue`` to add, see and cancel jobs; ``work`` for everything else.
 
     Raises:
-        NotPermitted: this user may not act as jobq_owner.
-        InvalidArgument: there is no such role, queue or privilege.
+        NotPermitted: the login is not a member of jobq_owner.
+        InvalidArgument: the role, queue or privilege does not exist.
     """
     return Call("grant_queue", locals(), nothing)
 
 
 def revoke_queue(grantee: str, queue: str, privilege: Privilege) -> Call[None]:
-    """Take back what `grant_queue` gave, for the next call of every session.
+    """Revoke a grant of `grant_queue`, effective with the next call of every session.
 
     Raises:
         NotPermitted, InvalidArgument: as for `grant_queue`.
@@ -31,15 +31,15 @@ def revoke_queue(grantee: str, queue: str, privilege: Privilege) -> Call[None]:
 
 
 def enforce_queue_grants(*, enforced: bool = True) -> Call[None]:
-    """Have every log-in see and touch only the queues that it holds; False ends that.
+    """Restrict every login to the queues granted to it, or end this restriction.
 
     Raises:
-        NotPermitted: this user may not act as jobq_owner.
-        JobqError: a transaction has held a table for 5 s (55P03); call again.
+        NotPermitted: the login is not a member of jobq_owner.
+        JobqError: another transaction has locked a table for 5 s (55P03); call again.
     """
     return Call("enforce_queue_grants", locals(), nothing)
 
 
 def list_queue_grants() -> Call[list[QueueGrant]]:
-    """Return the grants by queue: the owner all of them, others their own."""
+    """Return the grants by queue: all of them for the owner, their own for others."""
     return Call("list_queue_grants", {}, list, record(QueueGrant))

@@ -1,4 +1,4 @@
-"""Graphs of jobs that wait for each other, written as they are drawn."""
+"""Graphs of jobs that wait for each other."""
 
 from __future__ import annotations
 
@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A job of a graph.
-
-    Attributes:
-        name: what it is called there.
-        graph: the graph, which alone takes this to wait for.
-    """
+    """A job of a graph, by its name there. Only jobs of the same graph can wait for it."""
 
     name: str
     graph: Graph | None = field(default=None, repr=False, compare=False)
@@ -56,19 +51,18 @@ class Graph:
         """Add a job.
 
         Args:
-            kind: what is to be done.
+            kind: names the handler.
             payload: as for ``enqueue``.
             name: in the graph, 1 to 256 characters; by default the kind, then ``kind#2``.
-            after: the jobs that it waits for: of this graph, or by the ids of others; by
-                names or ids of the graph that this one joins.
-            before: jobs of the graph that this one joins which are to wait for it too; they
-                must be blocked yet.
+            after: the jobs to wait for: nodes of this graph, ids of other jobs, or names in the
+                graph that this one joins.
+            before: blocked jobs of the graph that this one joins, which then wait for this job.
             after_failure: ``cancel``, ``wait`` or ``run``, as for ``enqueue``.
-            **options: of ``enqueue``, but no keys; of a schedule's graph no ``expires_at`` either.
+            **options: of ``enqueue``, except keys; in a schedule's graph also no ``expires_at``.
 
         Raises:
-            InvalidArgument: there is a job of this name already, or one to wait for is of
-                another graph; or a list is given for a text.
+            InvalidArgument: the name is used twice, a node belongs to another graph, or a list is
+                given for a text.
         """
         refuse_lists({"kind": kind, "name": name, **options}, JOB_TEXTS)
         name = self._free_name(kind) if name is None else name
@@ -121,7 +115,7 @@ def as_document(graph: Graph | Mapping[str, Json]) -> dict[str, Any]:
 
 
 def payloads_of(document: Mapping[str, Any]) -> Sequence[tuple[str, Json]]:
-    """Return the kinds and payloads of the jobs of a graph, as far as it has any.
+    """Return the kinds and payloads of the jobs of a graph.
 
     Raises:
         InvalidArgument: a list is given for a text of a job.

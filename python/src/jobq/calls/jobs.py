@@ -1,7 +1,4 @@
-"""Jobs: the calls that enqueue, show, run, cancel and redrive them.
-
-`Client` and `AsyncClient` have a method for each of these calls.
-"""
+"""Calls that enqueue, show, run, cancel and redrive jobs."""
 
 from __future__ import annotations
 
@@ -44,10 +41,10 @@ MEMBERS: Final = ("kind", "payload", *EnqueueOptions.__annotations__)
 
 
 def enqueue(kind: str, payload: Json = None, **options: Unpack[EnqueueOptions]) -> Call[Enqueued]:
-    """Add a job; it exists when the transaction commits.
+    """Enqueue a job. It exists when the transaction commits.
 
     Args:
-        kind: what is to be done; names the handler.
+        kind: names the handler.
         payload: JSON, a dataclass, or anything that msgspec can encode; None is ``{}``.
         options: see `jobq.calls.options.EnqueueOptions`.
 
@@ -55,14 +52,14 @@ def enqueue(kind: str, payload: Json = None, **options: Unpack[EnqueueOptions]) 
         The job's id, and whether this call created it.
 
     Raises:
-        TypeError: there is no such option.
+        TypeError: an option is unknown.
         PayloadInvalid: the payload does not match the schema of its kind.
         PayloadTooLarge: payload and metadata have too many bytes.
-        QueueFull: the queue has as many jobs as it may have.
-        Conflict: the dedup key is held by a job that runs, and ``replace`` was asked for.
-        JobNotFound: one of ``after`` is not there, or the batch is not.
+        QueueFull: the queue is at its ``max_depth``.
+        Conflict: with ``dedup="replace"``, the job with the same key is running.
+        JobNotFound: a job of ``after``, or the batch, does not exist.
         IllegalState: the batch has ended.
-        InvalidArgument: an argument may not have this value.
+        InvalidArgument: an argument has an invalid value.
     """
     refuse_unknown(options, EnqueueOptions)
     given: dict[str, Any] = {"kind": kind, "payload": payload, **options}
@@ -87,13 +84,13 @@ def new_job(rows: list[Any]) -> Enqueued:
 
 
 def enqueue_many(jobs: Iterable[Mapping[str, Json]]) -> Call[list[Enqueued]]:
-    """Add many jobs with one call, all or none.
+    """Enqueue many jobs with one call, all or none.
 
     Args:
-        jobs: of each, the parameters of ``enqueue`` by name.
+        jobs: for each job, the arguments of ``enqueue`` by name.
 
     Returns:
-        For each job, in its order, the id and whether it was created.
+        For each job, in the same order, its id and whether it was created.
 
     Raises:
         JobqError: as ``enqueue``; the detail names the job.
@@ -109,13 +106,13 @@ def get(job_id: UUID | str) -> Call[Job]:
     """Return one job, live or archived.
 
     Raises:
-        JobNotFound: there is none, or its retention has ended.
+        JobNotFound: it does not exist, or its retention has ended.
     """
     return Call("get_job", locals(), first, record(Job))
 
 
 def find(kind: str, idempotency_key: str) -> Call[UUID | None]:
-    """Return the id of the job that an idempotency key stands for, or None."""
+    """Return the id of the job with an idempotency key, or None."""
     return Call("find_job", locals(), scalar)
 
 
@@ -128,14 +125,12 @@ def list_jobs(
 ) -> Call[JobPage]:
     """Return a page of jobs, newest first.
 
-    A page may have few jobs or none, and still a ``cursor``: the search has looked at 100,000 jobs,
-    and goes on from there.
+    A page may have few jobs or none and still a ``cursor``, because each page searches at most
+    100,000 jobs.
 
     Args:
-        state: only jobs in this state.
-        kind: only jobs of this kind.
-        queue: only jobs of this queue.
-        before: the ``cursor`` of the page before, or any job's id.
+        state, kind, queue: only such jobs.
+        before: the ``cursor`` of the previous page, or any job's id.
         max_jobs: 1 to 1000.
     """
     arguments = locals()
@@ -149,41 +144,41 @@ def list_jobs(
 
 
 def attempts(job_id: UUID | str) -> Call[list[Attempt]]:
-    """Return the attempts of one job, in their order.
+    """Return the attempts of a job, oldest first.
 
     Raises:
-        JobNotFound: there is no such job.
+        JobNotFound: the job does not exist.
     """
     return Call("list_attempts", locals(), list, record(Attempt))
 
 
 def logs(job_id: UUID | str) -> Call[list[LogLine]]:
-    """Return what handlers logged for one job, in its order.
+    """Return the log lines of a job, oldest first.
 
     Raises:
-        JobNotFound: there is no such job.
+        JobNotFound: the job does not exist.
     """
     return Call("list_logs", locals(), list, record(LogLine))
 
 
 def explain(job_id: UUID | str) -> Call[list[Explanation]]:
-    """Say why a job is not running: every reason that holds, the first one first.
+    """Return every reason why a job is not running, the most important first.
 
     Raises:
-        JobNotFound: there is no such job.
+        JobNotFound: the job does not exist.
     """
     return Call("explain", locals(), list, record(Explanation))
 
 
 def cancel(job_id: UUID | str, reason: str | None = None) -> Call[CancelOutcome]:
-    """Cancel a waiting job at once, ask the worker of a running one, and say which.
+    """Cancel a waiting job, or ask the worker of a running job to stop it.
 
     Args:
         job_id: the job.
-        reason: at most 512 characters, kept with the job.
+        reason: at most 512 characters, stored with the job.
 
     Raises:
-        JobNotFound: there is no such job.
+        JobNotFound: the job does not exist.
     """
     return Call("cancel", locals(), scalar)
 
@@ -191,30 +186,33 @@ def cancel(job_id: UUID | str, reason: str | None = None) -> Call[CancelOutcome]
 def redrive(
     job_id: UUID | str, *, latest: bool = False, max_attempts: int | None = None
 ) -> Call[RedriveOutcome]:
-    """Run a dead or cancelled job again, its attempts counted afresh, and return its new state.
+    """Run a dead or cancelled job again, with all its attempts.
 
     Args:
-        job_id: its id.
-        latest: whether a delivery is made by its endpoint as it is now, and no longer as it was
-            when the job was made.
-        max_attempts: how many attempts it gets from now on; as many as before by default.
+        job_id: the job.
+        latest: whether a delivery uses the current version of its endpoint instead of the one
+            at the time of the enqueue.
+        max_attempts: new maximum number of failed attempts; unchanged by default.
 
     Returns:
-        ``queued``, or ``blocked`` where it has to wait again.
+        The new state: ``queued``, or ``blocked`` if the job must wait for others again.
 
     Raises:
-        JobNotFound: there is no such job.
+        JobNotFound: the job does not exist.
         IllegalState: it is neither dead nor cancelled.
-        Conflict: a live job holds its dedup key.
+        Conflict: a live job has the same dedup key.
     """
     return Call("redrive", locals(), scalar)
 
 
 def rerun(job_id: UUID | str) -> Call[UUID]:
-    """Add a copy of a finished job, and return its id; its metadata has the job's as ``rerun_of``.
+    """Enqueue a copy of a finished job; its metadata contain the original as ``rerun_of``.
+
+    Returns:
+        The id of the copy.
 
     Raises:
-        JobNotFound: there is no such job.
+        JobNotFound: the job does not exist.
         IllegalState: it has not ended.
     """
     return Call("rerun", locals(), scalar)
@@ -234,30 +232,28 @@ def redrive_many(
     """Run many dead jobs again and return their ids.
 
     Args:
-        queue: only jobs of this queue.
-        kind: only jobs of this kind.
-        since: only jobs that ended at or after this moment.
+        queue, kind: only such jobs.
+        since: only jobs that ended at or after this time.
         error_code: only jobs whose last error has this code.
-        max_jobs: at most so many, 1 to 100000.
-        job_ids: only those of these jobs that are dead.
-        dry_run: whether to return the ids only.
-        latest: whether deliveries are made by their endpoint as it is now, and no longer as it
-            was when the job was made.
+        max_jobs: maximum number, 1 to 100000.
+        job_ids: only these jobs.
+        dry_run: whether to only return the ids.
+        latest: as for `redrive`.
     """
     return Call("redrive_many", locals(), column)
 
 
 def work(queues: Sequence[str] = ("default",), max_jobs: int = 100) -> Call[list[Worked]]:
-    """Run jobs whose kinds are functions of the database, in one transaction.
+    """Run jobs whose kinds are database functions, in one transaction.
 
-    They run with the rights of the client's log-in, and each is committed with its completion
-    or not at all; one that fails undoes nothing of the others.
+    They run with the privileges of the client's login. The rows that a job writes commit together
+    with its completion; a failed job rolls back only its own rows.
 
     Args:
-        queues: whose jobs.
-        max_jobs: at most so many, 0 to 10000.
+        queues: the queues of the jobs.
+        max_jobs: maximum number, 0 to 10000.
 
     Raises:
-        InvalidArgument: the queues are one str.
+        InvalidArgument: the queues are given as one text.
     """
     return Call("work", locals(), list, record(Worked))

@@ -1,4 +1,4 @@
-"""Kinds of job: the calls that declare them and show their schemas."""
+"""Calls that declare and show kinds of jobs."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from jobq.models import DeclaredKind, Json, record
 
 
 def put_kind(kind: str, **options: Unpack[KindOptions]) -> Call[None]:
-    """Declare a kind of job in place of what was declared of it.
+    """Declare a kind, or replace its declaration.
 
     Args:
         kind: its name.
         options: see `jobq.calls.options.KindOptions`.
 
     Raises:
-        TypeError: there is no such option.
-        NotFound: there is no such function of one jsonb that returns jsonb.
+        TypeError: an option is unknown.
+        NotFound: the function of ``run`` does not exist.
         PayloadInvalid: the schema uses a keyword that the database does not enforce.
         InvalidArgument: a value is out of range.
     """
@@ -37,31 +37,31 @@ def list_payload_schemas(kinds: Sequence[str]) -> Call[dict[str, Json]]:
     """Return the schemas of kinds that clients check payloads against.
 
     Raises:
-        InvalidArgument: a kind is no text.
+        InvalidArgument: a kind is not a text.
     """
     return Call("list_payload_schemas", {"kinds": [as_text(kind) for kind in kinds]}, dict)
 
 
 def list_undeclared_kinds(kinds: Sequence[str], version: int | None = None) -> Call[list[str]]:
-    """Return which of these kinds nobody has declared, or only an older version of the program.
+    """Return which of these kinds are not declared, or only by an older program version.
 
     Args:
         kinds: their names.
-        version: of the program, as `put_kind` has it; None counts only what nobody has declared.
+        version: the program's version, as for `put_kind`; None ignores versions.
     """
     return Call("list_undeclared_kinds", locals(), column)
 
 
 def list_kinds() -> Call[list[DeclaredKind]]:
-    """Return what is declared of each kind, by name."""
+    """Return the declared kinds, by name."""
     return Call("list_kinds", {}, list, record(DeclaredKind))
 
 
 def delete_kind(kind: str) -> Call[None]:
-    """Forget what was declared of a kind.
+    """Delete the declaration of a kind.
 
     Raises:
-        NotFound: nothing was.
-        Conflict: live jobs or schedules of it exist, or it is an endpoint.
+        NotFound: the kind is not declared.
+        Conflict: it has live jobs or schedules, or is an endpoint.
     """
     return Call("delete_kind", locals(), nothing)

@@ -1,4 +1,4 @@
-"""Limits: how many jobs of single concurrency keys run at once and start, and holds."""
+"""Calls for limits of single concurrency keys, budgets and holds."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ def put_limit(
     rate_period: timedelta | str | None = None,
     rate_burst: int | None = None,
 ) -> Call[None]:
-    """Say what holds for one key in a queue, in place of what the queue says for each.
+    """Set the limits of one key in a queue, instead of the queue's limits per key.
 
     Args:
-        queue: its name.
-        concurrency_key: the key.
-        max_running: how many of its jobs run at once; None means what the queue says.
-        rate_limit: how many of them start in each ``rate_period``; None as well.
-        rate_period: a second by default.
-        rate_burst: how many of them may start together; 1 by default.
+        queue: the queue.
+        concurrency_key: the key, 1 to 1024 bytes.
+        max_running: maximum number of running jobs; None means the queue's.
+        rate_limit: maximum number of starts per ``rate_period``; None means the queue's.
+        rate_period: one second by default.
+        rate_burst: maximum number of starts at once; 1 by default.
 
     Raises:
-        InvalidArgument: a value is out of range, none is given, or the key has not 1 to 1024
-            bytes.
+        InvalidArgument: a value is out of range, or no limit is given.
     """
     return Call("put_limit", locals(), nothing)
 
@@ -46,21 +45,21 @@ def put_budget(
     concurrency_key: str | None = None,
     each_key: bool = False,
 ) -> Call[None]:
-    """Say how much jobs may cost in each period of the calendar, or take the budget away.
+    """Set or remove the budget of a queue or kind: the cost of its jobs per calendar period.
 
     Args:
         scope_type: ``queue`` or ``kind``.
         scope: its name; a kind must be declared.
-        amount: what may be spent in a period; None for no budget.
+        amount: maximum cost in a period; None removes the budget.
         period: ``day``, ``week`` (from Monday) or ``month``.
-        time_zone: in which a period begins at midnight.
-        concurrency_key: the budget is that of one key of the queue, in place of that of each.
-        each_key: whether the budget is that of each key.
+        time_zone: periods begin at midnight in this zone.
+        concurrency_key: set the budget of this key only.
+        each_key: whether each key has its own budget.
 
     Raises:
-        InvalidArgument: a value makes no sense.
+        InvalidArgument: a value is invalid.
         NotFound: the kind is not declared.
-        InvalidSchedule: there is no such time zone.
+        InvalidSchedule: the time zone does not exist.
     """
     given = {**locals(), "amount": None if amount is None else as_text(amount)}
     return Call("put_budget", given, nothing)
@@ -69,12 +68,12 @@ def put_budget(
 def list_budgets(
     scope_type: str | None = None, scope: str | None = None, *, max_keys: int = 100
 ) -> Call[list[Budget]]:
-    """Return the budgets, and what is spent of each.
+    """Return the budgets, and the amount spent of each.
 
     Args:
         scope_type: ``queue`` or ``kind``; None means both.
-        scope: of this queue or kind alone.
-        max_keys: of a budget of each key, at most so many keys, those that have spent most.
+        scope: only this queue or kind.
+        max_keys: for a budget of each key, maximum number of keys, those that spent most.
     """
     return Call("list_budgets", locals(), list, record(Budget))
 
@@ -82,16 +81,16 @@ def list_budgets(
 def hold_key(
     queue: str, concurrency_key: str, until: datetime | timedelta, reason: str | None = None
 ) -> Call[None]:
-    """Hold one key until a time; what runs goes on.
+    """Start no more jobs of a key until a time. Running jobs continue.
 
     Args:
-        queue: its name.
-        concurrency_key: the key.
-        until: when it may start jobs again; a timedelta counts from now by the database's clock.
-        reason: why, for explain.
+        queue: the queue.
+        concurrency_key: the key, 1 to 1024 bytes.
+        until: a time, or a duration from now by the database's clock.
+        reason: shown by `explain`.
 
     Raises:
-        InvalidArgument: the key has not 1 to 1024 bytes.
+        InvalidArgument: the key is too short or too long.
     """
     return Call(
         "hold_key", locals(), nothing, from_now="until" if isinstance(until, timedelta) else None
@@ -109,9 +108,9 @@ def list_limits(queue: str | None = None) -> Call[list[Limit]]:
 
 
 def delete_limit(queue: str, concurrency_key: str) -> Call[None]:
-    """Have one key follow again what its queue says for each.
+    """Delete the limits of one key; those of its queue then apply.
 
     Raises:
-        NotFound: the key has no limit of its own.
+        NotFound: the key has no limits of its own.
     """
     return Call("delete_limit", locals(), nothing)

@@ -1,4 +1,4 @@
-"""Queues: the calls that declare, pause and show them."""
+"""Calls that declare, pause and show queues."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from jobq.models import DeclaredQueue, LiveWorker, QueueStats, record
 
 
 def put_queue(queue: str, **options: Unpack[QueueOptions]) -> Call[None]:
-    """Declare a queue in place of what was declared of it.
+    """Declare a queue, or replace its declaration.
 
     Args:
         queue: its name.
         options: see `jobq.calls.options.QueueOptions`.
 
     Raises:
-        TypeError: there is no such option.
+        TypeError: an option is unknown.
         InvalidArgument: a value is out of range.
     """
     refuse_unknown(options, QueueOptions)
@@ -27,7 +27,7 @@ def put_queue(queue: str, **options: Unpack[QueueOptions]) -> Call[None]:
 
 
 def pause(queue: str, reason: str | None = None) -> Call[None]:
-    """Stop claims from a queue; what runs goes on, and enqueueing too."""
+    """Stop claims from a queue. Running jobs continue, and jobs can still be enqueued."""
     return Call("pause_queue", locals(), nothing)
 
 
@@ -35,26 +35,26 @@ def resume(queue: str) -> Call[None]:
     """Allow claims from a paused queue again.
 
     Raises:
-        NotFound: nobody has declared or paused this queue.
+        NotFound: the queue is neither declared nor paused.
     """
     return Call("resume_queue", locals(), nothing)
 
 
 def queue_stats() -> Call[list[QueueStats]]:
-    """Return one record for each queue that has jobs or is declared."""
+    """Return statistics of each queue that has jobs or is declared."""
     return Call("queue_stats", {}, list, record(QueueStats), may_lag=True)
 
 
 def replica_lag() -> Call[timedelta | None]:
-    """Return how far what the client lists may lie behind; None where the primary answers."""
+    """Return how far the lists of the client may lag behind; None if the primary answers."""
     return Call("replica_lag", {}, scalar, may_lag=True)
 
 
 def list_queues() -> Call[list[DeclaredQueue]]:
-    """Return what is declared of each queue, by name."""
+    """Return the declared queues, by name."""
     return Call("list_queues", {}, list, record(DeclaredQueue))
 
 
 def list_workers() -> Call[list[LiveWorker]]:
-    """Return the workers that were seen of late, by name."""
+    """Return the workers that were seen recently, by name."""
     return Call("list_workers", {}, list, record(LiveWorker))

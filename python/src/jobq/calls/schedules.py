@@ -1,7 +1,4 @@
-"""Recurring jobs: what a schedule is, and the calls that declare, change and show them.
-
-`Client` and `AsyncClient` have a method for each of these calls.
-"""
+"""Schedules, and the calls that declare, change and show them."""
 
 from __future__ import annotations
 
@@ -24,18 +21,12 @@ class Schedule:
     """A version of a schedule: a row of the view ``jobq.schedule``.
 
     Attributes:
-        schedule_id: of this version.
-        name: that all its versions share.
-        status: a retired version is history.
-        cron: the expression, or None when it fires every so often.
-        every: the interval, or None when it fires by ``cron``.
-        from_completion: whether the interval begins when the job before has ended.
-        missed: what becomes of missed slots: ``all``, ``latest`` or ``none``.
-        catch_up: slots missed for longer do not fire.
-        dedup: what becomes of a slot while a job of the same key lives.
-        next_run_at: the next slot; None when there is none, or it awaits a job's end.
-        last_tick_at: the last slot that has fired, also of earlier versions.
-        graph: the jobs that run after each of its jobs, as ``enqueue_graph`` takes them.
+        schedule_id: id of this version.
+        name: the same for all versions.
+        status: of this version; older versions are ``retired``.
+        next_run_at: the next slot; None if there is none, or until the previous job has ended.
+        last_tick_at: the last slot that has fired, including those of earlier versions.
+        graph: the jobs to run after each job, as for ``enqueue_graph``.
     """
 
     schedule_id: UUID
@@ -81,8 +72,8 @@ class Slot:
     """A time at which a schedule fires.
 
     Attributes:
-        slot_at: the instant.
-        local_time: what the clocks of its zone show then.
+        slot_at: the time.
+        local_time: the local time in the schedule's zone.
     """
 
     slot_at: datetime
@@ -94,8 +85,8 @@ class Backfilled:
     """A past slot that had not fired.
 
     Attributes:
-        slot_at: the instant.
-        job_id: the job that was made for it; None for a dry run.
+        slot_at: the time.
+        job_id: the job created for it; None for a dry run.
     """
 
     slot_at: datetime
@@ -113,28 +104,27 @@ def create_schedule(
     every: Span | None = None,
     **options: Unpack[ScheduleOptions],
 ) -> Call[UUID]:
-    """Declare a recurring job under a name; declaring it again is harmless.
+    """Declare a schedule. Declaring it again is harmless.
 
-    The same definition changes nothing. Another one becomes a new version, which takes
-    over where the old one is. What is None takes its default, whatever it was before.
+    The same definition changes nothing. Another definition creates a new version, which continues
+    where the old one is. Options that are None take their defaults.
 
     Args:
-        name: 1 to 128 characters, and no UUID.
-        kind: of the jobs.
-        cron: an expression of 5, 6 (with seconds) or 7 fields (with years), or ``@daily``
-            and the like.
-        every: the interval instead, 1 s to 3660 days.
+        name: 1 to 128 characters, not a UUID.
+        kind: kind of the jobs.
+        cron: an expression with 5, 6 (seconds) or 7 fields (years), or a word such as ``@daily``.
+        every: an interval instead, 1 s to 3660 days.
         options: see `jobq.calls.options.ScheduleOptions`.
 
     Returns:
-        The id of the version that is in force.
+        The id of the current version.
 
     Raises:
-        TypeError: there is no such option.
-        InvalidSchedule: the expression or the zone is refused; the detail names the field.
+        TypeError: an option is unknown.
+        InvalidSchedule: the expression or the time zone is invalid; the detail names the field.
         PayloadInvalid: the payload does not match the schema of its kind.
         PayloadTooLarge: payload and metadata have too many bytes.
-        InvalidArgument: an argument may not have this value.
+        InvalidArgument: an argument has an invalid value.
     """
     refuse_unknown(options, ScheduleOptions)
     given: dict[str, Any] = {"name": name, "kind": kind, "cron": cron, **in_time(options)}
@@ -151,18 +141,17 @@ def create_schedule(
 
 
 def update_schedule(schedule: UUID | str, **changes: Json) -> Call[UUID]:
-    """Change a schedule: a new version takes over from the old.
+    """Change a schedule by creating a new version.
 
     Args:
-        schedule: its name, or the id of its present version.
-        **changes: parameters of ``create_schedule``; None means the default. What is not
-            named stays.
+        schedule: its name, or the id of its current version.
+        **changes: arguments of ``create_schedule``; None means the default. Others are unchanged.
 
     Returns:
-        The id of the version that is in force.
+        The id of the current version.
 
     Raises:
-        NotFound: there is no such schedule.
+        NotFound: the schedule does not exist.
         IllegalState: it is retired.
         JobqError: as ``create_schedule``.
     """
@@ -170,20 +159,20 @@ def update_schedule(schedule: UUID | str, **changes: Json) -> Call[UUID]:
 
 
 def pause_schedule(schedule: UUID | str, reason: str | None = None) -> Call[None]:
-    """Stop a schedule from firing until it is resumed; jobs that it has made go on.
+    """Pause a schedule. Its jobs continue.
 
     Raises:
-        NotFound: there is no such schedule.
+        NotFound: the schedule does not exist.
         IllegalState: it is retired.
     """
     return Call("pause_schedule", locals(), nothing)
 
 
 def run_schedule(schedule: UUID | str) -> Call[UUID]:
-    """Run what a schedule runs once more, now, and return the id of the job; it takes no slot.
+    """Create a job of a schedule now, in addition to its slots, and return the job's id.
 
     Raises:
-        NotFound: there is no such schedule.
+        NotFound: the schedule does not exist.
         IllegalState: it is retired.
     """
     return Call("run_schedule", locals(), scalar)
@@ -198,49 +187,49 @@ def backfill_schedule(
     dry_run: bool = False,
     reason: str | None = None,
 ) -> Call[list[Backfilled]]:
-    """Make the jobs of slots in a span of the past that did not fire, each once, all or none.
+    """Create the jobs of past slots that did not fire, each once, all or none.
 
     Args:
-        schedule: its name or its id.
-        since: slots at or after this moment.
-        until: slots before this moment, which is not later than now.
-        max_slots: a span with more slots is refused, 1 to 10000.
-        dry_run: make nothing, and return the slots that would be.
-        reason: why, for the audit.
+        schedule: its name or id.
+        since: slots at or after this time.
+        until: slots before this time, at most now.
+        max_slots: maximum number of slots in this period, 1 to 10000.
+        dry_run: whether to only return the slots.
+        reason: for the audit.
 
     Raises:
-        NotFound: there is no such schedule.
+        NotFound: the schedule does not exist.
         IllegalState: it is retired.
-        InvalidArgument: the span lies ahead or has too many slots, or the schedule counts
-            from the end of its jobs.
+        InvalidArgument: the period is in the future or has too many slots, or the schedule
+            measures its interval from the end of each job.
     """
     return Call("backfill_schedule", locals(), list, record(Backfilled))
 
 
 def resume_schedule(schedule: UUID | str) -> Call[None]:
-    """Let a paused schedule fire again, from its next slot on.
+    """Resume a paused schedule, from its next slot.
 
     Raises:
-        NotFound: there is no such schedule.
+        NotFound: the schedule does not exist.
         IllegalState: it is retired.
     """
     return Call("resume_schedule", locals(), nothing)
 
 
 def retire_schedule(schedule: UUID | str) -> Call[None]:
-    """End a schedule; jobs that it has made run to their end.
+    """End a schedule. Its jobs continue.
 
     Raises:
-        NotFound: there is no such schedule.
+        NotFound: the schedule does not exist.
     """
     return Call("retire_schedule", locals(), nothing)
 
 
 def get_schedule(schedule: UUID | str) -> Call[Schedule]:
-    """Return a schedule by its name, or one of its versions by its id.
+    """Return a schedule by its name, or a version by its id.
 
     Raises:
-        NotFound: there is no such schedule.
+        NotFound: the schedule does not exist.
     """
     return Call("get_schedule", locals(), first, SCHEDULE)
 
@@ -255,10 +244,9 @@ def list_schedules(
     """Return a page of schedules, newest version first.
 
     Args:
-        status: only those with it; without, those in force: active and paused.
-        kind: only schedules of this kind.
-        queue: only schedules of this queue.
-        before: the last id of the page before.
+        status: only schedules with this status; None means active and paused.
+        kind, queue: only such schedules.
+        before: the last id of the previous page.
         max_schedules: 1 to 1000.
     """
     return Call("list_schedules", locals(), list, SCHEDULE, may_lag=True)
@@ -268,29 +256,29 @@ def schedule_versions(schedule: UUID | str) -> Call[list[Schedule]]:
     """Return every version of a schedule, newest first.
 
     Raises:
-        NotFound: there is no such schedule.
+        NotFound: the schedule does not exist.
     """
     return Call("list_schedule_versions", locals(), list, SCHEDULE)
 
 
 def schedule_status(schedule: UUID | str) -> Call[dict[str, Any]]:
-    """Return how a schedule does: health, last execution, what is under way, statistics.
+    """Return the health of a schedule, its last execution, its live job and statistics.
 
     Raises:
-        NotFound: there is no such schedule.
+        NotFound: the schedule does not exist.
     """
     return Call("schedule_status", locals(), scalar)
 
 
 def preview_schedule(schedule: UUID | str, ticks: int = 5) -> Call[list[Slot]]:
-    """Return when a schedule will fire next.
+    """Return the next slots of a schedule.
 
     Args:
-        schedule: its name or its id.
-        ticks: how many slots, 1 to 1000.
+        schedule: its name or id.
+        ticks: number of slots, 1 to 1000.
 
     Raises:
-        NotFound: there is no such schedule.
+        NotFound: the schedule does not exist.
     """
     return Call("preview_schedule", locals(), list, record(Slot))
 
@@ -304,17 +292,17 @@ def preview_cron(
     gap: str | None = None,
     fold: str | None = None,
 ) -> Call[list[Slot]]:
-    """Return the next firings of a cron expression.
+    """Return the next slots of a cron expression.
 
     Args:
         cron: the expression.
-        time_zone: the IANA name of a zone; UTC.
-        ticks: how many, 1 to 1000.
-        after: they are later than this moment; now by default.
-        gap: for clock readings that do not exist: ``run``, ``skip`` or ``auto``.
-        fold: for clock readings that come twice: ``once``, ``both`` or ``auto``.
+        time_zone: IANA name of the time zone; UTC by default.
+        ticks: number of slots, 1 to 1000.
+        after: only slots after this time; now by default.
+        gap: for local times that do not exist: ``run``, ``skip`` or ``auto``.
+        fold: for local times that occur twice: ``once``, ``both`` or ``auto``.
 
     Raises:
-        InvalidSchedule: the expression or the zone is refused; the detail names the field.
+        InvalidSchedule: the expression or the time zone is invalid; the detail names the field.
     """
     return Call("preview_cron", locals(), list, record(Slot))

@@ -1,8 +1,8 @@
-"""Steering: the calls that change, cancel and delete many jobs at once.
+"""Calls that change, cancel and delete many jobs.
 
-Which ones: those named by ``job_ids``, of a ``queue``, of a ``kind``, whose metadata contains
-``metadata``; those for which all that is given holds, the oldest ``max_jobs`` of them. At least
-one of the four must be given. With ``dry_run`` nothing is done, and the answer is the same.
+The jobs are selected by ``job_ids``, ``queue``, ``kind`` and ``metadata``, at least one of them.
+The oldest ``max_jobs`` that match all of these are affected. With ``dry_run`` nothing changes,
+and the result is the same.
 """
 
 from __future__ import annotations
@@ -22,13 +22,11 @@ class WhichOptions(TypedDict, total=False):
     """Which jobs, and how.
 
     Attributes:
-        queue: only jobs of this queue.
-        kind: only jobs of this kind.
+        queue, kind: only such jobs.
         metadata: only jobs whose metadata contains this.
-        max_jobs: at most so many, 1 to 100000, the oldest first; 1000 by default.
-        dry_run: whether to return what would be done only.
-        reason: why, in at most 512 characters: kept with the jobs that are cancelled, and for the
-            audit.
+        max_jobs: maximum number, 1 to 100000, the oldest first; 1000 by default.
+        dry_run: whether to change nothing.
+        reason: at most 512 characters, for the audit and stored with cancelled jobs.
     """
 
     queue: str | None
@@ -52,29 +50,29 @@ def change_many(
     max_attempts: int | None = None,
     **which: Unpack[WhichOptions],
 ) -> Call[list[UUID]]:
-    """Change jobs that wait, all or none, and return their ids; None leaves as it is.
+    """Change waiting jobs, all or none, and return their ids. None leaves a value unchanged.
 
     Args:
-        job_ids: these jobs; each must wait.
-        run_at: not before this moment.
-        run_now: as soon as a worker is free, instead of ``run_at``.
-        priority: higher runs first.
-        to_queue: the queue that they move to.
-        payload: JSON, for jobs that have never run.
-        timeout: of each attempt.
-        expires_at: no attempt begins after this moment.
-        max_attempts: how many attempts may fail, the failed ones included.
+        job_ids: these jobs; each must be waiting.
+        run_at: earliest start.
+        run_now: start as soon as possible, instead of ``run_at``.
+        priority: higher values run first.
+        to_queue: the queue to move them to.
+        payload: JSON, only for jobs that have never run.
+        timeout: timeout of each attempt.
+        expires_at: no attempt starts after this time.
+        max_attempts: new maximum number of failed attempts, including those so far.
         which: see `WhichOptions`.
 
     Raises:
-        JobNotFound: one of the ids is of no job.
-        IllegalState: a job named by its id does not wait, or has run and would get a payload,
-            or has used so many attempts.
-        PayloadInvalid: the payload does not fit the schema of a job's kind.
-        QueueFull: the queue takes no more.
-        InvalidArgument: nothing chooses jobs, nothing is to change, or a job would expire before
+        JobNotFound: one of ``job_ids`` does not exist.
+        IllegalState: one of ``job_ids`` is not waiting, has run and would get a payload, or has
+            used that many attempts.
+        PayloadInvalid: the payload does not match the schema of a job's kind.
+        QueueFull: the queue is at its ``max_depth``.
+        InvalidArgument: no jobs are selected, nothing is to change, or a job would expire before
             it is due.
-        NotPermitted: a job's queue, or ``to_queue``, is not this user's to work.
+        NotPermitted: the login may not work a job's queue, or ``to_queue``.
     """
     if run_now and run_at is not None:
         raise InvalidArgument("give run_now or run_at, not both")
@@ -97,17 +95,17 @@ def cancel_many(
     state: str | None = None,
     **which: Unpack[WhichOptions],
 ) -> Call[list[Steered]]:
-    """Cancel waiting jobs at once, ask the workers of running ones, and say which.
+    """Cancel waiting jobs, and ask the workers of running jobs to stop them.
 
     Args:
         job_ids: these jobs; none may have ended.
-        state: only ``blocked``, ``queued``, ``retrying`` or ``running`` ones.
+        state: only ``blocked``, ``queued``, ``retrying`` or ``running`` jobs.
         which: see `WhichOptions`.
 
     Raises:
-        JobNotFound: one of the ids is of no job.
-        IllegalState: a job named by its id has ended.
-        InvalidArgument: nothing chooses jobs.
+        JobNotFound: one of ``job_ids`` does not exist.
+        IllegalState: one of ``job_ids`` has ended.
+        InvalidArgument: no jobs are selected.
     """
     return Call("cancel_many", {**_which(job_ids, which), "state": state}, list, record(Steered))
 
@@ -118,24 +116,24 @@ def delete_many(
     state: str | None = None,
     **which: Unpack[WhichOptions],
 ) -> Call[list[UUID]]:
-    """Delete jobs with all that is known of them, and return their ids.
+    """Delete jobs with all their records, and return their ids.
 
     Args:
-        job_ids: these jobs, waiting or ended; none may run.
-        state: only jobs in this state; None means those that wait, and with ``job_ids`` any.
+        job_ids: these jobs, waiting or ended; none may be running.
+        state: only jobs in this state; None means waiting jobs, or any with ``job_ids``.
         which: see `WhichOptions`.
 
     Raises:
-        JobNotFound: one of the ids is of no job.
-        IllegalState: a job named by its id runs.
-        InvalidArgument: nothing chooses jobs.
-        NotPermitted: a job's queue is not this user's to work.
+        JobNotFound: one of ``job_ids`` does not exist.
+        IllegalState: one of ``job_ids`` is running.
+        InvalidArgument: no jobs are selected.
+        NotPermitted: the login may not work a job's queue.
     """
     return Call("delete_many", {**_which(job_ids, which), "state": state}, column)
 
 
 def _which(job_ids: Iterable[UUID | str] | None, which: WhichOptions) -> dict[str, object]:
-    """Return the arguments that say which jobs."""
+    """Return the arguments that select jobs."""
     refuse_unknown(which, WhichOptions)
     return {
         "max_jobs": 1000,

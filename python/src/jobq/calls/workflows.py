@@ -1,7 +1,4 @@
-"""Workflows: the calls for events, signals, batches and graphs.
-
-`Client` and `AsyncClient` have a method for each of these calls.
-"""
+"""Calls for events, signals, batches and graphs."""
 
 from __future__ import annotations
 
@@ -19,8 +16,8 @@ from jobq.models import Batch, CancelledBatch, Input, Json, Steered, Step, recor
 def emit(event: str, payload: Json = None) -> Call[bool]:
     """Emit an event to all jobs that wait for it, now or later.
 
-    It has happened when the transaction commits. The first one stays: its payload is what
-    all get.
+    It takes effect when the transaction commits. Only the first event of a name counts: its
+    payload is what all jobs get.
 
     Args:
         event: its name, 1 to 256 characters.
@@ -37,7 +34,7 @@ def emit(event: str, payload: Json = None) -> Call[bool]:
 
 
 def signal(job_id: UUID | str, name: str, payload: Json = None) -> Call[bool]:
-    """Send a signal to one job: an event that it alone sees.
+    """Send a signal to one job: an event that only this job sees.
 
     Args:
         job_id: the job.
@@ -45,10 +42,10 @@ def signal(job_id: UUID | str, name: str, payload: Json = None) -> Call[bool]:
         payload: any JSON of at most 1 MiB.
 
     Returns:
-        Whether this was the first of its name for the job.
+        Whether this was the first signal of this name for the job.
 
     Raises:
-        JobNotFound: there is no such job.
+        JobNotFound: the job does not exist.
         IllegalState: it has ended.
         InvalidArgument: the name is too long, or the payload is not JSON.
         PayloadTooLarge: the payload has too many bytes.
@@ -58,21 +55,21 @@ def signal(job_id: UUID | str, name: str, payload: Json = None) -> Call[bool]:
 
 
 def list_steps(job_id: UUID | str) -> Call[list[Step]]:
-    """Return what the steps of a job have come to, in their order.
+    """Return the recorded steps of a job, oldest first.
 
-    What a job has waited for stands among them, its name beginning with ``event:``.
+    Events that the job has waited for are included, with names that begin with ``event:``.
 
     Raises:
-        JobNotFound: there is no such job.
+        JobNotFound: the job does not exist.
     """
     return Call("list_steps", locals(), list, record(Step))
 
 
 def list_inputs(job_id: UUID | str) -> Call[list[Input]]:
-    """Return what the jobs have come to that a job waited for, or waits for.
+    """Return the states and results of the jobs that a job waits for, or waited for.
 
     Raises:
-        JobNotFound: there is no such job.
+        JobNotFound: the job does not exist.
     """
     return Call("list_inputs", locals(), list, args_row(Input))
 
@@ -82,16 +79,16 @@ def open_batch(
     on_end: Mapping[str, Json] | None = None,
     on_first_death: Mapping[str, Json] | None = None,
 ) -> Call[UUID]:
-    """Make a batch, and the jobs that are to run when it ends.
+    """Create a batch, and the jobs to run when it ends.
 
-    Each job is given by the parameters of ``enqueue`` by name, without keys, ``expires_at``,
-    ``after`` and ``after_failure``. It waits as
-    ``blocked``, and its metadata tell the ``batch_id``.
+    Each job is given by the arguments of ``enqueue`` by name, except keys, ``expires_at``,
+    ``after`` and ``after_failure``. Until it runs it is ``blocked``. Its metadata contain the
+    ``batch_id``.
 
     Args:
-        on_success: runs when all members have succeeded; cancelled when one has not.
-        on_end: runs when all members have ended, however.
-        on_first_death: runs as soon as a member is dead; cancelled when none is.
+        on_success: runs when all members have succeeded, else is cancelled.
+        on_end: runs when all members have ended.
+        on_first_death: runs as soon as a member is dead, else is cancelled.
 
     Returns:
         The batch, for ``enqueue(batch_id=...)``.
@@ -107,12 +104,12 @@ def open_batch(
 
 
 def seal_batch(batch_id: UUID | str) -> Call[None]:
-    """Seal a batch, which then has all its members: it ends once none of them is live.
+    """Seal a batch. It ends as soon as none of its members is live.
 
-    Until then, members that run may add others.
+    Until it ends, running members can add other members.
 
     Raises:
-        JobNotFound: there is no such batch.
+        JobNotFound: the batch does not exist.
     """
     return Call("seal_batch", locals(), nothing)
 
@@ -120,24 +117,24 @@ def seal_batch(batch_id: UUID | str) -> Call[None]:
 def cancel_batch(
     batch_id: UUID | str, reason: str | None = None, max_jobs: int = 10_000
 ) -> Call[CancelledBatch]:
-    """Cancel the members of a batch, and seal it; call again while some remain.
+    """Cancel the members of a batch, and seal it. Repeat while some remain.
 
     Args:
         batch_id: the batch.
-        reason: at most 512 characters, kept with the jobs.
-        max_jobs: at most so many, 1 to 100000.
+        reason: at most 512 characters, stored with the jobs.
+        max_jobs: maximum number, 1 to 100000.
 
     Raises:
-        JobNotFound: there is no such batch.
+        JobNotFound: the batch does not exist.
     """
     return Call("cancel_batch", locals(), first, record(CancelledBatch))
 
 
 def batch(batch_id: UUID | str) -> Call[Batch]:
-    """Return how far a batch is.
+    """Return the progress of a batch.
 
     Raises:
-        JobNotFound: there is no such batch, or its retention has ended.
+        JobNotFound: the batch does not exist, or its retention has ended.
     """
     return Call("batch_status", locals(), first, record(Batch))
 
@@ -145,19 +142,19 @@ def batch(batch_id: UUID | str) -> Call[Batch]:
 def enqueue_graph(
     graph: Graph | Mapping[str, Json], graph_of: UUID | str | None = None
 ) -> Call[dict[str, UUID]]:
-    """Add jobs that wait for each other, all or none.
+    """Enqueue jobs that wait for each other, all or none.
 
     Args:
-        graph: a `Graph`, or the object that ``enqueue_graph`` of the database takes.
-        graph_of: a live job whose graph these join, such as the one whose handler calls.
+        graph: a `Graph`, or the document for ``enqueue_graph`` of the database.
+        graph_of: a live job whose graph these jobs join, such as the calling handler's.
 
     Returns:
         The ids of the jobs, by name.
 
     Raises:
-        InvalidArgument: arrows lead round (the detail says where), or a name is twice.
-        JobNotFound: one that is waited for is not there.
-        IllegalState: one that is to wait is not blocked any more.
+        InvalidArgument: the graph has a cycle (the detail names it), or a name is used twice.
+        JobNotFound: a job to wait for does not exist.
+        IllegalState: a job of ``before`` is not blocked.
         JobqError: as ``enqueue``.
     """
     given = as_document(graph)
@@ -166,14 +163,14 @@ def enqueue_graph(
 
 
 def graph(job_id: UUID | str, max_nodes: int = 1000) -> Call[dict[str, Json]]:
-    """Return a job with all that hangs together with it: ``nodes`` and ``edges``.
+    """Return a job and all connected jobs as ``nodes`` and ``edges``.
 
     Args:
         job_id: any job of the tree.
-        max_nodes: at most so many jobs, 1 to 10000; ``is_whole`` tells whether these are all.
+        max_nodes: maximum number of jobs, 1 to 10000; ``is_whole`` is true if these are all.
 
     Raises:
-        JobNotFound: there is no such job.
+        JobNotFound: the job does not exist.
     """
     return Call("show_graph", locals(), scalar)
 
@@ -181,15 +178,15 @@ def graph(job_id: UUID | str, max_nodes: int = 1000) -> Call[dict[str, Json]]:
 def cancel_tree(
     job_id: UUID | str, reason: str | None = None, scope: str = "all"
 ) -> Call[list[Steered]]:
-    """Cancel a job and all connected jobs, and say which jobs.
+    """Cancel a job and all connected jobs.
 
     Args:
         job_id: any job of the tree.
-        reason: at most 512 characters, kept with the jobs.
-        scope: ``all``, or ``downstream`` for the job and what waits for it.
+        reason: at most 512 characters, stored with the jobs.
+        scope: ``all``, or ``downstream`` for the job and those that wait for it.
 
     Raises:
-        JobNotFound: there is no such job.
+        JobNotFound: the job does not exist.
     """
     return Call("cancel_tree", locals(), list, args_row(Steered))
 
@@ -198,12 +195,12 @@ def redrive_tree(job_id: UUID | str, scope: str = "failed") -> Call[list[UUID]]:
     """Redrive dead and cancelled jobs of a tree, and return their ids.
 
     Args:
-        job_id: any job of the tree; for ``downstream`` the one from which on.
-        scope: ``failed`` (the dead, and what was cancelled because of them), ``downstream``
-            or ``all``.
+        job_id: any job of the tree; for ``downstream`` the first one.
+        scope: ``failed`` (dead jobs and those cancelled because of them), ``downstream`` or
+            ``all``.
 
     Raises:
-        JobNotFound: there is no such job.
-        Conflict: another job holds the key of one of them.
+        JobNotFound: the job does not exist.
+        Conflict: a live job has the same key as one of them.
     """
     return Call("redrive_tree", locals(), column)
