@@ -32,8 +32,13 @@ def configure(
     """Change global defaults. None leaves a default unchanged.
 
     Args:
-        priority, max_attempts, timeout, lease, retry_preset, dedup, reuse_key_after_failure: as
-            for `put_kind`.
+        priority: higher values run first.
+        max_attempts: maximum number of failed attempts.
+        timeout: timeout of each attempt.
+        lease: how long a claim is valid without a heartbeat.
+        retry_preset: see `put_kind`.
+        dedup: see `enqueue`.
+        reuse_key_after_failure: see `put_kind`.
         max_expiries: number of expired leases after which a job is dead.
         max_payload_bytes: maximum size of payload and metadata together.
         max_payload_depth: maximum nesting.

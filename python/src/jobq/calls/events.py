@@ -69,7 +69,8 @@ def page_events(
 
     Args:
         after: the cursor of the previous page, or of an event; None begins at ``since``.
-        queues, kinds: only such jobs.
+        queues: only jobs of these queues.
+        kinds: only jobs of these kinds.
         since: without ``after``: only jobs that ended at or after this time; None is now.
         max_events: maximum number, 1 to 1000.
 

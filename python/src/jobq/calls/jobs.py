@@ -129,7 +129,9 @@ def list_jobs(
     100,000 jobs.
 
     Args:
-        state, kind, queue: only such jobs.
+        state: only jobs in this state.
+        kind: only jobs of this kind.
+        queue: only jobs of this queue.
         before: the ``cursor`` of the previous page, or any job's id.
         max_jobs: 1 to 1000.
     """
@@ -232,7 +234,8 @@ def redrive_many(
     """Run many dead jobs again and return their ids.
 
     Args:
-        queue, kind: only such jobs.
+        queue: only jobs of this queue.
+        kind: only jobs of this kind.
         since: only jobs that ended at or after this time.
         error_code: only jobs whose last error has this code.
         max_jobs: maximum number, 1 to 100000.

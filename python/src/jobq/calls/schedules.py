@@ -245,7 +245,8 @@ def list_schedules(
 
     Args:
         status: only schedules with this status; None means active and paused.
-        kind, queue: only such schedules.
+        kind: only schedules of this kind.
+        queue: only schedules of this queue.
         before: the last id of the previous page.
         max_schedules: 1 to 1000.
     """

@@ -22,7 +22,8 @@ class WhichOptions(TypedDict, total=False):
     """Which jobs, and how.
 
     Attributes:
-        queue, kind: only such jobs.
+        queue: only jobs of this queue.
+        kind: only jobs of this kind.
         metadata: only jobs whose metadata contains this.
         max_jobs: maximum number, 1 to 100000, the oldest first; 1000 by default.
         dry_run: whether to change nothing.
