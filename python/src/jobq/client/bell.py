@@ -1,4 +1,4 @@
-"""Being told that jobs have ended, for those who listen to events."""
+"""Notifications about ended jobs, for `listen_events`."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ logger = logging.getLogger("jobq.client")
 
 
 class Bell:
-    """Waits until a job ends, on a connection of its own, or for a short while without one.
+    """Waits until a job ends, on its own connection; without a URL it only pauses.
 
     Args:
-        kind: of connection: what a client makes that waits, or one whose calls are awaited.
-        url: a libpq URL that leads to the server itself, not to a pooler; None only pauses.
-        sleep: pauses, as that client does.
+        kind: the class of the connection, synchronous or asynchronous.
+        url: a libpq URL of the server itself, not of a pooler.
+        sleep: the client's function to pause.
     """
 
     def __init__(self, kind: type[Any], url: str | None, sleep: Callable[[float], Any]) -> None:
@@ -42,10 +42,10 @@ class Bell:
         self._is_armed = False
 
     async def rest_after(self, page: EventPage) -> None:
-        """Return when there may be something new after a page.
+        """Return when there may be new events after a page.
 
-        While there is something to read, nobody need tell. The first page without events only
-        has the client announced, and asks for one more look.
+        After the first page without events, it requests a notification, and returns at once: an
+        event may have come before the request.
         """
         try:
             if page.events:

@@ -1,9 +1,8 @@
-"""The client: each method is one call of one function of the database.
+"""The clients: each method calls one function of the database, described in `jobq.calls`.
 
-`Client` waits, `AsyncClient` awaits; the modules of `jobq.calls` describe the
-calls that both make.
-A client made of a URL has a pool of its own, and each call is a transaction of its own.
-A client made of a connection works in that connection's transaction and never ends it:
+`Client` is synchronous, `AsyncClient` asynchronous. With a URL, a client has its own pool, and
+each call is its own transaction. With a connection, it works in the connection's transaction,
+and never ends it:
 
     with psycopg.connect(url) as connection:
         connection.execute("insert into ...")
@@ -17,6 +16,7 @@ import math
 import operator
 import threading
 import time
+from abc import ABC, abstractmethod
 from contextlib import AsyncExitStack, closing, contextmanager, nullcontext, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar, overload
@@ -87,8 +87,8 @@ LONGEST_PAUSE: Final = 0.25
 EVENTS: Final = 1000
 
 
-class _Client(Generic[C]):
-    """What both clients do: `Client` runs these coroutines with calls that never suspend."""
+class _Client(ABC, Generic[C]):
+    """The code of both clients, as coroutines. In a `Client` they never suspend."""
 
     _pool: ClassVar[type[Any]]
     _compute: ClassVar[Any]
@@ -132,7 +132,7 @@ class _Client(Generic[C]):
 
     @property
     def conninfo(self) -> str | None:
-        """How this client connects; None where it has the caller's connection."""
+        """The connection string; None with a connection of the caller's."""
         return str(self._home.conninfo) if isinstance(self._home, self._pool) else None
 
     async def _close(self) -> None:
@@ -160,8 +160,16 @@ class _Client(Generic[C]):
                 await awaited(reading_json(cursor).execute(text, given))
                 return call.read(await awaited(cursor.fetchall()))
 
+    @abstractmethod
+    def run(self, call: Call[Any]) -> Any:  # noqa: ANN401 - what it returns, or awaitable
+        """Run a call and return its result."""
+
+    @abstractmethod
+    def _waiting_for(self, job: Job) -> AbstractContextManager[Callable[[float], Any]]:
+        """Provide a function that waits for some seconds, or until the job ends if possible."""
+
     async def _ask(self, call: Call[T]) -> T:
-        return await awaited(self.run(call))  # type: ignore[attr-defined, no-any-return]
+        return await awaited(self.run(call))  # type: ignore[no-any-return]
 
     async def _declare(self) -> None:
         async with AsyncExitStack() as stack:
@@ -179,7 +187,7 @@ class _Client(Generic[C]):
                         answer = error
 
     async def _check(self, inputs: Sequence[tuple[str, Json]]) -> None:
-        """Refuse payloads that do not fit the schemas that only clients can enforce."""
+        """Check payloads against the schemas that only clients can enforce."""
         unknown = self._schemas.unknown(kind for kind, _ in inputs)
         if unknown:
             found = await self._ask(kinds.list_payload_schemas(unknown))
@@ -191,7 +199,7 @@ class _Client(Generic[C]):
         self, job_id: UUID | str, seconds: float | None, of: Callable[..., Any] | None
     ) -> Json:
         job = await self._ask(jobs.get(job_id))
-        with self._told_of(job) as wait:
+        with self._waiting_for(job) as wait:
             for pause in _pauses(seconds, self._listen_database is not None):
                 if job.is_finished:
                     break
@@ -199,12 +207,8 @@ class _Client(Generic[C]):
                 job = await self._ask(jobs.get(job_id))
         return _result_of(job, of)
 
-    def _told_of(self, job: Job) -> AbstractContextManager[Callable[[float], Any]]:
-        """Give what waits for so many seconds, or only until the job has ended."""
-        raise NotImplementedError
-
     def _refuse_open(self) -> None:
-        """Refuse to wait for a job on a connection whose transaction hides it."""
+        """Refuse to wait for a job in the transaction that hides it from workers."""
         if _is_open(self._home):
             raise InvalidArgument(
                 "a job cannot be waited for in the transaction that enqueues it",
@@ -213,26 +217,23 @@ class _Client(Generic[C]):
 
 
 class Client(_Client[Connection[Any]], WaitingCalls):
-    """A client that waits for each answer. Safe for threads when made of a URL.
+    """A synchronous client. Thread-safe if created with a URL.
 
     Args:
-        database: a libpq URL, for a pool of its own; or a connection of the caller's, whose
-            transaction every call joins and which stays the caller's to end.
-        pool_size: at most so many connections, opened when they are needed.
+        database: a libpq URL, for a pool; or a connection, whose transaction all calls join.
+        pool_size: maximum number of connections, opened when needed.
         patience: seconds to wait for a connection of the pool.
-        listen_database: a libpq URL that leads to the server directly, not to a pooler in
-            transaction mode; `result` listens there, on one more connection for as long as
-            it waits. None polls.
-        is_pooled: whether ``database`` leads to such a pooler; implied by
-            ``listen_database``. A pooler takes no settings, and knows no prepared statements.
-        read_database: a libpq URL of a standby, which answers `list_jobs`, `queue_stats`,
-            `list_schedules` and `list_definitions`, as of `replica_lag` ago.
-        registry: handlers, the kinds of which are declared before the first job that is
-            enqueued; see `declare`.
+        listen_database: a direct libpq URL, if ``database`` is a pooler in transaction mode.
+            `result` and `listen_events` listen there, on one more connection. None polls.
+        is_pooled: whether ``database`` is such a pooler, which allows neither settings nor
+            prepared statements; implied by ``listen_database``.
+        read_database: a libpq URL of a standby for `list_jobs`, `queue_stats`, `list_schedules`
+            and `list_definitions`; see `replica_lag`.
+        registry: handlers whose kinds are declared before the first enqueue; see `declare`.
 
     Raises:
-        JobqError: every method, as the function of its name in ``jobq.calls`` says;
-            DatabaseUnavailable when there is no answer.
+        JobqError: every method, as documented; DatabaseUnavailable if the database does not
+            answer.
     """
 
     _pool = Pool
@@ -247,22 +248,22 @@ class Client(_Client[Connection[Any]], WaitingCalls):
         self.close()
 
     def close(self) -> None:
-        """Close the client's own connections; the caller's are left alone."""
+        """Close the client's own connections, but not the caller's."""
         finished(self._close())
 
     def run(self, call: Call[T]) -> T:
-        """Make a call and return what it answers."""
+        """Run a call and return its result."""
         return finished(self._run(call))
 
     def declare(self) -> None:
-        """Declare the kinds of the registry, of which nobody has, or only an older version.
+        """Declare the kinds of the registry that are not declared, or only by an older version.
 
-        It is done before the first job that is enqueued; call it to have it done at the start.
-        What cannot be declared, since the log-in may not or the caller's transaction is open,
-        is a warning in the log ``jobq.client``, and jobs go by what is declared so far.
+        The client does this before its first enqueue. If the login lacks the privilege, or a
+        transaction of the caller's is open, it logs a warning to ``jobq.client``, and jobs use
+        the existing declarations.
 
         Raises:
-            DatabaseUnavailable: there is no answer.
+            DatabaseUnavailable: the database does not answer.
         """
         finished(self._declare())
 
@@ -293,22 +294,21 @@ class Client(_Client[Connection[Any]], WaitingCalls):
     ) -> Json:
         """Wait until a job has ended and return its result.
 
-        It looks every 5 ms at first and every 250 ms in the end; with ``listen_database``
-        when the job has ended, and every 250 ms in case that this was missed.
+        It polls every 5 ms at first, later every 250 ms. With ``listen_database`` it is also
+        notified when the job ends.
 
         Args:
-            job_id: the job; its transaction must have been committed.
-            timeout: seconds; None waits for ever.
-            of: the job's handler, or a type: the result is converted to what the handler is
-                annotated to return, or to the type, and type checkers know it. A handler of
-                batches returns a list, so give the type of one result.
+            job_id: the job; its enqueue must be committed.
+            timeout: seconds; None waits without limit.
+            of: the job's handler, or a type: the result is converted to the handler's return
+                type, or to this type. For a batch handler, pass the type of one result.
 
         Raises:
             JobFailed: the job is dead.
-            JobCancelled: it was cancelled.
-            JobNotFound: there is no such job.
+            JobCancelled: the job was cancelled.
+            JobNotFound: the job does not exist.
             TimeoutError: it has not ended in time.
-            ValueError: the result does not fit the type.
+            ValueError: the result does not match the type.
         """
         return finished(self._result(job_id, timeout, of))
 
@@ -322,14 +322,14 @@ class Client(_Client[Connection[Any]], WaitingCalls):
         """Enqueue a job, wait until it has ended and return its result.
 
         Args:
-            kind: what is to be done.
-            payload: as `enqueue` has it.
-            timeout: seconds to wait; None waits for ever. The job goes on after them.
-            options: the others of `enqueue`.
+            kind: names the handler.
+            payload: as for `enqueue`.
+            timeout: seconds to wait; None waits without limit. The job continues after a timeout.
+            options: other options of `enqueue`.
 
         Raises:
-            InvalidArgument: a transaction is open, and no worker would see the job; or the timeout
-                is no number.
+            InvalidArgument: a transaction is open, so no worker can see the job; or the timeout is
+                not a number.
             JobqError: as `enqueue` and `result`.
             TimeoutError: it has not ended in time.
         """
@@ -346,21 +346,20 @@ class Client(_Client[Connection[Any]], WaitingCalls):
         since: datetime | None = None,
         follow: bool = True,
     ) -> Generator[Event, None, None]:
-        """Yield each job that ends, once and in their order.
+        """Yield each job that ends, once and in order.
 
-        It begins with the call. With ``listen_database`` it sleeps until a job ends, on one
-        more connection; else it looks every half a second at least. Keep the cursor of the last
-        event that was dealt with, and begin there again.
+        With ``listen_database`` it sleeps until a job ends, on one more connection. Else it polls
+        at least every half second. Store the cursor of the last processed event to continue there.
 
         Args:
-            after: the cursor of an event, or of a page; None begins at ``since``.
+            after: the cursor of an event or a page; None begins at ``since``.
             queues: only jobs of these queues.
             kinds: only jobs of these kinds.
-            since: without ``after``: what ended at or after this moment; None is now.
-            follow: whether to wait for more; False ends when all has been told.
+            since: without ``after``: only jobs that ended at or after this time; None is now.
+            follow: whether to wait for more events.
 
         Raises:
-            InvalidArgument: as `page_events`; or a transaction is open, and ``follow``.
+            InvalidArgument: as `page_events`; or a transaction is open, with ``follow``.
         """
         if follow:
             self._refuse_open()
@@ -382,7 +381,7 @@ class Client(_Client[Connection[Any]], WaitingCalls):
             finished(bell.close())
 
     @contextmanager
-    def _told_of(self, job: Job) -> Iterator[Callable[[float], None]]:
+    def _waiting_for(self, job: Job) -> Iterator[Callable[[float], None]]:
         if self._listen_database is None:
             yield time.sleep
             return
@@ -391,9 +390,9 @@ class Client(_Client[Connection[Any]], WaitingCalls):
 
 
 class AsyncClient(_Client[AsyncConnection[Any]], AwaitedCalls):
-    """A client whose methods are awaited; otherwise as `Client`.
+    """An asynchronous client; otherwise as `Client`.
 
-    With ``listen_database``, one connection serves all that wait, and stays open.
+    With ``listen_database``, one connection serves all calls that wait, and stays open.
     """
 
     _pool = AsyncPool
@@ -412,17 +411,17 @@ class AsyncClient(_Client[AsyncConnection[Any]], AwaitedCalls):
         await self.close()
 
     async def close(self) -> None:
-        """Close the client's own connections; the caller's are left alone."""
+        """Close the client's own connections, but not the caller's."""
         if self._endings is not None:
             await self._endings.close()
         await self._close()
 
     async def run(self, call: Call[T]) -> T:
-        """Make a call and return what it answers."""
+        """Run a call and return its result."""
         return await self._run(call)
 
     async def declare(self) -> None:
-        """Declare the kinds of the registry, of which nobody has; see `Client.declare`."""
+        """Declare the kinds of the registry; see `Client.declare`."""
         await self._declare()
 
     @overload
@@ -474,9 +473,9 @@ class AsyncClient(_Client[AsyncConnection[Any]], AwaitedCalls):
         since: datetime | None = None,
         follow: bool = True,
     ) -> AsyncGenerator[Event, None]:
-        """Yield each job that ends, once and in the order; see `Client.listen_events`.
+        """Yield each job that ends, once and in order; see `Client.listen_events`.
 
-        It begins when its first event is asked for.
+        It begins when the first event is requested.
         """
         if follow:
             self._refuse_open()
@@ -494,14 +493,14 @@ class AsyncClient(_Client[AsyncConnection[Any]], AwaitedCalls):
         finally:
             await bell.close()
 
-    def _told_of(self, job: Job) -> AbstractContextManager[Callable[[float], Awaitable[None]]]:
+    def _waiting_for(self, job: Job) -> AbstractContextManager[Callable[[float], Awaitable[None]]]:
         if self._endings is None or job.is_finished:
             return nullcontext(asyncio.sleep)
         return self._endings.of(str(job.job_id))
 
 
 def _chosen(queues: Iterable[str] | None, kinds: Iterable[str] | None) -> dict[str, Any]:
-    """Return the arguments of every page of the events of these queues and kinds."""
+    """Return the arguments of each page of events."""
     return as_given({"queues": queues, "kinds": kinds, "max_events": EVENTS})
 
 
@@ -513,14 +512,14 @@ def _is_open(home: object) -> bool:
 
 
 def _check_wait(timeout: object) -> None:
-    """Refuse what cannot be waited for, before a job is enqueued."""
+    """Check a timeout before a job is enqueued."""
     is_number = isinstance(timeout, int | float) and timeout == timeout  # noqa: PLR0124 - not NaN
     if timeout is not None and not is_number:
         raise InvalidArgument("timeout must be a number of seconds, or None")
 
 
 def _pauses(timeout: float | None, is_told: bool) -> Iterator[float]:
-    """Yield how long to wait between looks until time is up; they grow, unless one is told."""
+    """Yield the polling pauses until the timeout; they grow, unless notifications arrive."""
     deadline = math.inf if timeout is None else time.monotonic() + timeout
     pause = LONGEST_PAUSE if is_told else FIRST_PAUSE
     while (left := deadline - time.monotonic()) > 0:

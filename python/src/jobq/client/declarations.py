@@ -1,7 +1,7 @@
-"""What the handlers in a producer's registry say of their kinds, declared before its first job.
+"""A producer declares the kinds of its registry before its first job, as a worker does.
 
-So it makes no difference whether a producer or a worker starts first. A version of the program
-keeps an older one, of which some still run during a deployment, from undoing it.
+So a producer may start before the first worker. A declaration of a newer version of the program
+stays, although processes of the older one still run during a deployment.
 """
 
 from __future__ import annotations
@@ -25,11 +25,7 @@ logger = logging.getLogger("jobq.client")
 
 
 class Declarations:
-    """What a client has still to declare. A kind that it may not declare, it warns of once.
-
-    Args:
-        registry: the handlers; None has nothing to declare.
-    """
+    """The declarations that a client must still make. It warns once if it may not."""
 
     def __init__(self, registry: Registry | None) -> None:
         self._registry = registry
@@ -37,15 +33,15 @@ class Declarations:
 
     @property
     def are_due(self) -> bool:
-        """Whether the registry has handlers that were not yet looked at."""
+        """Whether the registry has new handlers."""
         return self._registry is not None and len(self._registry) != self._seen
 
     def steps(self, *, in_transaction: bool) -> Generator[Call[Any], Any, None]:
-        """Yield each call to make, and receive its answer or the error that it ended with.
+        """Yield each call to make, and receive its result or its error.
 
         Args:
             in_transaction: whether a transaction of the caller's is open. Nothing is declared
-                there, as all others that declare would wait until it ends.
+                there, because all others that declare would wait until it ends.
         """
         if self._registry is None:
             return

@@ -1,7 +1,6 @@
-"""Being told that a job has ended, on a connection that listens.
+"""Notifications that a job has ended, by the protocol of docs/protocol.md.
 
-It speaks the protocol of docs/protocol.md. A notification may be missed, and a connection
-lost: whoever waits looks at the job from time to time as well.
+A notification may be missed, and a connection lost. So callers also poll.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ logger = logging.getLogger("jobq.client")
 
 
 class Ending:
-    """Waits for one job on a connection of its own, opened when it first waits.
+    """Waits for one job on its own connection, opened by the first wait.
 
     Args:
-        url: a libpq URL that leads to the server itself, not to a pooler.
-        job_id: the job, as the database writes it.
+        url: a libpq URL of the server itself, not of a pooler.
+        job_id: the job.
     """
 
     def __init__(self, url: str, job_id: str) -> None:
@@ -45,7 +44,7 @@ class Ending:
         self._is_lost = False
 
     def wait(self, seconds: float) -> None:
-        """Return when the job has ended, after so many seconds, or when the connection fails."""
+        """Return when the job has ended, after a timeout, or when the connection fails."""
         if self._is_lost:
             time.sleep(seconds)
             return
@@ -73,13 +72,13 @@ class Ending:
 
 
 class Endings:
-    """Waits for any number of jobs on one connection, opened when somebody first waits.
+    """Waits for any number of jobs on one connection, opened by the first wait.
 
-    One task runs every statement on it. When it is lost, those who wait just look, until
-    the next one to wait brings it back for all of them.
+    One task runs all statements on it. If it is lost, callers only poll until the next wait
+    opens it again.
 
     Args:
-        url: a libpq URL that leads to the server itself, not to a pooler.
+        url: a libpq URL of the server itself, not of a pooler.
     """
 
     def __init__(self, url: str) -> None:
@@ -93,7 +92,7 @@ class Endings:
 
     @contextmanager
     def of(self, job_id: str) -> Iterator[Callable[[float], Awaitable[None]]]:
-        """Give what waits for so many seconds, or only until the job has ended."""
+        """Provide a function that waits for some seconds, or until the job has ended."""
         ended = asyncio.Event()
 
         async def wait(seconds: float) -> None:
@@ -103,7 +102,7 @@ class Endings:
             ended.clear()
 
         self._waits[job_id].add(ended)
-        self._told.discard(job_id)  # it may have ended before this wait began: look once more
+        self._told.discard(job_id)  # it may have ended before this wait began: ask again
         self._change()
         try:
             yield wait
@@ -136,7 +135,7 @@ class Endings:
                 await self._disconnect()
 
     async def _tell(self) -> None:
-        """Let the database know for which jobs somebody waits."""
+        """Tell the database which jobs are awaited."""
         if self._connection is None or self._notifications is None:
             if not self._waits:
                 return

@@ -1,9 +1,8 @@
-"""JSON Schemas of payloads that the database cannot enforce by itself: its clients do.
+"""JSON Schemas that the database cannot enforce, so clients do: those of payload specs.
 
-They are those of payload specs with keywords that ``put_kind`` refuses. A client asks for
-the schema of a kind each time, so that nothing is refused by an old one; of a kind that
-had none once in a while. What gets past it, from plain SQL or meanwhile, fails when it is
-delivered.
+A client reads the schema of a kind before each enqueue, so that it does not use an old one. For a
+kind without a schema it asks again after a while. Input that was not checked, for example from
+SQL, fails when it is delivered.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ __all__ = ["JsonSchemas"]
 
 
 class InputSchema(Protocol):
-    """What checks payloads: `jobq_delivery.json_schema.input.InputSchema`."""
+    """A validator: `jobq_delivery.json_schema.input.InputSchema`."""
 
     def violation(self, value: Json) -> str | None:
         """Return what is wrong with a value, or None."""
@@ -37,10 +36,10 @@ MOST: Final = 10_000
 
 
 class JsonSchemas:
-    """The schemas of kinds, as far as a client knows them; most kinds have none.
+    """The schemas of kinds that a client knows; most kinds have none.
 
     Args:
-        lifetime: seconds until a kind that has none is asked for again.
+        lifetime: seconds until a kind without a schema is looked up again.
     """
 
     def __init__(self, lifetime: float = LIFETIME) -> None:
@@ -49,12 +48,12 @@ class JsonSchemas:
         self._schemas: dict[str, tuple[bytes, InputSchema]] = {}
 
     def unknown(self, kinds: Iterable[str]) -> list[str]:
-        """Return the kinds that are to be asked for."""
+        """Return the kinds to look up."""
         now = time.monotonic()
         return [k for k in set(kinds) if self._without.get(k, 0.0) <= now]
 
     def learn(self, kinds: Iterable[str], found: Mapping[str, Json]) -> None:
-        """Take what was found when kinds were asked for."""
+        """Store the schemas that were found for kinds."""
         if len(self._without) + len(self._schemas) > MOST:
             self._without.clear()
             self._schemas.clear()
@@ -76,13 +75,10 @@ class JsonSchemas:
         return any(kind in self._schemas for kind, _ in inputs)
 
     def check(self, inputs: Iterable[tuple[str, Json]]) -> None:
-        """Refuse payloads that do not fit.
-
-        Args:
-            inputs: kinds and payloads, in any form that can be enqueued; None is ``{}``.
+        """Check kinds and payloads.
 
         Raises:
-            PayloadInvalid: one does not; the detail says which and why.
+            PayloadInvalid: a payload does not match its schema; the detail says which and why.
         """
         for number, (kind, payload) in enumerate(inputs, 1):
             if kind not in self._schemas:
@@ -99,7 +95,7 @@ class JsonSchemas:
 
 
 def input_schema(schema: Json) -> InputSchema | None:
-    """Return what checks payloads, or None where the extra ``delivery`` is not installed."""
+    """Return the validator of a schema; None if the extra ``delivery`` is not installed."""
     try:
         module = of_delivery("json_schema.input")
     except ModuleNotFoundError:

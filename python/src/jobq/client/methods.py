@@ -1,7 +1,6 @@
-"""The methods that `Client` and `AsyncClient` have alike: one for each call of `jobq.calls`.
+"""The methods of `Client` and `AsyncClient`, one for each call of `jobq.calls`.
 
-A method makes its call by the client's ``run``: that of `Client` returns what the call answers,
-that of `AsyncClient` is awaited.
+A method runs its call by the client's ``run``, which is a coroutine in `AsyncClient`.
 """
 
 from __future__ import annotations
@@ -53,12 +52,12 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 
 class Method(Generic[P, T]):
-    """A method made of a function that describes a call.
+    """A method made of a function that returns a call.
 
     Args:
-        make: describes the call; its name, documentation and signature are the method's.
-        jobs_of: of a method that enqueues, returns its jobs as dicts, and what makes the call of
-            them after hooks have changed them.
+        make: returns the call; the method has its name, documentation and signature.
+        jobs_of: if the method enqueues, returns its jobs as dicts, and a function that returns
+            the call after hooks have changed them.
     """
 
     def __init__(
@@ -93,7 +92,7 @@ class Method(Generic[P, T]):
 
 
 def dressed(function: F, make: Callable[..., Call[Any]]) -> F:
-    """Give a function the name, the documentation and the signature that help() shows."""
+    """Set the name, the documentation and the signature that help() shows."""
     update_wrapper(function, make)
     signature = inspect.signature(make, eval_str=True)
     (answer,) = get_args(signature.return_annotation)
@@ -105,19 +104,19 @@ def dressed(function: F, make: Callable[..., Call[Any]]) -> F:
 
 
 def one_job(kind: str, payload: Json = None, **options: Any) -> Enqueueing:  # noqa: ANN401
-    """Return the job of ``enqueue`` and what makes the call of it."""
+    """Return the job of ``enqueue``, and a function that returns its call."""
     job = {"kind": kind, "payload": payload, **options}
     return [job], lambda: jobs.enqueue(**job)
 
 
 def many_jobs(given: Iterable[Mapping[str, Json]]) -> Enqueueing:
-    """Return the jobs of ``enqueue_many`` and what makes the call of them."""
+    """Return the jobs of ``enqueue_many``, and a function that returns their call."""
     made: list[dict[str, Any]] = [dict(as_object("each job", job)) for job in given]
     return made, lambda: jobs.enqueue_many(made)
 
 
 def before(hooks: Hooks, made: list[dict[str, Any]], call: Callable[[], Call[Any]]) -> Call[Any]:
-    """Let the hooks change jobs, and return the call that enqueues them."""
+    """Run the hooks that may change jobs, and return the call that enqueues them."""
     for job in made:
         for hook in hooks.before_enqueue:
             hook(job)
@@ -125,7 +124,7 @@ def before(hooks: Hooks, made: list[dict[str, Any]], call: Callable[[], Call[Any
 
 
 def after(hooks: Hooks, made: list[dict[str, Any]], answer: T) -> T:
-    """Let the hooks see what the database has answered."""
+    """Run the hooks that get the result of an enqueue."""
     for job, enqueued in zip(made, answer if isinstance(answer, list) else [answer], strict=True):
         for hook in hooks.after_enqueue:
             hook(job, enqueued)
@@ -133,10 +132,10 @@ def after(hooks: Hooks, made: list[dict[str, Any]], answer: T) -> T:
 
 
 class Calls:
-    """Every call that a client makes.
+    """Every call of a client.
 
     Attributes:
-        hooks: what runs around enqueueing, of the client's registry; None where it has none.
+        hooks: hooks around enqueueing, of the client's registry.
     """
 
     hooks: Hooks | None = None
@@ -221,8 +220,8 @@ class Calls:
 
 
 class WaitingCalls(Calls):
-    """The calls of a client that waits for each answer."""
+    """The calls of a synchronous client."""
 
 
 class AwaitedCalls(Calls):
-    """The calls of a client whose methods are awaited."""
+    """The calls of an asynchronous client."""

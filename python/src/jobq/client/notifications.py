@@ -1,4 +1,4 @@
-"""Notifications that are taken as they arrive, between the statements of a connection."""
+"""Receives notifications as they arrive, between the statements of a connection."""
 
 from __future__ import annotations
 
@@ -16,16 +16,14 @@ __all__ = ["Notifications"]
 
 
 class Notifications:
-    """Hands over the notifications of a connection that listens.
+    """Passes on the notifications of a listening connection.
 
-    The socket is watched while no statement uses the connection; what arrives with the
-    answer to a statement is handed over too.
+    It watches the socket while no statement uses the connection.
 
     Args:
-        connection: in autocommit mode; whoever runs a statement on it calls `unwatch`
-            before, and `watch` after it.
-        on_note: called with the channel and the payload of each.
-        on_lost: called when the connection turns out to be lost.
+        connection: in autocommit mode. Call `unwatch` before a statement, and `watch` after it.
+        on_note: called with the channel and the payload of each notification.
+        on_lost: called when the connection is lost.
     """
 
     def __init__(
@@ -41,12 +39,12 @@ class Notifications:
         connection.add_notify_handler(self._on_notify)
 
     def watch(self) -> None:
-        """Look at the socket from now on."""
+        """Watch the socket from now on."""
         self._watched = self._connection.fileno()
         asyncio.get_running_loop().add_reader(self._watched, self._on_readable)
 
     def unwatch(self) -> None:
-        """Leave the socket to a statement, or for good."""
+        """Stop watching, for a statement or for good."""
         if self._watched is not None:
             asyncio.get_running_loop().remove_reader(self._watched)
             self._watched = None
@@ -63,5 +61,5 @@ class Notifications:
             self._on_note(note.relname.decode(), note.extra.decode())
 
     def _on_notify(self, note: Notify) -> None:
-        """Take a notification that came with the answer to a statement."""
+        """Receive a notification that came with the result of a statement."""
         self._on_note(note.channel, note.payload)

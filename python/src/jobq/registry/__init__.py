@@ -1,4 +1,4 @@
-"""Handlers by kind, and what they can say and raise."""
+"""Handlers by kind, their context and their outcomes."""
 
 from jobq.registry.context import JobContext
 from jobq.registry.handler import Handler

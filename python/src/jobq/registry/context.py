@@ -1,4 +1,4 @@
-"""What a handler knows of its job, and what it can say while it runs."""
+"""The context of a handler: its job, and what it can record while it runs."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ MAX_COST: Final = 10**12
 
 
 class Recorder(Protocol):
-    """Where a context writes to; safe for threads."""
+    """Where a context writes to; thread-safe."""
 
     def progress(self, context: JobContext, value: Json) -> Awaitable[None]:
-        """Note how far a job is."""
+        """Record the progress of a job."""
 
     def log(self, context: JobContext, level: str, message: str) -> Awaitable[None]:
-        """Note a line of a job's log."""
+        """Record a line of a job's log."""
 
     def spend(self, context: JobContext, cost: float | Decimal) -> Awaitable[None]:
-        """Note what an attempt has really cost."""
+        """Record the cost of an attempt."""
 
 
 class Written:
-    """Awaited, it has nothing to wait for."""
+    """An awaitable that is done."""
 
     def __await__(self) -> Generator[None, None, None]:
         yield from ()
@@ -51,20 +51,17 @@ class JobContext:
 
     Attributes:
         job_id: the same for every attempt: use it to make effects idempotent.
-        attempt: how often the job was claimed, this time included.
-        kind: what is to be done.
-        queue: where it was claimed from.
-        metadata: what the enqueuer put beside the payload.
-        max_attempts: how many attempts may fail.
-        idempotency_key: the enqueuer's, or None.
-        run_at: since when the job may run.
+        attempt: how often the job was claimed, including this time.
+        metadata: as given at enqueue.
+        max_attempts: maximum number of failed attempts.
+        run_at: earliest start of the job.
         created_at: when it was enqueued.
-        deadline: when the attempt times out, on the clock of ``time.monotonic``.
-        cancelled: whether somebody asked to cancel the job, the attempt timed out, or its
-            lease was lost. A handler that looks at it may stop early.
-        payload_text: the payload as it is stored, with every digit of its numbers.
-        delivery_version: what the job is delivered by, where its kind is an endpoint.
-        steps: where `step`, `sleep` and `wait_for` are recorded.
+        deadline: when the attempt times out, by ``time.monotonic``.
+        cancelled: whether the job is to be cancelled, the attempt timed out, or its lease was
+            lost. A handler can check it to stop early.
+        payload_text: the payload as stored, with every digit of its numbers.
+        delivery_version: version of the endpoint, if the job is a delivery.
+        steps: records `step`, `sleep` and `wait_for`.
     """
 
     job_id: UUID
@@ -85,11 +82,11 @@ class JobContext:
 
     @property
     def time_left(self) -> float:
-        """Seconds until the attempt times out; 0 when it has."""
+        """Seconds until the attempt times out, at least 0."""
         return max(0.0, self.deadline - time.monotonic())
 
     def check_cancelled(self) -> None:
-        """Stop here if somebody asked for it.
+        """Stop the handler if the job is to be cancelled.
 
         Raises:
             Cancelled: ``cancelled`` is true.
@@ -98,9 +95,9 @@ class JobContext:
             raise Cancelled
 
     def progress(self, value: Json) -> Awaitable[None]:
-        """Store how far the job is; of several values in a moment the last one counts.
+        """Store the progress of the job; a later value replaces it.
 
-        It is stored soon, and before the job ends. Await what it returns to wait for that.
+        It is stored soon, at the latest before the job ends. Await the result to wait for this.
 
         Args:
             value: any JSON of at most 64 KiB, such as ``{"done": 3, "of": 10}``.
@@ -111,13 +108,13 @@ class JobContext:
         return self.recorder.progress(self, value)
 
     def spend(self, cost: float | Decimal) -> Awaitable[None]:
-        """Report what the attempt has really cost; of several values the last one counts.
+        """Report the actual cost of the attempt; a later value replaces it.
 
-        Rates and budgets are corrected by the difference to what was charged when the attempt
-        started. It is stored soon, and before the job ends. Await what it returns to wait for that.
+        Rates and budgets are corrected by the difference to the cost charged at the start. It is
+        stored soon, at the latest before the job ends. Await the result to wait for this.
 
         Args:
-            cost: in the units of the job's ``cost``, from 0 to 10^12.
+            cost: in the unit of the job's ``cost``, from 0 to 10^12.
 
         Raises:
             InvalidArgument: the cost is not such a number.
@@ -128,16 +125,16 @@ class JobContext:
         return self.recorder.spend(self, cost)
 
     def log(self, level: str, message: str) -> Awaitable[None]:
-        """Add a line to the job's log, which `Client.logs` and ``jobq show`` display.
+        """Add a line to the job's log, shown by `Client.logs` and ``jobq show``.
 
-        It is stored soon, and before the job ends. Await what it returns to wait for that.
+        It is stored soon, at the latest before the job ends. Await the result to wait for this.
 
         Args:
             level: DEBUG, INFO, WARN or ERROR.
-            message: cut at 8192 characters.
+            message: cut after 8192 characters.
 
         Raises:
-            ValueError: there is no such level.
+            ValueError: the level does not exist.
         """
         if level not in LEVELS:
             raise ValueError(f"level must be one of {', '.join(LEVELS)}")
@@ -156,34 +153,34 @@ class JobContext:
         timeout: timedelta | float | None = None,
         **kwargs: object,
     ) -> Any:  # noqa: ANN401 - what the function returns
-        """Call a function once, and record what it returns for the attempts that follow.
+        """Call a function once, and record its result for later attempts.
 
             charge_id = await context.step("charge", charge, order)
 
-        A step that is recorded is not called again, by whatever attempt. One that was cut
-        off before it was recorded is. In a transactional handler the step is recorded on
-        the handler's connection: it commits with the rows that were written there.
+        A recorded step is not called again by any attempt. A step that was interrupted before
+        it was recorded is called again. In a transactional handler, the step is recorded on the
+        handler's connection and commits with the rows written there.
 
         Args:
-            name: 1 to 256 characters; the second step of a name is recorded as ``name#2``,
-                so steps of one name must come in the same order in each attempt.
-            function: what to call; in a coroutine handler it may be a coroutine function.
-            *args: of the function.
+            name: 1 to 256 characters. The second step of a name is recorded as ``name#2``,
+                so steps with the same name must run in the same order in each attempt.
+            function: the function; in a coroutine handler it may be a coroutine function.
+            *args: arguments of the function.
             retries: how often to call the function again after an exception. Each failed call is
                 recorded as ``name!1`` and so on, so a crash does not start the count anew.
                 Outcomes such as `Permanent` are not retried.
-            retry_delay: how long the job waits before the first of these calls, as by `sleep`,
-                a timedelta or seconds; twice as long before each that follows, at most an hour.
-            timeout: of each call, a timedelta or seconds; only for a coroutine function. Then
-                TimeoutError is raised.
-            **kwargs: of the function; bind others called as those above by functools.partial.
+            retry_delay: how long the job waits before the first retry, as by `sleep`, a timedelta
+                or seconds; doubles with each retry, up to one hour.
+            timeout: timeout of each call, a timedelta or seconds; only for a coroutine function.
+                Then TimeoutError is raised.
+            **kwargs: arguments of the function; use functools.partial for names used above.
 
         Returns:
-            What the function returned, as JSON keeps it: in the first attempt too.
+            The function's result after a round trip through JSON, in the first attempt too.
 
         Raises:
-            StepInvalid: the name is too long, or what the function returned is not JSON, or
-                larger than 1 MiB. The job is then dead.
+            StepInvalid: the name is too long, or the result is not JSON or larger than 1 MiB.
+                The job is then dead.
             LeaseLost: this attempt has lost its lease.
         """
         return self._steps.step(
@@ -195,14 +192,14 @@ class JobContext:
         )
 
     def sleep(self, until: datetime | timedelta | float) -> Any:  # noqa: ANN401 - None, or awaited
-        """Go on at another time, behind the steps that are done.
+        """Continue later.
 
-        The job is given back until then, the attempt not counted; nothing is held meanwhile.
-        The handler then starts anew, and its steps return what is recorded.
+        The job is released until then, without counting the attempt. The handler then starts
+        again, and its recorded steps return their saved results.
 
         Args:
-            until: the moment, with a time zone; or how long from now, as a timedelta or in
-                seconds; at most 36500 days away.
+            until: a time with a time zone; or a duration from now, as a timedelta or in seconds;
+                at most 36500 days.
 
         Raises:
             StepInvalid: it is too far away, or has no time zone. The job is then dead.
@@ -210,31 +207,26 @@ class JobContext:
         return self._steps.sleep(until)
 
     def wait_for(self, event: str, timeout: timedelta | float | None = None) -> Any:  # noqa: ANN401 - the payload
-        """Wait for an event that somebody emits, or for a signal to this job.
+        """Wait for an event, or for a signal to this job.
 
-        While it has not come, the job is given back as by `sleep`. What has come is
-        recorded: a later attempt, or another wait for the same event, gets the same.
+        Until it comes, the job is released as by `sleep`. The event is recorded: later attempts,
+        and other waits for the same event, get the same payload.
 
         Args:
             event: its name, 1 to 256 characters.
-            timeout: as a timedelta or in seconds, from the first time that the job waits for
-                it; None waits on.
+            timeout: a timedelta or seconds, from the first wait; None waits without limit.
 
         Returns:
             The event's payload.
 
         Raises:
-            EventTimeout: it did not come in time. Where it is not caught, the job is dead.
-            StepInvalid: the name or the timeout is not allowed. The job is then dead.
+            EventTimeout: it did not come in time. If it is not caught, the job is dead.
+            StepInvalid: the name or the timeout is invalid. The job is then dead.
         """
         return self._steps.wait_for(event, timeout)
 
     def inputs(self) -> Any:  # noqa: ANN401 - a list of Input, or awaited
-        """Return what the jobs have come to that this one waited for (``enqueue(after=...)``).
-
-        Returns:
-            An `Input` for each, in the order of their ids.
-        """
+        """Return an `Input` for each job of ``enqueue(after=...)``, in the order of their ids."""
         return self._steps.inputs()
 
     @property

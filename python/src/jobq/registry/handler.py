@@ -1,4 +1,4 @@
-"""What is known of a handler: how to call it, and what it declares of its kind."""
+"""The description of a handler: how to call it, and what it declares about its kind."""
 
 from __future__ import annotations
 
@@ -33,20 +33,19 @@ _BATCH_EXTRAS: Final = ("contexts",)
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """A function that does the jobs of a kind.
+    """A function that runs the jobs of a kind.
 
     Attributes:
-        kind: what it does.
-        function: takes the payload, then what ``extras`` says.
+        function: takes the payload, then ``extras``.
         mode: where it runs.
         is_transactional: whether its connection's transaction completes the job.
-        extras: which of ``context`` and ``connection`` it takes, by name.
-        parse: makes its payload of JSON.
-        takes_payload: whether it takes the payload at all.
-        definition: the arguments of put_kind; empty when there is nothing to declare.
+        extras: the names of its parameters besides the payload.
+        parse: converts decoded JSON to its payload.
+        takes_payload: whether it takes the payload.
+        definition: arguments of put_kind; empty if there is nothing to declare.
         on_dead, interrupt_on_cancel, max_in_process: see `HandlerOptions`.
-        batch: how many jobs it takes at a time at most; 0 where it takes one, and no list.
-        batch_wait: how many seconds a batch waits for more jobs.
+        batch: maximum number of jobs per call; 0 if it takes a single job.
+        batch_wait: seconds that a batch waits for more jobs.
         rules: which exceptions are retried, and when.
     """
 
@@ -71,10 +70,10 @@ class Handler:
         return self.mode == "coroutine"
 
     def read(self, text: str) -> object:
-        """Make its payload of JSON text; None where it takes none.
+        """Decode its payload from JSON text; None if it takes none.
 
         Raises:
-            ValueError, RecursionError: the payload does not fit.
+            ValueError, RecursionError: the payload does not match its type.
         """
         return self.parse(msgspec.json.decode(text)) if self.takes_payload else None
 
@@ -94,17 +93,17 @@ def describe(
     *,
     batch: int = 0,
 ) -> Handler:
-    """Look at a handler's signature and return what is to be known of it.
+    """Inspect a handler's signature and return its description.
 
     Args:
-        kind: what it does.
+        kind: its kind.
         function: a function, a coroutine function, or an instance with ``__call__``.
         options: of `Registry.handler`.
-        definition: the arguments of put_kind that were given with it.
-        batch: how many jobs it takes at a time at most; 0 where it takes one.
+        definition: arguments of put_kind.
+        batch: maximum number of jobs per call; 0 if it takes a single job.
 
     Raises:
-        TypeError: it cannot be called as a handler is.
+        TypeError: the function cannot be a handler with these options.
     """
     if not callable(function):
         raise TypeError(f"handler of {kind}: {function!r} is not callable")
@@ -162,10 +161,10 @@ def describe(
 
 
 def _classes(given: object) -> tuple[type[BaseException], ...] | None:
-    """Return exception classes that are given as one or several; None where none is given.
+    """Return one or several exception classes as a tuple; None for None.
 
     Raises:
-        TypeError: one is no class of exceptions.
+        TypeError: one is not an exception class.
     """
     if given is None:
         return None
@@ -194,9 +193,9 @@ def _item_type(kind: str, payloads_type: Any, *, is_plain: bool) -> Any:  # noqa
 def _parameters(
     kind: str, function: Callable[..., Any], known: tuple[str, ...]
 ) -> tuple[bool, tuple[str, ...], Any]:
-    """Return whether a payload is taken, which extras follow, and the payload's type.
+    """Return whether a function takes a payload, its extras, and the payload's type.
 
-    A function that takes any arguments (``*args``) and none by name takes the payload.
+    A function with ``*args`` and no named parameters takes the payload.
     """
     try:
         named = inspect.signature(function).parameters.values()
@@ -224,7 +223,7 @@ def _parameters(
 
 
 def _annotation(function: Callable[..., Any], given: Any) -> Any:  # noqa: ANN401
-    """Return the type that one annotation names, whether or not the others can be resolved."""
+    """Return the type of one annotation, even if others cannot be resolved."""
     if given is inspect.Parameter.empty:
         return Any
     if not isinstance(given, str):
@@ -245,7 +244,7 @@ def _annotation(function: Callable[..., Any], given: Any) -> Any:  # noqa: ANN40
 
 
 def _parser(payload_type: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - any type
-    """Return what makes a payload of JSON; it raises ValueError when it does not fit."""
+    """Return a function that converts decoded JSON to a type, or raises ValueError."""
     if payload_type in (Any, object, None) or _is_plain_dict(payload_type):
         return _as_it_is
     validate = getattr(payload_type, "model_validate", None)
@@ -255,7 +254,7 @@ def _parser(payload_type: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - any ty
 
 
 def result_parser(of: Callable[..., Any]) -> Callable[[Any], Any]:
-    """Return what makes a value of a job's result, by a type or by what a handler returns."""
+    """Return a function that converts a job's result to a type, or to a handler's return type."""
     if inspect.isclass(of) or get_origin(of) is not None:
         return _parser(of)
     return _parser(_annotation(of, inspect.signature(of).return_annotation))

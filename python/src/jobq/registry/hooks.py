@@ -1,4 +1,4 @@
-"""What runs around every handler of a registry, and around enqueueing."""
+"""Hooks around every handler of a registry, and around enqueueing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ logger = logging.getLogger("jobq.worker")
 
 
 class Hooks:
-    """The hooks of a registry, in the order in which they were given."""
+    """The hooks of a registry, in the order of their registration."""
 
     def __init__(self) -> None:
         self.before_enqueue: list[Callable[[dict[str, Any]], Any]] = []
@@ -36,7 +36,7 @@ class Hooks:
 
     @property
     def is_enqueueing(self) -> bool:
-        """Whether some run around enqueueing."""
+        """Whether there are hooks around enqueueing."""
         return bool(self.before_enqueue or self.after_enqueue)
 
     def around(

@@ -1,9 +1,9 @@
-"""How a handler ends, when not with a result: it raises one of these.
+"""Exceptions that a handler raises to choose the outcome of its job.
 
-Any other exception counts as transient: the job is tried again after its backoff, until
-its attempts are spent. A wait that cannot be makes the job dead instead (`OutcomeInvalid`).
+After any other exception, the job is retried until its attempts are spent. If an outcome has an
+invalid duration or time, the job is dead (`OutcomeInvalid`).
 """
-# ruff: noqa: N818 - they are outcomes, and not all of them errors
+# ruff: noqa: N818 - not all outcomes are errors
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ __all__ = ["OUTCOMES", "Cancelled", "Permanent", "RateLimited", "Retry", "Snooze
 
 
 class Retry(Exception):
-    """Try again; this attempt counts as failed.
+    """Retry the job; this attempt counts as failed.
 
     Args:
-        message: why, for the job's last error.
-        in_: how long to wait, as a timedelta or in seconds; None is the kind's backoff.
+        message: the job's last error.
+        in_: how long to wait, a timedelta or seconds; None is the kind's backoff.
         code: the error code.
-        details: what programs may want to know besides, kept with the attempt.
-        holds_key: whether the other jobs of its concurrency key wait for as long; without a
-            key, those of its kind in its queue.
+        details: more information for programs, stored with the attempt.
+        holds_key: whether the other jobs of its concurrency key wait as long; without a key,
+            those of its kind in its queue.
     """
 
     def __init__(
@@ -51,13 +51,13 @@ class Retry(Exception):
 
 
 class RateLimited(Exception):
-    """Whom the handler calls has asked to wait: the attempt is not counted, and all jobs wait.
+    """A called service asked to wait. The attempt is not counted, and other jobs wait too.
 
-    Those of the job's concurrency key; without a key, those of its kind in its queue.
+    These are the jobs of the same concurrency key; without a key, those of the kind in the queue.
 
     Args:
-        retry_after: for how long, as a timedelta or in seconds.
-        message: why, for `explain`.
+        retry_after: how long, a timedelta or seconds.
+        message: shown by `explain`.
     """
 
     def __init__(
@@ -71,12 +71,12 @@ class RateLimited(Exception):
 
 
 class Permanent(Exception):
-    """Do not try again: the job is dead.
+    """Do not retry: the job is dead.
 
     Args:
-        code: a short word that programs can tell, such as ``RECIPIENT_REFUSED``.
-        message: why, for people.
-        details: what programs may want to know besides, kept with the attempt.
+        code: an error code for programs, such as ``RECIPIENT_REFUSED``.
+        message: a text for people.
+        details: more information for programs, stored with the attempt.
     """
 
     def __init__(
@@ -93,10 +93,10 @@ class Permanent(Exception):
 
 
 class Snooze(Exception):
-    """Not now: run the job again at another time, without counting this attempt.
+    """Run the job again later, without counting this attempt.
 
     Args:
-        until: the moment, with a time zone; or how long from now, as a timedelta or in seconds.
+        until: a time with a time zone; or a duration from now, as a timedelta or in seconds.
     """
 
     def __init__(self, until: datetime | timedelta | float) -> None:
@@ -111,15 +111,15 @@ class Snooze(Exception):
 
 
 class Unable(Exception):
-    """This worker cannot do the job, another could: give it back, the attempt not counted.
+    """This worker cannot run the job, but another may. The attempt is not counted.
 
-    For what is the worker's fault and not the job's: a key, a driver, a route that it lacks.
-    The worker says so in its log, its metrics and its health.
+    Use it if the worker lacks something, such as a key or a driver. The worker reports it in its
+    log, its metrics and its health.
 
     Args:
-        code: a short word that programs can tell, such as ``NO_DRIVER``.
+        code: an error code for programs, such as ``NO_DRIVER``.
         message: what is missing, for people.
-        in_: how long to leave the job alone, as a timedelta or in seconds.
+        in_: how long the job waits, a timedelta or seconds.
     """
 
     def __init__(self, code: str, message: str, *, in_: timedelta | float = 30.0) -> None:
@@ -134,17 +134,14 @@ class Unable(Exception):
 
 
 class Cancelled(Exception):
-    """The handler saw that it was asked to stop, and stopped.
-
-    `JobContext.check_cancelled` raises it.
-    """
+    """The handler stopped because the job is to be cancelled; see `JobContext.check_cancelled`."""
 
 
 def _length(name: str, given: timedelta | float) -> timedelta:
-    """Return a length of time that is given as such or in seconds.
+    """Return a duration that is given as a timedelta or in seconds.
 
     Raises:
-        OutcomeInvalid: it is neither, or more than there can be.
+        OutcomeInvalid: it is neither, or too long.
     """
     if isinstance(given, timedelta):
         return given

@@ -37,13 +37,13 @@ class Registry:
     """The handlers of a worker, one for each kind of job.
 
     Args:
-        version: of the program, a number that grows, such as that of the build. What a newer
-            version has declared of a kind then stays, and so does what was changed by hand
-            since this version declared it. Without one, whoever starts last is right.
+        version: increasing version of the program, such as a build number. Declarations of a
+            newer version then stay, and so do changes made by hand since this version declared a
+            kind. Without it, the process that starts last replaces declarations.
 
     Attributes:
-        hooks: what runs around every handler.
-        beyond: tells what the function of `otherwise` cannot do here, or None.
+        hooks: hooks around every handler.
+        beyond: returns the kinds that the function of `otherwise` cannot run here.
     """
 
     def __init__(self, version: int | None = None) -> None:
@@ -72,29 +72,27 @@ class Registry:
         """Return a decorator that registers a handler of a kind.
 
         A handler is a coroutine function, a plain function (it runs in a thread), or a
-        class with ``__call__``, of which one instance is made. It takes the payload, and
-        after it what it names ``context`` and ``connection``. A payload annotated as a
-        dataclass, a pydantic model or another type of msgspec's is made before the call;
-        one that does not fit is refused at enqueue and never reaches the handler.
+        class with ``__call__``, which is instantiated once. It takes the payload, then
+        ``context`` and ``connection`` if it has these parameters. If the payload is annotated
+        as a dataclass, a pydantic model or another type of msgspec, it is converted before the
+        call. A payload that does not match is refused at enqueue and never reaches the handler.
 
-        What the handler returns, any JSON, is stored as the job's result.
+        The handler's return value, any JSON, is stored as the job's result.
 
-        The function stays as it is, and gets ``enqueue(client, payload, **options)`` and
-        ``enqueue_many(client, payloads)``, of which type checkers know the payload. A class
-        gets neither, nor what cannot have attributes.
+        The function gets the methods ``enqueue(client, payload, **options)`` and
+        ``enqueue_many(client, payloads)``, whose payload type checkers know. A class does not.
 
         Args:
-            kind: what it does.
-            batch: the handler takes a list of so many payloads at most, and a list
-                ``contexts`` if it names that; it returns None or a list of the results, in
-                which an exception stands for a job that failed. A batch is no larger than
-                the worker's concurrency.
+            kind: its kind.
+            batch: maximum number of jobs per call, at most the worker's concurrency. The handler
+                then takes a list of payloads, and a list ``contexts`` if it has this parameter.
+                It returns None or a list of results, with exceptions for failed jobs.
             options: see `jobq.registry.typed.HandlerOptions`.
 
         Raises:
-            TypeError: the function cannot be called as a handler is, or there is no such option.
+            TypeError: the function cannot be a handler, or an option is unknown.
             ValueError: the kind already has a handler.
-            InvalidArgument: a list is given for a kind, or for another text.
+            InvalidArgument: a list is given for a text.
         """
         refuse_unknown(options, HandlerOptions)
         given = CommonOptions.__annotations__.keys() & options.keys()
@@ -123,25 +121,25 @@ class Registry:
         every: Span | None = None,
         **options: Unpack[ScheduleOptions],
     ) -> Callable[[F], F]:
-        """Return a decorator that has a handler's jobs made by a schedule.
+        """Return a decorator that declares a schedule for a handler.
 
-        It stands above ``handler``, once for each schedule:
+        Put it above ``handler``, once for each schedule:
 
             @registry.schedule("weekly report", "0 9 * * MON", time_zone="Asia/Kolkata")
             @registry.handler("report")
             async def report() -> None: ...
 
-        A schedule that is no longer here stays as it is until it is retired.
+        A schedule that is removed from the program continues until it is retired.
 
         Args:
-            name: of the schedule.
+            name: name of the schedule.
             cron: the expression.
-            every: the interval instead.
+            every: an interval instead.
             options: see `jobq.calls.options.ScheduleOptions`.
 
         Raises:
-            TypeError: the function is no handler yet, or an option is unknown.
-            ValueError: the name has a schedule already.
+            TypeError: the function is not a handler yet, or an option is unknown.
+            ValueError: the name already has a schedule.
         """
 
         def register(function: F) -> F:
@@ -158,43 +156,43 @@ class Registry:
         return register
 
     def before_enqueue(self, hook: F) -> F:
-        """Have a function called with each job before clients of this registry enqueue it.
+        """Register a hook that clients of this registry call before they enqueue a job.
 
         It gets a dict with ``kind``, ``payload`` and the options of ``enqueue``, and may change it.
-        What it raises, the caller of ``enqueue`` or ``enqueue_many`` gets. A decorator.
+        Its exceptions reach the caller of ``enqueue`` or ``enqueue_many``. A decorator.
         """
         self.hooks.before_enqueue.append(hook)
         return hook
 
     def after_enqueue(self, hook: F) -> F:
-        """Have a function called with such a dict and the `Enqueued` that the database answered.
+        """Register a hook that is called with such a dict and the resulting `Enqueued`.
 
-        The transaction of a client with a connection of the caller's is still open then.
+        If the client uses a connection of the caller's, its transaction is still open.
         """
         self.hooks.after_enqueue.append(hook)
         return hook
 
     def before(self, hook: F) -> F:
-        """Have a function called with the context before every handler; a decorator.
+        """Register a hook that is called with the context before every handler; a decorator.
 
-        What it raises stands for what the handler would have. A plain hook runs where the
-        handler does, a coroutine on the worker's event loop.
+        Its exceptions count as the handler's. A plain hook runs where the handler does, a
+        coroutine on the worker's event loop.
         """
         self.hooks.before.append(hook)
         return hook
 
     def after(self, hook: F) -> F:
-        """Have a function called with the context and the result after every handler.
+        """Register a hook that is called with the context and the result after every handler.
 
-        It is not called when the handler raises.
+        It is not called if the handler raises.
         """
         self.hooks.after.append(hook)
         return hook
 
     def on_error(self, hook: F) -> F:
-        """Have a function called with the context and what a handler, or another hook, raised.
+        """Register a hook that is called with the context and a handler's or hook's exception.
 
-        Outcomes such as Retry are told too. What the function raises is only logged.
+        This includes outcomes such as Retry. Exceptions of this hook are only logged.
         """
         self.hooks.error.append(hook)
         return hook
@@ -205,29 +203,29 @@ class Registry:
         *,
         beyond: Callable[[], Awaitable[Mapping[str, tuple[str, str]]]] | None = None,
     ) -> None:
-        """Have a function do the jobs of every kind that has no handler.
+        """Register a handler for all kinds without a handler.
 
-        It is called as a handler is, and tells by ``context.kind`` what to do. Where it raises
-        Unable with ``in_=0``, the worker leaves the kind to others for a minute.
+        It gets the kind as ``context.kind``. If it raises Unable with ``in_=0``, the worker
+        claims no jobs of this kind for a minute.
 
         Args:
-            function: does the jobs.
-            beyond: asked at the start and each minute for the kinds that it cannot do here, each
-                with a code and a text that say why; their jobs are not claimed.
+            function: the handler.
+            beyond: called at the start and each minute; returns the kinds that it cannot run
+                here, each with a code and a text. Their jobs are not claimed.
 
         Raises:
-            TypeError: the function cannot be called as a handler is.
+            TypeError: the function cannot be a handler.
         """
         self._fallback = describe("any other kind", function)
         self.beyond = beyond
 
     @property
     def has_fallback(self) -> bool:
-        """Whether a function does the jobs of every kind that has no handler."""
+        """Whether there is a handler for kinds without their own."""
         return self._fallback is not None
 
     def is_fallback(self, handler: Handler | None) -> bool:
-        """Whether it is what does the jobs that have no handler; hooks run around deliveries."""
+        """Whether this is the handler of `otherwise`."""
         return handler is not None and handler is self._fallback
 
     def get(self, kind: str) -> Handler | None:
@@ -241,7 +239,7 @@ class Registry:
         return len(self._handlers)
 
     def kinds(self) -> dict[str, Call[None]]:
-        """Return the calls that declare kinds, of those whose handlers say something of them."""
+        """Return the calls that declare the kinds of handlers with options or payload types."""
         return {
             h.kind: put_kind(h.kind, **h.definition, version=self.version)
             for h in self
@@ -253,10 +251,10 @@ class Registry:
         return [*self.kinds().values(), *self._schedules.values()]
 
     def declare(self, client: Caller) -> None:
-        """Declare the kinds, with their limits and their payloads, and the schedules.
+        """Declare the kinds and schedules.
 
-        Workers do it when they start. It replaces what was declared of these kinds before,
-        but by this version of the program or a newer one.
+        Workers do this when they start. It replaces earlier declarations of these kinds, except
+        those of this version of the program or a newer one.
 
         Raises:
             InvalidArgument: a limit is out of range.

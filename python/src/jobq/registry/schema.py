@@ -1,7 +1,6 @@
-"""From the type of a handler's payload to the JSON Schema that the database enforces.
+"""Converts the type of a handler's payload to the JSON Schema that the database enforces.
 
-The database knows a subset of JSON Schema; what does not fit is left out, and the worker,
-which checks a payload against the type itself, still sees to it.
+The database supports a subset of JSON Schema. The worker checks the rest against the type.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ _KEPT: Final = frozenset("type required enum minimum maximum minLength maxLength
 
 
 def payload_schema(payload_type: Any) -> dict[str, Any] | None:  # noqa: ANN401 - any type
-    """Return the schema of a type, or None when the type says nothing.
+    """Return the schema of a type, or None if every value matches.
 
     Args:
         payload_type: a dataclass, a pydantic model, a TypedDict or another type that
-            msgspec understands.
+            msgspec supports.
     """
     if payload_type in (None, Any, object):
         return None
@@ -65,10 +64,7 @@ def _reduced(
 
 
 def _united(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return one schema for either of several: exact for a type or null, else their types.
-
-    Where two parts have rules beyond their types, only the types can be kept.
-    """
+    """Return the union of several schemas: exact for a type or null, else only their types."""
     types: list[str] = []
     for part in parts:
         known = part.get("type")

@@ -1,7 +1,7 @@
-"""From what a handler did to how its job is settled: the same for workers and for tests.
+"""Decides how a job is settled, from what its handler returned or raised.
 
-Everything here is pure, and total: whatever a handler returns or raises has a settlement
-that the database takes.
+These functions are pure and total: everything that a handler can return or raise has a valid
+settlement. Workers and `jobq_testing` share them.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ logger = logging.getLogger("jobq.worker")
 
 # Characters: the database cuts there.
 MAX_CODE: Final = 128
-# The database refuses to wait longer for another attempt.
+# The maximum delay of a retry in the database.
 LONGEST_RETRY: Final = timedelta(days=365)
-# The database takes a job's times from here to there: what Python and PostgreSQL can both tell.
+# The range of times that both Python and PostgreSQL can represent.
 LAST_MOMENT: Final = datetime(9999, 12, 30, tzinfo=UTC)
 FIRST_MOMENT: Final = datetime(1, 1, 2, tzinfo=UTC)
 
@@ -69,7 +69,7 @@ FIRST_MOMENT: Final = datetime(1, 1, 2, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """It returned this."""
+    """The handler returned this value."""
 
     value: object
 
@@ -79,17 +79,17 @@ NOTHING: Final = Returned(None)
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """It raised this."""
+    """The handler raised this exception."""
 
     error: BaseException
 
 
 class LostError(Exception):
-    """The job was no longer this attempt's to complete."""
+    """The attempt had lost its job when it completed it."""
 
 
 class Suspended(BaseException):
-    """The job waits: the database has it back, and the handler must end."""
+    """The job was released to wait for an event; the handler must end."""
 
 
 class ProcessDiedError(Exception):
@@ -108,7 +108,7 @@ class Succeeded:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """All jobs of the job's concurrency key wait; without a key, of its kind in its queue."""
+    """All jobs of the concurrency key wait; without a key, those of the kind in the queue."""
 
     duration: timedelta
     reason: str
@@ -120,7 +120,7 @@ class Failed:
 
     Attributes:
         details: a JSON object, or None.
-        traceback: of what the handler raised; empty for an outcome that it chose.
+        traceback: of the exception; empty for an outcome that the handler chose.
     """
 
     code: str
@@ -134,12 +134,12 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """The job goes back unfinished, the attempt not counted.
+    """The job returns to its queue, without counting the attempt.
 
     Attributes:
-        until: not before this moment, or this long from now; None is at once.
-        reason: what the worker lacked, as a code and as text; None where nothing was amiss.
-        hold: for how long the jobs of its key wait with it.
+        until: earliest start, as a time or a duration; None is now.
+        reason: what the worker lacks, as a code and a text.
+        hold: how long the jobs of its key wait too.
     """
 
     until: datetime | timedelta | None = None
@@ -149,7 +149,7 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class CancelConfirmed:
-    """The handler saw the request to cancel and stopped."""
+    """The handler stopped because the job is to be cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +157,8 @@ class Gone:
     """There is nothing left to settle.
 
     Attributes:
-        outcome: ``succeeded`` when the handler's own transaction has completed the job,
-            ``released`` when it waits for something, or ``lost``.
+        outcome: ``succeeded`` if the handler's own transaction completed the job, ``released``
+            if it waits for an event, or ``lost``.
     """
 
     outcome: str
@@ -174,10 +174,10 @@ class RetryRules:
     """Which exceptions of a handler are retried, and when.
 
     Attributes:
-        retry_on: only these are retried; None stands for all.
-        discard_on: these are not.
-        delay: returns how long to wait, as a timedelta or in seconds, or None for the kind's
-            backoff; called with the exception and the attempt.
+        retry_on: only these are retried; None means all.
+        discard_on: these are not retried.
+        delay: returns the delay, a timedelta or seconds, or None for the kind's backoff; called
+            with the exception and the attempt.
     """
 
     retry_on: tuple[type[BaseException], ...] | None = None
@@ -185,9 +185,10 @@ class RetryRules:
     delay: Callable[[Any, int], timedelta | float | None] | None = None
 
     def apply(self, failed: Failed, error: BaseException, attempt: int) -> Failed:
-        """Return the failure of an attempt that has raised this, by these rules.
+        """Apply these rules to the failure of an attempt.
 
-        What no handler chooses to raise, such as CancelledError, is retried unless it is named.
+        Exceptions that are not of class Exception, such as CancelledError, are retried unless they
+        are named in ``discard_on``.
         """
         is_named = self.retry_on is not None and isinstance(error, self.retry_on)
         is_other = self.retry_on is not None and isinstance(error, Exception) and not is_named
@@ -213,10 +214,10 @@ def settlement_of(
     """Return how a job is settled.
 
     Args:
-        did: what its handler did.
-        is_cancel_requested: whether somebody had asked to cancel the job.
-        rules: of the handler.
-        attempt: of the job.
+        did: what its handler returned or raised.
+        is_cancel_requested: whether the job is to be cancelled.
+        rules: the handler's rules.
+        attempt: the job's attempt.
     """
     try:
         if isinstance(did, Returned):
@@ -232,10 +233,10 @@ def settlement_of(
 
 
 def outcomes_of(returned: object, jobs: int) -> list[Returned | Raised]:
-    """Return what came of each job of a batch.
+    """Return what a batch handler returned for each job.
 
     Raises:
-        TypeError: the handler has not said it.
+        TypeError: it did not return a result for each job.
     """
     if returned is None:
         return [NOTHING] * jobs
@@ -249,7 +250,7 @@ def outcomes_of(returned: object, jobs: int) -> list[Returned | Raised]:
 
 
 def moment_of(until: datetime | timedelta, now: datetime) -> datetime:
-    """Return the moment that is meant, within what the database takes."""
+    """Return a time within the range of the database."""
     try:
         moment = now + until if isinstance(until, timedelta) else until.astimezone(UTC)
     except OverflowError:
@@ -259,7 +260,7 @@ def moment_of(until: datetime | timedelta, now: datetime) -> datetime:
 
 
 def _is_for_rules(error: BaseException) -> bool:
-    """Whether it is an exception of the handler's, neither an outcome nor the worker's trouble."""
+    """Whether it is an exception of the handler: neither an outcome nor the worker's fault."""
     chosen = (*OUTCOMES, OutcomeInvalid, StepInvalid, EventTimeout)
     return not isinstance(error, (*chosen, ProcessDiedError, DatabaseUnavailable))
 
@@ -307,21 +308,21 @@ def _of_error(error: BaseException, *, is_cancel_requested: bool) -> Settlement:
 
 
 def _raised(code: str, error: BaseException) -> Failed:
-    """Return the failure of an attempt that has raised this; its traceback is kept with it."""
+    """Return the failure of an attempt that raised this, with its traceback."""
     trace = traceback_text(error)
     details = _details({"traceback": trace}) if trace else None
     return Failed(code, error_text(error), details=details, traceback=trace)
 
 
 class ResultError(ValueError):
-    """What a handler returned cannot be stored."""
+    """The result of a handler cannot be stored."""
 
 
 def _as_json(value: object) -> bytes:
     """Return a result as JSON text.
 
     Raises:
-        ResultError: it is not JSON, or the database could not store it.
+        ResultError: it is not JSON, or cannot be stored.
     """
     try:
         text = as_json(value)
@@ -333,12 +334,12 @@ def _as_json(value: object) -> bytes:
 
 
 def _code(code: object) -> str:
-    """Return an error's code as the database takes it."""
+    """Return an error code as valid text."""
     return str(code).replace("\0", "\ufffd").encode("utf-8", "replace").decode()[:MAX_CODE]
 
 
 def _details(given: Mapping[str, Any] | None) -> msgspec.Raw | None:
-    """Return what an outcome says besides as JSON text; what cannot be stored is left out."""
+    """Return details as JSON; None if they cannot be stored."""
     if given is None:
         return None
     try:

@@ -1,7 +1,7 @@
-"""Durable steps: what an attempt has done is not done again by those that follow it.
+"""Durable steps: later attempts do not repeat the recorded steps of earlier ones.
 
-A step is worked through the same way in every handler. It is written as a generator that
-yields what it must wait for; a coroutine handler awaits that, any other has it at once.
+A step is a generator that yields what it must wait for. A coroutine handler awaits that, other
+handlers get it at once.
 """
 
 from __future__ import annotations
@@ -65,11 +65,8 @@ class Steps:
     Args:
         call: runs the statements that record them.
         job_id: the job.
-        attempt: of the job; the first one has nothing to look up.
+        attempt: its attempt; the first one need not read recorded steps.
         is_awaited: whether the handler is a coroutine, which awaits its steps.
-
-    Attributes:
-        call: as given.
     """
 
     def __init__(self, call: Call, job_id: UUID, attempt: int, *, is_awaited: bool) -> None:
@@ -91,7 +88,7 @@ class Steps:
         retry_delay: timedelta | float = 1.0,
         timeout: timedelta | float | None = None,
     ) -> Any:  # noqa: ANN401 - what it returns
-        """Do a step, or return what it has come to before."""
+        """Run a step, or return its recorded result."""
         if type(retries) is not int or retries < 0:
             raise StepInvalid("retries must be a number from 0", detail=f"{retries!r:.80}")
         delay = _length("retry_delay", retry_delay)
@@ -104,7 +101,7 @@ class Steps:
         return self._work(self._step(own, call, retries, delay))
 
     def sleep(self, until: datetime | timedelta | float) -> Any:  # noqa: ANN401 - None, or awaited
-        """Wait for a moment: for an event that nobody emits, by the database's clock."""
+        """Wait until a time: for an event that is never emitted, by the database's clock."""
         now = datetime.now(UTC)
         if isinstance(until, datetime) and until.tzinfo is None:
             raise StepInvalid("the moment to sleep until needs a time zone")
@@ -125,11 +122,11 @@ class Steps:
         return self._work(self._wait_for(event, limit))
 
     def inputs(self) -> Any:  # noqa: ANN401 - a list, or awaited
-        """Return what the jobs have come to that this one waited for."""
+        """Return the states and results of the jobs that this one waited for."""
         return self._work(self._inputs())
 
     def _own_name(self, name: str) -> str:
-        """Return a name that no step has had in this attempt: with a number, where it is taken."""
+        """Return a name that is unique in this attempt, by adding a number."""
         _check_name("step", name)
         if name not in self._names:
             self._names.add(name)
@@ -183,7 +180,7 @@ class Steps:
         return _value(rows[0][0])
 
     def _wait_after(self, name: str, failed: int, delay: timedelta) -> Work:
-        """Wait for the next call of a step that has failed so often."""
+        """Wait before a step that failed so often is retried."""
         key = hashlib.sha256(name.encode()).hexdigest()[:32]
         pause = min(delay * 2 ** min(failed - 1, 20), LONGEST_STEP_DELAY)
         yield from self._waited(f"sleep:{self._job_id}:{key}:{failed}", max(pause, timedelta(0)))
@@ -216,7 +213,7 @@ class Steps:
 
 
 def in_transaction(connection: Connection[Any] | AsyncConnection[Any]) -> Call:
-    """Return what records steps on a connection, within its transaction."""
+    """Return a function that records steps in the transaction of a connection."""
 
     async def call(statement: str, parameters: tuple[Any, ...]) -> list[Any]:
         with translate():
@@ -237,7 +234,7 @@ def _value(text: str | None) -> Json:
 
 
 def _done(work: Work) -> Any:  # noqa: ANN401 - what the work comes to
-    """Work at once, for handlers that are plain functions."""
+    """Run a step in a plain function."""
     try:
         wanted = next(work)
         while True:
@@ -250,7 +247,7 @@ def _done(work: Work) -> Any:  # noqa: ANN401 - what the work comes to
 
 
 async def _awaited(work: Work) -> Any:  # noqa: ANN401 - what the work comes to
-    """Work through something, awaiting what must be."""
+    """Run a step in a coroutine."""
     try:
         wanted = next(work)
         while True:
@@ -269,7 +266,7 @@ async def _of(wanted: Awaitable[Any]) -> Any:  # noqa: ANN401 - whatever it is
 
 
 def _timed(name: str, call: Callable[[], Any], timeout: timedelta) -> Callable[[], Any]:
-    """Return a call of a coroutine function that is cancelled when it takes too long."""
+    """Return a function that calls a coroutine function with a timeout."""
 
     async def called() -> Any:  # noqa: ANN401 - what it returns
         answer = call()
@@ -282,10 +279,10 @@ def _timed(name: str, call: Callable[[], Any], timeout: timedelta) -> Callable[[
 
 
 def _length(name: str, given: timedelta | float) -> timedelta:
-    """Return a length of time; one beyond all that is allowed for what no timedelta holds.
+    """Return a duration; timedelta.max if it is too long for a timedelta.
 
     Raises:
-        StepInvalid: it is none.
+        StepInvalid: it is not a duration.
     """
     if isinstance(given, timedelta):
         return given
@@ -300,10 +297,10 @@ def _length(name: str, given: timedelta | float) -> timedelta:
 
 
 def _check_name(what: str, name: object) -> None:
-    """Refuse a name that the database would refuse.
+    """Check a name as the database does.
 
     Raises:
-        StepInvalid: it is not text of 1 to 256 characters.
+        StepInvalid: it is not a text of 1 to 256 characters.
     """
     is_text = isinstance(name, str) and 1 <= len(name) <= MAX_NAME and "\0" not in name
     if not is_text or (what == "step" and str(name).startswith("event:")):
@@ -316,10 +313,10 @@ def _check_name(what: str, name: object) -> None:
 
 
 def _text_of(name: str, value: object) -> str:
-    """Return what a step has come to as JSON text.
+    """Return the result of a step as JSON text.
 
     Raises:
-        StepInvalid: it is not JSON, or the database could not store it.
+        StepInvalid: it is not JSON, or cannot be stored.
     """
     try:
         text = encode(value)

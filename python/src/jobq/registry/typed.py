@@ -1,4 +1,4 @@
-"""Handlers as type checkers see them: what a handler takes is what its jobs are enqueued with.
+"""Handlers as type checkers see them: jobs are enqueued with the handler's payload type.
 
 @registry.handler("welcome")
 async def welcome(payload: Welcome) -> None: ...
@@ -55,26 +55,26 @@ Payload = TypeVar("Payload")
 
 
 class HandlerOptions(CommonOptions, total=False):
-    """What `Registry.handler` takes beside kind and batch.
+    """Options of `Registry.handler`.
 
     Attributes:
         retry: a preset: standard, decorrelated, powers_of_two or delivery.
         hold_on_dead: whether a dead job of an ordered kind holds its key, until it is
-            redriven or the key released.
+            redriven or the key is released.
         transactional: whether the handler takes ``connection``, whose transaction also
             completes the job: its rows and the completion commit together or not at all.
-        process: whether a plain function runs in another process, for work on the CPU.
-        on_dead: called with the context, the error's code and its text when a job of
+        process: whether a plain function runs in another process, for CPU-bound work.
+        on_dead: called with the context, the error code and the error text when a job of
             the kind is dead; a plain function or a coroutine function.
-        interrupt_on_cancel: whether a coroutine or a process is interrupted when somebody
-            asks to cancel the job, which is cancelled then.
-        batch_wait: how long a batch waits for more jobs, a timedelta or seconds; half of a
-            job's timeout at most.
-        max_in_process: how many jobs of the kind run at a time in one worker process.
-        retry_on: exception classes, one or several: jobs are retried after these only.
+        interrupt_on_cancel: whether a coroutine or process is interrupted when the job is to be
+            cancelled.
+        batch_wait: how long a batch waits for more jobs, a timedelta or seconds; at most half of
+            a job's timeout.
+        max_in_process: maximum number of running jobs of the kind per worker process.
+        retry_on: exception classes, one or several: jobs are retried only after these.
         discard_on: exception classes after which a job is dead at once.
-        retry_delay: returns how long to wait before the retry, a timedelta or seconds, or None
-            for the kind's backoff; called with the exception and the attempt.
+        retry_delay: returns the delay before a retry, a timedelta or seconds, or None for the
+            kind's backoff; called with the exception and the attempt.
     """
 
     retry: str | None
@@ -91,21 +91,21 @@ class HandlerOptions(CommonOptions, total=False):
 
 
 class Enqueues(Protocol[T_co]):
-    """A client, for one job: `Client` answers with Enqueued, `AsyncClient` is awaited for it."""
+    """A client that enqueues one job; `AsyncClient` returns an awaitable."""
 
     def enqueue(self, *args: Any, **kwargs: Any) -> T_co:  # noqa: ANN401 - any client's
-        """Add a job."""
+        """Enqueue a job."""
 
 
 class EnqueuesMany(Protocol[T_co]):
-    """A client, for many jobs."""
+    """A client that enqueues many jobs."""
 
     def enqueue_many(self, *args: Any, **kwargs: Any) -> T_co:  # noqa: ANN401 - any client's
-        """Add many jobs."""
+        """Enqueue many jobs."""
 
 
 class TypedHandler(Protocol[Payload_contra, P, R_co]):
-    """A handler with a payload: the function as it was, and how its jobs are enqueued."""
+    """A handler with a payload: the function, with methods to enqueue its jobs."""
 
     __name__: str
 
@@ -115,24 +115,24 @@ class TypedHandler(Protocol[Payload_contra, P, R_co]):
     def enqueue(
         self, client: Enqueues[T], payload: Payload_contra, **options: Unpack[EnqueueOptions]
     ) -> T:
-        """Add a job of the handler's kind, as the client's `enqueue` does.
+        """Enqueue a job of the handler's kind, as the client's `enqueue` does.
 
         Raises:
-            TypeError: the function does the jobs of several kinds.
+            TypeError: the function is the handler of several kinds.
             JobqError: as `Client.enqueue`.
         """
 
     def enqueue_many(self, client: EnqueuesMany[T], payloads: Iterable[Payload_contra]) -> T:
-        """Add a job of the handler's kind for each payload, all or none.
+        """Enqueue a job of the handler's kind for each payload, all or none.
 
         Raises:
-            TypeError: the function does the jobs of several kinds.
+            TypeError: the function is the handler of several kinds.
             JobqError: as `Client.enqueue_many`.
         """
 
 
 class PlainHandler(Protocol[P, R_co]):
-    """A handler without a payload: the function as it was, and how its jobs are enqueued."""
+    """A handler without a payload: the function, with a method to enqueue its jobs."""
 
     __name__: str
 
@@ -140,10 +140,10 @@ class PlainHandler(Protocol[P, R_co]):
         """Call the function."""
 
     def enqueue(self, client: Enqueues[T], **options: Unpack[EnqueueOptions]) -> T:
-        """Add a job of the handler's kind, as the client's `enqueue` does.
+        """Enqueue a job of the handler's kind, as the client's `enqueue` does.
 
         Raises:
-            TypeError: the function does the jobs of several kinds.
+            TypeError: the function is the handler of several kinds.
             JobqError: as `Client.enqueue`.
         """
 
@@ -165,10 +165,7 @@ class _TakesContextLast(Protocol[C_contra, R_co]):
 
 
 class Register(Protocol):
-    """The decorator of a handler of single jobs; parameters' names tell what is no payload.
-
-    The first signature that fits is the one, so their overlaps do no harm.
-    """
+    """The decorator of a handler of single jobs. The first signature that matches applies."""
 
     @overload
     def __call__(self, function: type[K], /) -> type[K]: ...  # type: ignore[overload-overlap]
@@ -193,7 +190,7 @@ class Register(Protocol):
 
 
 class BatchRegister(Protocol):
-    """The decorator of a handler of batches."""
+    """The decorator of a batch handler."""
 
     @overload
     def __call__(self, function: type[K], /) -> type[K]: ...  # type: ignore[overload-overlap]
@@ -204,7 +201,7 @@ class BatchRegister(Protocol):
 
 
 class _Producer:
-    """What a handler's `enqueue` and `enqueue_many` are methods of."""
+    """The object whose methods are a handler's `enqueue` and `enqueue_many`."""
 
     def __init__(self) -> None:
         self.kinds: list[str] = []
@@ -224,9 +221,9 @@ class _Producer:
 
 
 def enqueueing(function: Callable[..., Any], kind: str) -> None:
-    """Give a handler `enqueue` and `enqueue_many`.
+    """Add `enqueue` and `enqueue_many` to a handler.
 
-    A class has none, nor what has an attribute of that name or can have no attributes.
+    Not to a class, nor if it has such an attribute or can have none.
     """
     if inspect.isclass(function):
         return
