@@ -1,4 +1,4 @@
-"""How connections are opened: named, and quick to notice that the other end is gone."""
+"""Opens connections that have a name and detect a lost peer quickly."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ T = TypeVar("T")
 
 logger = logging.getLogger("jobq.client")
 
-# A peer that is gone is noticed within 10 seconds: while data is under way by the user
-# timeout (milliseconds), else by keepalives (seconds: 4 + 2 * 2).
+# Detects a lost peer within 10 seconds: while data is in flight by the user timeout
+# (milliseconds), else by keepalives (seconds: 4 + 2 * 2).
 _PATIENCE: Final[dict[str, Any]] = {
     "connect_timeout": 5,
     "keepalives": 1,
@@ -40,17 +40,17 @@ _PATIENCE: Final[dict[str, Any]] = {
     "tcp_user_timeout": 8000,
 }
 
-# The same at the server's end, so that it lets go of what a lost client holds; and in the
-# middle of a statement, a wait for a lock above all, it looks for its client every 5 s.
+# The same for the server, so that it releases what a lost client holds. During a statement,
+# above all a wait for a lock, it checks its client every 5 s.
 _SERVER_PATIENCE: Final = (
     "-c tcp_keepalives_idle=4 -c tcp_keepalives_interval=2 "
     "-c tcp_keepalives_count=2 -c tcp_user_timeout=8000 "
     "-c client_connection_check_interval=5000"
 )
 
-# jobq's own calls need no more isolation, and are spared the serialization failures of the
-# levels above; they read times and intervals, and write strings, as is the default, and hear
-# the server's warnings. A handler's connection has the database's settings.
+# jobq's own calls need no stricter isolation, so they avoid serialization failures. They read
+# times and intervals, and write strings, in the default styles, and need the server's warnings.
+# A handler's connection has the database's settings.
 OWN_CALLS: Final = (
     r"-c default_transaction_isolation=read\ committed -c datestyle=ISO -c intervalstyle=postgres "
     "-c standard_conforming_strings=on -c client_min_messages=warning"
@@ -58,15 +58,15 @@ OWN_CALLS: Final = (
 
 
 def conninfo(url: str, name: str, *, is_pooled: bool = False, is_handler: bool = False) -> str:
-    """Return a connection string that says who connects and how patiently.
+    """Return a connection string with a name, timeouts and settings.
 
-    What the URL says itself is kept, but for the settings that jobq's own calls depend on.
+    Parameters of the URL take precedence, except settings that jobq's own calls depend on.
 
     Args:
         url: a libpq URL or connection string; may be empty, for libpq's environment.
         name: the application_name.
-        is_pooled: whether a pooler is in between, which does not take server settings.
-        is_handler: whether a handler will use it, and not jobq's own calls alone.
+        is_pooled: whether a pooler is in between, which allows no server settings.
+        is_handler: whether handlers use it, not only jobq's own calls.
     """
     given = conninfo_to_dict(url)
     parameters = {"application_name": name, **_PATIENCE, **given}
@@ -81,10 +81,10 @@ def conninfo(url: str, name: str, *, is_pooled: bool = False, is_handler: bool =
 
 @contextmanager
 def confirmed(connection: Connection[Any] | AsyncConnection[Any]) -> Iterator[None]:
-    """Take a commit that no standby has confirmed as one whose outcome is not known.
+    """Treat a commit that no standby has confirmed as one with an unknown outcome.
 
-    A commit whose wait for a synchronous standby is cancelled ends as if all were well,
-    with a warning; a failover may take it back.
+    If the wait for a synchronous standby is cancelled, the commit succeeds with a warning, but a
+    failover may undo it.
 
     Raises:
         DatabaseUnavailable: there was such a warning.
@@ -105,10 +105,10 @@ def confirmed(connection: Connection[Any] | AsyncConnection[Any]) -> Iterator[No
 
 @contextmanager
 def renewed(connection: Connection[Any] | AsyncConnection[Any]) -> Iterator[None]:
-    """Close a connection of ours that may only read, so that another is opened.
+    """Close a read-only connection, so that another is opened.
 
-    It would stay so: its session has the setting that a database had when it began, or its
-    server has become a standby.
+    It would stay read-only: its session keeps the setting that the database had when it began, or
+    its server has become a standby.
     """
     try:
         yield
@@ -128,7 +128,7 @@ async def use_json_async(connection: AsyncConnection[Any]) -> None:
 
 
 def configure(connection: Connection[Any] | AsyncConnection[Any]) -> None:
-    """Configure a connection for a client: as `use_json` does, and log the warnings of jobq."""
+    """Configure a connection for a client: decode JSON, and log the warnings of jobq."""
     use_json(connection)
     connection.add_notice_handler(_log_warning)
 
@@ -143,26 +143,27 @@ def _log_warning(notice: Diagnostic) -> None:
         logger.warning("%s (%s)", notice.message_primary, notice.message_detail)
 
 
-# What clients and pools do is written once, as coroutines. With blocking calls, they never suspend.
+# Code for both kinds of connections is written once, as coroutines. With blocking calls, they
+# never suspend.
 
 
 async def awaited(answer: Any) -> Any:  # noqa: ANN401 - whatever was called
-    """Return the result of a call, or of what it returned to be awaited."""
+    """Return a result, awaited if it is awaitable."""
     return await answer if inspect.isawaitable(answer) else answer
 
 
 async def entered(stack: AsyncExitStack, context: Any) -> Any:  # noqa: ANN401 - of either sort
-    """Enter a context, until the end of the stack."""
+    """Enter a context manager of either kind, until the end of the stack."""
     if hasattr(context, "__aenter__"):
         return await stack.enter_async_context(context)
     return stack.enter_context(context)
 
 
 def finished(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in which nothing suspends.
+    """Run a coroutine that never suspends.
 
     Raises:
-        RuntimeError: something did.
+        RuntimeError: it suspended.
     """
     try:
         coroutine.send(None)
@@ -172,28 +173,28 @@ def finished(coroutine: Coroutine[Any, Any, T]) -> T:
     raise RuntimeError("a call that waits has suspended")
 
 
-# A pool looks before it hands a connection out. A round trip would cost every call one; but a
-# server that has closed a connection has said so, and what it said has not been read. A server
-# that ends closes all of them, so those are passed over at once: psycopg's own `check` pauses
-# for longer after each, and calls would fail long after the server is back.
+# A pool checks a connection before use. It makes no round trip, but looks for unread data, which
+# a server sends when it closes a connection. A server that stops closes all of them, and these
+# are skipped at once: psycopg's own `check` pauses longer after each, so calls would fail long
+# after the server is back.
 
 
 class Pool(ConnectionPool[Connection[Any]]):
-    """A pool that hands out no connection that the server has closed."""
+    """A pool that returns no connection that the server has closed."""
 
     def getconn(self, timeout: float | None = None) -> Connection[Any]:
-        """Return a connection that is open as far as is known here."""
+        """Return a connection that is open as far as known."""
         return finished(_open_connection(self, super().getconn, timeout))
 
 
 class AsyncPool(AsyncConnectionPool[AsyncConnection[Any]]):
-    """The same of asynchronous connections."""
+    """The same for asynchronous connections."""
 
     async def getconn(
         self,
         timeout: float | None = None,  # noqa: ASYNC109 - as in the base class
     ) -> AsyncConnection[Any]:
-        """Return a connection that is open as far as is known here."""
+        """Return a connection that is open as far as known."""
         connection: AsyncConnection[Any] = await _open_connection(self, super().getconn, timeout)
         return connection
 
@@ -213,7 +214,7 @@ async def _open_connection(
             await awaited(reached.close())
             raise
         try:
-            if _has_something_to_say(connection):
+            if _has_unread_data(connection):
                 await awaited(pool.check_connection(connection))
         except BaseException as error:
             await awaited(pool.putconn(connection))
@@ -223,7 +224,7 @@ async def _open_connection(
             return connection
 
 
-def _has_something_to_say(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
+def _has_unread_data(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     return bool(poll.poll(0))

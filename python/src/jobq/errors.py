@@ -1,9 +1,9 @@
-"""What goes wrong, as exceptions: one class for each SQLSTATE that jobq raises.
+"""Exceptions, one class for each SQLSTATE that jobq raises.
 
-The database's own words are kept: ``code`` is its symbolic code (``LEASE_LOST``),
-``detail`` the values, ``hint`` the remedy, and ``__cause__`` the driver's exception.
+They keep the texts of the database: ``code`` is the symbolic code (``LEASE_LOST``), ``detail``
+the values, ``hint`` the remedy, and ``__cause__`` the driver's exception.
 """
-# ruff: noqa: N818 - named for what happened, as the codes are
+# ruff: noqa: N818 - named as the codes
 
 from __future__ import annotations
 
@@ -45,26 +45,26 @@ __all__ = [
     "translate",
 ]
 
-# What the database raises, by the symbolic code that it names in the error's constraint.
+# The errors of the database, by the symbolic code in the constraint of the error.
 ERROR_TABLE: Final = read_errors()
 _KINDS: Final[dict[str, type[JobqError]]] = {}
 
 
 class JobqError(Exception):
-    """Something that jobq refused, or could not do.
+    """An error of jobq.
 
     Attributes:
-        message: what happened, in fixed words.
+        message: a fixed text.
         code: the symbolic code, such as ``JOB_NOT_FOUND``; see ``jobq.error``.
-        sqlstate: the SQLSTATE; empty when the error is not the database's.
-        detail: the values that it is about; may be empty.
-        hint: what to do about it; may be empty.
+        sqlstate: the SQLSTATE; empty if the error is not from the database.
+        detail: the values; may be empty.
+        hint: the remedy; may be empty.
     """
 
     code: str = "ERROR"
 
     def __init_subclass__(cls, code: str = "", sqlstates: str = "") -> None:
-        """Name the code of a kind of error, and the SQLSTATEs, or classes of them, that mean it."""
+        """Register the code of an error, and its SQLSTATEs or classes of them."""
         cls.code = code or cls.code
         _KINDS.update(dict.fromkeys(sqlstates.split(), cls))
 
@@ -85,7 +85,7 @@ class JobqError(Exception):
         self.hint = hint
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Let it pass between processes."""
+        """Support pickle, to pass between processes."""
         return _restored, (type(self), self.args, vars(self))
 
     def __str__(self) -> str:
@@ -94,14 +94,14 @@ class JobqError(Exception):
 
 
 def _restored(kind: type[JobqError], given: tuple[Any, ...], state: dict[str, Any]) -> JobqError:
-    """Make an error that another process has sent."""
+    """Unpickle an error."""
     error = kind.__new__(kind, *given)
     vars(error).update(state)
     return error
 
 
 class JobNotFound(JobqError, code="JOB_NOT_FOUND", sqlstates="JQ001"):
-    """JQ001: there is no such job, or its retention has ended."""
+    """JQ001: the job does not exist, or its retention has ended."""
 
 
 class IllegalState(JobqError, code="ILLEGAL_STATE", sqlstates="JQ002 23503"):
@@ -113,7 +113,7 @@ class LeaseLost(JobqError, code="LEASE_LOST", sqlstates="JQ003"):
 
 
 class Conflict(JobqError, code="CONFLICT", sqlstates="JQ004"):
-    """JQ004: something else holds this key or name."""
+    """JQ004: the key or name is already in use."""
 
 
 class PayloadTooLarge(JobqError, code="PAYLOAD_TOO_LARGE", sqlstates="JQ005"):
@@ -121,64 +121,58 @@ class PayloadTooLarge(JobqError, code="PAYLOAD_TOO_LARGE", sqlstates="JQ005"):
 
 
 class PayloadInvalid(JobqError, code="PAYLOAD_INVALID", sqlstates="JQ006"):
-    """JQ006: a payload does not fit its kind, or a schema is not usable."""
+    """JQ006: a payload does not match its kind, or a schema is invalid."""
 
 
 class NotFound(JobqError, code="NOT_FOUND", sqlstates="JQ007"):
-    """JQ007: there is no such queue, kind or other definition."""
+    """JQ007: the queue, kind or other definition does not exist."""
 
 
 class HasDependents(JobqError, code="HAS_DEPENDENTS", sqlstates="JQ008"):
-    """JQ008: something still depends on what was to be deleted."""
+    """JQ008: other objects depend on the one to delete."""
 
 
 class InvalidSchedule(JobqError, code="INVALID_CRON", sqlstates="JQ009"):
-    """JQ009: a cron expression or time zone cannot be understood."""
+    """JQ009: a cron expression or time zone is invalid."""
 
 
 class LimitReached(JobqError, code="LIMIT_REACHED", sqlstates="JQ011"):
-    """JQ011: as many jobs run as the limit of their key allows."""
+    """JQ011: the running jobs have reached the limit of their key."""
 
 
 class QueueFull(JobqError, code="QUEUE_FULL", sqlstates="JQ010"):
-    """JQ010: the queue has as many jobs as it may have."""
+    """JQ010: the queue is at its ``max_depth``."""
 
 
 class InvalidArgument(JobqError, code="INVALID_ARGUMENT", sqlstates="22"):
-    """Class 22: an argument is missing or has a value that it may not have."""
+    """Class 22: an argument is missing or has an invalid value."""
 
 
 class StepInvalid(InvalidArgument, code="STEP_INVALID"):
-    """A step's name, its result, or the timeout of a wait is not allowed: the job is dead.
-
-    Another attempt would do the same once more.
-    """
+    """A step's name, its result, or the timeout of a wait is invalid. The job is dead."""
 
 
 class OutcomeInvalid(InvalidArgument, code="OUTCOME_INVALID"):
-    """A handler asks for what cannot be, such as a wait that is no length of time: the job is dead.
-
-    Another attempt would do the same once more.
-    """
+    """A handler raised an invalid outcome, such as one with a bad duration. The job is dead."""
 
 
 class EventTimeout(JobqError, code="EVENT_TIMEOUT"):
-    """What a handler waited for did not come in time; every later attempt gets the same."""
+    """An event did not come in time; every later attempt gets this error too."""
 
 
 class NotPermitted(JobqError, code="NOT_PERMITTED", sqlstates="42501 28000 28P01"):
-    """42501, 28000, 28P01: the database user may not do this, or may not log in."""
+    """42501, 28000, 28P01: the database user lacks the privilege, or cannot log in."""
 
 
 class NotDeployed(JobqError, code="NOT_DEPLOYED", sqlstates="42883 3D000 3F000"):
-    """42883, 3F000, 3D000: the database, or jobq's schema in it, is not there."""
+    """42883, 3F000, 3D000: the database, or the schema jobq in it, does not exist."""
 
 
 class JobFailed(JobqError):
-    """A job that somebody waited for is dead; ``code`` is that of its last error.
+    """The awaited job is dead; ``code`` is that of its last error.
 
     Attributes:
-        job: as it ended.
+        job: the job.
     """
 
     def __init__(self, job: Job) -> None:
@@ -192,10 +186,10 @@ class JobFailed(JobqError):
 
 
 class JobCancelled(JobqError, code="CANCELLED"):
-    """A job that somebody waited for was cancelled.
+    """The awaited job was cancelled.
 
     Attributes:
-        job: as it ended.
+        job: the job.
     """
 
     def __init__(self, job: Job) -> None:
@@ -209,10 +203,9 @@ class DatabaseUnavailable(
     code="DATABASE_UNAVAILABLE",
     sqlstates="JQ012 25006 25P03 25P04 08 40 53 55 57 58",
 ):
-    """The database does not answer, is starting, stopping or overloaded, or may only be read.
+    """The database does not answer, is starting, stopping, overloaded or read-only.
 
-    Whether the call took effect is not known unless it was a read: repeat it with an
-    idempotency key.
+    It is not known whether a write took effect: repeat it with an idempotency key.
     """
 
 
@@ -225,11 +218,11 @@ _HINTS: Final[dict[type[JobqError] | str, str]] = {
 
 
 def of_database(error: psycopg.Error, given: Iterable[object] = ()) -> JobqError:
-    """Return the exception of jobq's that a driver's exception means.
+    """Convert an exception of the driver.
 
     Args:
-        error: what psycopg, or its pool, raised.
-        given: what the caller has given: for an integer that has no room there is no function.
+        error: an exception of psycopg or its pool.
+        given: the arguments of the call. For an integer out of range, PostgreSQL finds no function.
     """
     state, said = error.sqlstate or "", error.diag
     kind = _KINDS.get(state) or _KINDS.get(state[:2])
@@ -251,13 +244,13 @@ def of_database(error: psycopg.Error, given: Iterable[object] = ()) -> JobqError
 
 @contextmanager
 def translate(given: Iterable[object] = ()) -> Iterator[None]:
-    """Raise jobq's exceptions in place of psycopg's, which become their ``__cause__``.
+    """Raise exceptions of jobq instead of psycopg's, which become their ``__cause__``.
 
     Args:
-        given: the arguments of a caller's, as for `of_database`.
+        given: the arguments of the call, as for `of_database`.
 
     Raises:
-        JobqError: of the class that the SQLSTATE names.
+        JobqError: of the class for the SQLSTATE.
     """
     try:
         yield
@@ -268,14 +261,14 @@ def translate(given: Iterable[object] = ()) -> Iterator[None]:
 
 
 def _is_huge(value: object) -> bool:
-    """Tell an integer, or a list with one, that PostgreSQL's integer does not hold."""
+    """Whether an integer, or one in a list, is out of the range of PostgreSQL's integer."""
     if isinstance(value, list | tuple):
         return any(_is_huge(element) for element in value)
     return isinstance(value, int) and not -(2**31) <= value < 2**31
 
 
 def _hint_of_pooler(error: psycopg.Error) -> str:
-    """Return what to do about a pooler that refuses the settings of a session."""
+    """Return the hint for a pooler that refuses the settings of a session."""
     if "unsupported startup parameter" not in str(error):
         return ""
     return (
@@ -285,11 +278,10 @@ def _hint_of_pooler(error: psycopg.Error) -> str:
 
 
 def _of_transport(error: psycopg.Error) -> type[JobqError]:
-    """Tell a refused log-in, for which libpq leaves no SQLSTATE, from a lost server.
+    """Distinguish a refused login, for which libpq has no SQLSTATE, from a lost server.
 
-    The driver says whether a password is missing. That one is wrong, or that there is no such
-    database, stands in the server's words alone: where those are not English, it counts as a lost
-    server, so a worker goes on trying, and its log says what the server said.
+    Only the server's text says that a password is wrong, or that a database does not exist. If
+    it is not English, it counts as a lost server: a worker keeps trying and logs the text.
     """
     if error.pgconn is not None and error.pgconn.needs_password:
         return NotPermitted

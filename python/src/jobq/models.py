@@ -1,7 +1,6 @@
-"""What the database tells, as frozen records.
+"""Rows of the database as frozen records.
 
-Columns that are not known are ignored, so that an older client works with a newer
-database.
+Unknown columns are ignored, so that an older client works with a newer database.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ __all__ = [
 T = TypeVar("T")
 
 Json: TypeAlias = Any
-"""Whatever JSON can hold."""
+"""Any JSON value."""
 
 State = Literal["blocked", "queued", "running", "retrying", "succeeded", "dead", "cancelled"]
 Privilege = Literal["enqueue", "work"]
@@ -71,10 +70,10 @@ RedriveOutcome = Literal["queued", "blocked"]
 
 @dataclass(frozen=True, slots=True)
 class Enqueued:
-    """What came of an enqueue.
+    """The result of an enqueue.
 
     Attributes:
-        job_id: the new job, or the one that holds the key already.
+        job_id: the new job, or the existing one with the same key.
         created: whether this call created it.
     """
 
@@ -84,11 +83,10 @@ class Enqueued:
 
 @dataclass(frozen=True, slots=True)
 class Steered:
-    """What came of cancelling one of many jobs.
+    """The result of cancelling one of many jobs.
 
     Attributes:
-        job_id: the job.
-        outcome: ``cancelled`` or ``cancel_requested``; its state where nothing was done.
+        outcome: ``cancelled`` or ``cancel_requested``; the job's state if nothing was done.
     """
 
     job_id: UUID
@@ -101,9 +99,9 @@ class EndpointStats:
 
     Attributes:
         since: start of the period; at most the newest 1,000 attempts count.
-        attempts: how many ended.
-        success_rate: the share of those that succeeded; None for none.
-        p50_ms: half of them took no longer, and so on; None for none.
+        attempts: number of ended attempts.
+        success_rate: share of successful ones; None without attempts.
+        p50_ms: median duration; None without attempts.
         failures: number of failures by code.
     """
 
@@ -120,13 +118,11 @@ class EndpointStats:
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """How a job ended that is a function of the database.
+    """The result of a job that is a database function.
 
     Attributes:
-        job_id: the job.
-        kind: its kind.
-        state: ``succeeded``, ``retrying``, ``dead``, ``cancelled``; ``queued`` if given back,
-            ``lost`` where its function itself has given it back or ended it.
+        state: ``succeeded``, ``retrying``, ``dead`` or ``cancelled``; ``queued`` if it was
+            released; ``lost`` if its function itself released or ended it.
     """
 
     job_id: UUID
@@ -139,14 +135,14 @@ class Job:
     """A job, live or archived: a row of the view ``jobq.job``.
 
     Attributes:
-        attempt: how often it was claimed; the fencing token of the last claim.
-        attempts: how many attempts count against ``max_attempts``.
-        timeout: how long an attempt may run.
-        lease: how long a claim holds without a heartbeat.
+        attempt: number of claims; the fencing token of the last claim.
+        attempts: number of attempts that count toward ``max_attempts``.
+        timeout: timeout of each attempt.
+        lease: how long a claim is valid without a heartbeat.
         finished_at: None while the job is live.
-        delivery_version: of the endpoint that the job was made for; None where a handler runs it.
-        expires_at: after which no attempt begins; None for never.
-        batch_id: the batch that it is a member of, if any.
+        delivery_version: version of the endpoint; None if a handler runs the job.
+        expires_at: no attempt starts after this time.
+        batch_id: its batch, if any.
         updated_at: when its state last changed.
     """
 
@@ -190,16 +186,16 @@ class Job:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the job has ended, and only a redrive can change it."""
+        """Whether the job has ended."""
         return self.finished_at is not None
 
 
 class JobPage(list[Job]):
-    """Jobs, the newest first.
+    """Jobs, newest first.
 
     Attributes:
-        cursor: what ``before`` takes to go on from here; None when there are no more. It may stand
-            beside fewer jobs than asked for, or none: each page looks through 100,000 jobs at most.
+        cursor: ``before`` of the next page; None on the last page. A page can have few jobs or
+            none and still a cursor, because each page searches at most 100,000 jobs.
     """
 
     def __init__(self, jobs: Iterable[Job], cursor: UUID | None) -> None:
@@ -209,7 +205,7 @@ class JobPage(list[Job]):
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The limit of one concurrency key, and how many jobs of the key run."""
+    """The limits of one concurrency key, and the number of its running jobs."""
 
     queue: str
     concurrency_key: str
@@ -227,13 +223,12 @@ class Budget:
 
     Attributes:
         scope_type: ``queue`` or ``kind``.
-        scope: its name.
         concurrency_key: only of this key.
-        each_key: whether it is the budget of each key.
+        each_key: whether each key has its own budget.
         period: ``day``, ``week`` or ``month``.
-        spent: what is charged in this period, with what running jobs have reserved; None in the
-            row of a budget of each key, whose keys have rows of their own.
-        reserved: the part that running jobs have reserved.
+        spent: cost charged in this period, including ``reserved``; None in the row of a budget of
+            each key, because each key has its own row.
+        reserved: cost reserved by running jobs.
         next_period_at: when the next period begins.
     """
 
@@ -251,17 +246,17 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredKind:
-    """What is declared of a kind; None where its queue or the default speaks.
+    """A declared kind. None means that the queue's setting or the default applies.
 
     Attributes:
-        concurrency_key: the path in the payload at which each job's concurrency key stands.
-        cost: the path in the payload at which each job's cost stands.
-        ordered: whether its jobs of each key run one at a time, in their order.
+        concurrency_key: path of each job's concurrency key in the payload.
+        cost: path of each job's cost in the payload.
+        ordered: whether jobs of a key run one at a time, in order.
         on_dead: ``continue``, or ``hold``: a dead job of an ordered kind holds its key.
-        keep_succeeded: how long its jobs are kept that succeeded; 0 leaves no trace.
-        run: the function of the database that does its jobs; None where workers do.
-        is_endpoint: whether its jobs are delivered to an endpoint.
-        version: of the program that declared it; None where that says none.
+        keep_succeeded: how long succeeded jobs are kept; 0 keeps nothing.
+        run: the database function that runs its jobs; None if workers do.
+        is_endpoint: whether its jobs are deliveries.
+        version: version of the program that declared it, if given.
     """
 
     kind: str
@@ -304,10 +299,10 @@ class DeclaredKind:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredQueue:
-    """What is declared of a queue; None where the default speaks.
+    """A declared queue. None means that the default applies.
 
     Attributes:
-        ordered: whether the jobs of each key run one at a time, in their order.
+        ordered: whether jobs of a key run one at a time, in order.
         on_dead: ``continue``, or ``hold``: a dead job of an ordered queue holds its key.
     """
 
@@ -339,10 +334,10 @@ class LiveWorker:
 
     Attributes:
         is_live: whether it was seen within the last minute.
-        jobs: how many it runs.
-        except_kinds: the kinds that it has seen and has no handler for.
-        release: release of its program, as reported by the worker.
-        stuck: how many of its slots are occupied by hanging handlers.
+        jobs: number of its running jobs.
+        except_kinds: kinds that it has seen and has no handler for.
+        release: release of its program.
+        stuck: number of slots occupied by hanging handlers.
     """
 
     worker: str
@@ -380,10 +375,10 @@ class ClaimedJob:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt of a job: ``state`` is what it left the job in, or running.
+    """One attempt of a job: ``state`` is the state after it, or running.
 
     Attributes:
-        error_details: what else the handler said of its failure, such as ``status_code``.
+        error_details: more information about a failure, such as ``status_code``.
     """
 
     job_id: UUID
@@ -425,11 +420,10 @@ class Input:
 
     Attributes:
         job_id: the parent.
-        name: its name in the graph; None where it is in none, and of one that is hidden.
+        name: its name in the graph, if any.
         kind: None without a record of it, for example for a deleted job.
-        state: ``gone`` then; ``hidden`` where grants by queue do not let the caller see whether it
-            is gone.
-        result: what it returned; None unless it has succeeded.
+        state: ``gone`` without a record; ``hidden`` if grants by queue hide the parent.
+        result: its result; None unless it has succeeded.
         after_failure: what happens to the child if the parent is dead or cancelled.
     """
 
@@ -446,10 +440,10 @@ class Batch:
     """Progress of a batch.
 
     Attributes:
-        sealed_at: since when it has all its members; None before.
-        ended_at: since when none of them is live; None before.
-        members: the total, then the number in each state.
-        on_success: the job that runs when all have succeeded, or None; so with the others.
+        sealed_at: when it was sealed.
+        ended_at: when the last member ended.
+        members: total number, followed by the number in each state.
+        on_success: the job to run when all have succeeded, if any; likewise the others.
     """
 
     opened_at: datetime
@@ -492,13 +486,13 @@ class QueueStats:
     Attributes:
         queued: jobs that could run now.
         scheduled: jobs that are not due yet.
-        oldest_runnable: how long the oldest of them has been runnable.
+        oldest_runnable: how long the oldest queued job has been due.
         finished_last_minute: jobs that ended within the last minute.
         lanes: concurrency keys with work, by priority.
         closed_lanes: those that cannot start a job now.
-        is_exact: whether ``queued``, ``scheduled`` and ``retrying`` are counts of now. Where more
-            than 10,000 jobs wait in a queue (fewer where there are many queues), they are what
-            maintenance counted last, about a minute ago.
+        is_exact: whether ``queued``, ``scheduled`` and ``retrying`` are current. If more than
+            10,000 jobs wait in a queue (fewer with many queues), they are the counts of the last
+            maintenance, about a minute ago.
         blocked: jobs that wait for other jobs.
     """
 
@@ -519,11 +513,11 @@ class QueueStats:
 
 @dataclass(frozen=True, slots=True)
 class QueueGrant:
-    """That a log-in may enqueue to a queue, or work it, once such grants are enforced.
+    """A grant by queue, effective when such grants are enforced.
 
     Attributes:
         grantee: the role.
-        queue: its name, or ``*`` for all.
+        queue: a queue, or ``*`` for all.
         privilege: ``enqueue`` or ``work``.
     """
 
@@ -546,14 +540,14 @@ def words_of(*kinds: type) -> dict[str, str]:
 
 
 class _RecordMaker(Generic[T]):
-    """A row factory of psycopg's for a record class."""
+    """A row factory of psycopg for a record class."""
 
     def __init__(self, kind: type[T]) -> None:
         self._kind = kind
         self._names = [f.name for f in fields(kind)]  # type: ignore[arg-type]
 
     def __call__(self, cursor: Cursor[Any] | AsyncCursor[Any]) -> Callable[[Sequence[Any]], T]:
-        """Return what makes a record of a row of this cursor."""
+        """Return a function that converts a row of this cursor to a record."""
         kind = self._kind
         columns = [column.name for column in cursor.description or ()]
         if columns == self._names:
@@ -564,5 +558,5 @@ class _RecordMaker(Generic[T]):
 
 @cache
 def record(kind: type[T]) -> _RecordMaker[T]:
-    """Return the row factory that makes records of a class, by the names of columns."""
+    """Return a row factory for a record class, by the names of columns."""
     return _RecordMaker(kind)

@@ -1,4 +1,4 @@
-"""The Sqitch project that belongs to this code, and the errors that it defines."""
+"""The Sqitch project of this release, and the errors that it defines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def project_dir() -> Path:
     """Return the folder of ``sqitch.plan``: the checkout's, else the package's.
 
     Raises:
-        FileNotFoundError: there is neither.
+        FileNotFoundError: neither exists.
     """
     for folder in (_PACKAGE.parents[2], _PACKAGE / "sqitch"):
         if (folder / "sqitch.plan").is_file() and (folder / "sqitch.conf").is_file():

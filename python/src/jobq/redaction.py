@@ -1,4 +1,4 @@
-"""Text of others: without secrets in it, and shown so that nothing in it hides."""
+"""Removes secrets from texts, and makes invisible characters in them visible."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = [
 ]
 
 MAX_ERROR: Final = 512
-# Characters. The end of a traceback is kept: it says what was raised, and where.
+# Characters. The end of a traceback is kept, which contains the exception.
 MAX_TRACEBACK: Final = 4096
 _WORKER: Final = str(Path(__file__).parent / "worker")
 _LOOKED_AT: Final = 16 * MAX_ERROR
@@ -28,10 +28,10 @@ _NAMES: Final = (
     r"(?:pass(?:word|wd|phrase)?|pwd|secret|token|credential|"
     r"api[-_]?key|access[-_]?key|private[-_]?key)"
 )
-# What follows the scheme of a URL, up to the next one: nothing is looked at twice.
+# The part after the scheme of a URL, up to the next URL: nothing is searched twice.
 _URL: Final = re.compile(r"(?<=://)(?:(?!://)[^\s'\"])+")
 _USERINFO: Final = re.compile(r"\A(?:[^/@:]*:(?!\d+(?:[/?#]|$)).*|[^/]+)(?=@)", re.DOTALL)
-# Each with what takes the place of what it finds.
+# Patterns and their replacements.
 _FORMS: Final = [
     (re.compile(form, re.IGNORECASE), shown)
     for form, shown in (
@@ -57,9 +57,9 @@ _FORMS: Final = [
 
 
 def redacted(text: str) -> str:
-    """Return a text without user names and passwords of URLs, tokens and the like.
+    """Return a text without tokens, and without user names and passwords of URLs.
 
-    jobq_private.redacted_text() of the database hides the same.
+    jobq_private.redacted_text() in the database does the same.
     """
     if "@" in text:
         text = _URL.sub(lambda url: _USERINFO.sub("***", url[0], count=1), text)
@@ -69,9 +69,9 @@ def redacted(text: str) -> str:
 
 
 def error_text(error: object) -> str:
-    """Return what may be stored of an error: its words, redacted, at most 512 characters.
+    """Return the text of an error to store: redacted, at most 512 characters.
 
-    The database takes neither NUL nor half a surrogate pair.
+    The database accepts neither NUL nor half a surrogate pair.
     """
     if isinstance(error, BaseException):
         words = _words(error)
@@ -84,9 +84,9 @@ def error_text(error: object) -> str:
 
 
 def traceback_text(error: BaseException) -> str:
-    """Return the traceback of an error and of what caused it, redacted, at most 4,096 characters.
+    """Return the traceback of an error and its causes, redacted, at most 4,096 characters.
 
-    The frames of the worker that lead to the handler are left out.
+    It begins with the handler, without the worker's frames.
     """
     try:
         told = traceback.TracebackException.from_exception(error, compact=True)
@@ -103,7 +103,7 @@ def traceback_text(error: BaseException) -> str:
 
 
 def _words(said: object) -> str:
-    """Return anything as text; what cannot be shown has none."""
+    """Return an object as text; empty if its conversion fails."""
     try:
         return str(said)
     except BaseException:
@@ -112,8 +112,8 @@ def _words(said: object) -> str:
 
 # ---- for terminals and pages
 
-# What shows nothing, looks like another space, changes the direction of what stands beside it,
-# or gives a terminal orders.
+# Characters that are invisible, look like a space, change the text direction or control a
+# terminal.
 _UNSEEN: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f"
     "\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0"
@@ -122,7 +122,7 @@ _UNSEEN: Final = re.compile(
 
 
 def visible(text: str) -> str:
-    """Return a text with what is unseen in it as JSON and SQL escape it; lines stay lines."""
+    """Return a text with such characters escaped as in JSON; line breaks stay."""
     return _UNSEEN.sub(_escaped, text)
 
 

@@ -1,7 +1,6 @@
-"""Traces across the queue, by OpenTelemetry where it is installed (the extra ``otel``).
+"""Traces across the queue with OpenTelemetry, if installed (the extra ``otel``).
 
-The enqueuer's trace travels in the job's metadata as W3C ``traceparent``; each attempt is
-a span of it.
+The enqueuer's trace is in the job's metadata as W3C ``traceparent``; each attempt is a span.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ __all__ = ["attempt_span", "is_on", "note_failure", "with_trace"]
 
 
 class Attempted(Protocol):
-    """An attempt at a job, as far as its span tells of it."""
+    """The properties of an attempt that its span has."""
 
     queue: str
     job_id: str
@@ -39,7 +38,7 @@ class Attempted(Protocol):
 
 
 def with_trace(metadata: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return metadata with the current trace, if there is one and it names none itself."""
+    """Return metadata with the current trace, unless they already contain one."""
     if not HAS_OPENTELEMETRY or (metadata is not None and "traceparent" in metadata):
         return metadata
     carrier: dict[str, str] = {}
@@ -48,7 +47,7 @@ def with_trace(metadata: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 
 
 def is_on() -> bool:
-    """Whether this process has set OpenTelemetry up, so that spans go anywhere."""
+    """Whether OpenTelemetry is set up in this process, so that spans are exported."""
     if not HAS_OPENTELEMETRY:
         return False
     return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
@@ -56,7 +55,7 @@ def is_on() -> bool:
 
 @contextmanager
 def attempt_span(held: Attempted, worker: str) -> Iterator[Span]:
-    """Run an attempt in a span, a child of the enqueuer's."""
+    """Run an attempt in a span, a child of the enqueuer's span."""
     carrier = _carrier_of(held)
     attributes: dict[str, str | int] = {
         "messaging.system": "jobq",
@@ -77,7 +76,7 @@ def attempt_span(held: Attempted, worker: str) -> Iterator[Span]:
 
 
 def _carrier_of(held: Attempted) -> dict[str, str]:
-    """Return the trace that a job's metadata names; what cannot be read names none."""
+    """Return the trace in a job's metadata, if any."""
     try:
         metadata = msgspec.json.decode(held.metadata)
     except (ValueError, RecursionError):
@@ -90,6 +89,6 @@ def _carrier_of(held: Attempted) -> dict[str, str]:
 
 
 def note_failure(span: Span, code: str, error: str) -> None:
-    """Note on its span that an attempt has failed."""
+    """Record in its span that an attempt has failed."""
     span.set_attribute("error.type", code)
     span.set_status(Status(StatusCode.ERROR, error))
