@@ -17,7 +17,7 @@ import operator
 import threading
 import time
 from abc import ABC, abstractmethod
-from contextlib import AsyncExitStack, closing, contextmanager, nullcontext, suppress
+from contextlib import AsyncExitStack, closing, contextmanager, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar, overload
 
@@ -45,11 +45,9 @@ from jobq.database import (
     renewed,
 )
 from jobq.errors import (
-    DatabaseUnavailable,
     InvalidArgument,
     JobCancelled,
     JobFailed,
-    JobqError,
     translate,
 )
 from jobq.registry.handler import result_parser
@@ -174,17 +172,7 @@ class _Client(ABC, Generic[C]):
     async def _declare(self) -> None:
         async with AsyncExitStack() as stack:
             await entered(stack, self._declaring)
-            steps = self._declarations.steps(in_transaction=_is_open(self._home))
-            answer: Any = None
-            with closing(steps), suppress(StopIteration):
-                while True:
-                    call = steps.send(answer)
-                    try:
-                        answer = await self._ask(call)
-                    except DatabaseUnavailable:
-                        raise
-                    except JobqError as error:
-                        answer = error
+            await self._declarations.make(self._ask, in_transaction=_is_open(self._home))
 
     async def _check(self, inputs: Sequence[tuple[str, Json]]) -> None:
         """Check payloads against the schemas that only clients can enforce."""

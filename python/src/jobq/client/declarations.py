@@ -11,10 +11,10 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from jobq.calls.kinds import list_undeclared_kinds
-from jobq.errors import JobqError
+from jobq.errors import DatabaseUnavailable, JobqError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Awaitable, Callable
 
     from jobq.calls.call import Call
     from jobq.registry import Registry
@@ -36,33 +36,43 @@ class Declarations:
         """Whether the registry has new handlers."""
         return self._registry is not None and len(self._registry) != self._seen
 
-    def steps(self, *, in_transaction: bool) -> Generator[Call[Any], Any, None]:
-        """Yield each call to make, and receive its result or its error.
+    async def make(
+        self, ask: Callable[[Call[Any]], Awaitable[Any]], *, in_transaction: bool
+    ) -> None:
+        """Declare the kinds of new handlers. Only DatabaseUnavailable is raised.
 
         Args:
+            ask: runs a call.
             in_transaction: whether a transaction of the caller's is open. Nothing is declared
                 there, because all others that declare would wait until it ends.
         """
         if self._registry is None:
             return
         seen, calls = len(self._registry), self._registry.kinds()
-        undeclared = (
-            (yield list_undeclared_kinds(list(calls), self._registry.version)) if calls else []
-        )
-        if isinstance(undeclared, JobqError):
-            logger.warning("no kinds declared: %s", undeclared)
-        elif in_transaction and undeclared:
+        try:
+            asked = list_undeclared_kinds(list(calls), self._registry.version)
+            undeclared = await ask(asked) if calls else []
+        except DatabaseUnavailable:
+            raise
+        except JobqError as error:
+            logger.warning("no kinds declared: %s", error)
+            undeclared = []
+        if in_transaction and undeclared:
             self._warn(
                 "declare() needs autocommit, and no open transaction, or a client with a URL",
                 undeclared,
             )
-        else:
-            refused = defaultdict(list)
-            for kind in undeclared:
-                if (error := (yield calls[kind])) is not None:
-                    refused[str(error)].append(kind)
-            for reason, kinds in refused.items():
-                self._warn(reason, kinds)
+            undeclared = []
+        refused = defaultdict(list)
+        for kind in undeclared:
+            try:
+                await ask(calls[kind])
+            except DatabaseUnavailable:
+                raise
+            except JobqError as error:
+                refused[str(error)].append(kind)
+        for reason, kinds in refused.items():
+            self._warn(reason, kinds)
         self._seen = seen
 
     def _warn(self, reason: str, kinds: list[str]) -> None:

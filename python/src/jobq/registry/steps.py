@@ -1,7 +1,6 @@
 """Durable steps: later attempts do not repeat the recorded steps of earlier ones.
 
-A step is a generator that yields what it must wait for. A coroutine handler awaits that, other
-handlers get it at once.
+A step is a coroutine. In other handlers than coroutines it never suspends.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from jobq.registry.outcomes import OUTCOMES
 from jobq.registry.settlement import Suspended, moment_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Mapping
+    from collections.abc import Callable, Coroutine, Mapping
 
     from psycopg import Connection
 
@@ -54,7 +53,6 @@ MAX_NAME: Final = 256
 LONGEST_WAIT: Final = timedelta(days=36500)
 LONGEST_STEP_DELAY: Final = timedelta(hours=1)
 
-Work: TypeAlias = "Generator[Any, Any, Any]"
 Call: TypeAlias = "Callable[[str, tuple[Any, ...]], Any]"
 """Runs one of these statements and returns its rows, JSON as text, or an awaitable of them."""
 
@@ -73,7 +71,7 @@ class Steps:
         self.call = call
         self._job_id = job_id
         self._attempt = attempt
-        self._work = _awaited if is_awaited else _done
+        self._is_awaited = is_awaited
         self._known: Mapping[str, Json] | None = {} if attempt == 1 else None
         self._counts: dict[str, int] = {}
         self._names: set[str] = set()
@@ -98,7 +96,7 @@ class Steps:
             self._names.update(f"{own}!{n}" for n in range(1, retries + 1))
         if timeout is not None:
             call = _timed(own, call, _length("timeout", timeout))
-        return self._work(self._step(own, call, retries, delay))
+        return self._run(self._step(own, call, retries, delay))
 
     def sleep(self, until: datetime | timedelta | float) -> Any:  # noqa: ANN401 - None, or awaited
         """Wait until a time: for an event that is never emitted, by the database's clock."""
@@ -111,7 +109,7 @@ class Steps:
             raise StepInvalid("a sleep must be of at most 36500 days", detail=str(until))
         self._sleeps += 1
         event = f"sleep:{self._job_id}:{self._sleeps}"
-        return self._work(self._sleep(event, pause))
+        return self._run(self._sleep(event, pause))
 
     def wait_for(self, event: str, timeout: timedelta | float | None) -> Any:  # noqa: ANN401 - the payload
         """Wait for an event."""
@@ -119,11 +117,14 @@ class Steps:
         limit = None if timeout is None else _length("timeout", timeout)
         if limit is not None and not timedelta(0) <= limit <= LONGEST_WAIT:
             raise StepInvalid("timeout must be between 0 and 36500 days", detail=str(timeout))
-        return self._work(self._wait_for(event, limit))
+        return self._run(self._wait_for(event, limit))
 
     def inputs(self) -> Any:  # noqa: ANN401 - a list, or awaited
         """Return the states and results of the jobs that this one waited for."""
-        return self._work(self._inputs())
+        return self._run(self._inputs())
+
+    def _run(self, step: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401 - its result
+        return step if self._is_awaited else finished(step)
 
     def _own_name(self, name: str) -> str:
         """Return a name that is unique in this attempt, by adding a number."""
@@ -141,15 +142,17 @@ class Steps:
         self._names.add(own)
         return own
 
-    def _inputs(self) -> Work:
-        rows = yield self.call(LIST_INPUTS, (self._job_id,))
+    async def _inputs(self) -> list[Input]:
+        rows = await self._call(LIST_INPUTS, (self._job_id,))
         return [
             Input(UUID(str(parent)), name, kind, state, _value(result), rule)
             for parent, name, kind, state, result, rule in rows
         ]
 
-    def _step(self, name: str, function: Callable[[], Any], retries: int, delay: timedelta) -> Work:
-        known = yield from self._recorded()
+    async def _step(
+        self, name: str, function: Callable[[], Any], retries: int, delay: timedelta
+    ) -> Json:
+        known = await self._recorded()
         if name in known:
             return known[name]
         failed = 0
@@ -157,9 +160,9 @@ class Steps:
             failed += 1
         while True:
             if failed:
-                yield from self._wait_after(name, failed, delay)
+                await self._wait_after(name, failed, delay)
             try:
-                value = yield function()
+                value = await self._result_of(function())
             except (*OUTCOMES, JobqError):
                 raise
             except Exception as error:
@@ -169,47 +172,57 @@ class Steps:
                 own, text = f"{name}!{failed}", _text_of(name, {"error": error_text(error)})
             else:
                 break
-            yield self.call(SAVE_STEP, (self._job_id, self._attempt, own, text))
+            await self._call(SAVE_STEP, (self._job_id, self._attempt, own, text))
         text = _text_of(name, value)
         try:
-            rows = yield self.call(SAVE_STEP, (self._job_id, self._attempt, name, text))
+            rows = await self._call(SAVE_STEP, (self._job_id, self._attempt, name, text))
         except (InvalidArgument, PayloadInvalid, PayloadTooLarge) as error:
             raise StepInvalid(
                 "what a step returned cannot be recorded", detail=f"{name}: {error}"
             ) from error
         return _value(rows[0][0])
 
-    def _wait_after(self, name: str, failed: int, delay: timedelta) -> Work:
+    async def _wait_after(self, name: str, failed: int, delay: timedelta) -> None:
         """Wait before a step that failed so often is retried."""
         key = hashlib.sha256(name.encode()).hexdigest()[:32]
         pause = min(delay * 2 ** min(failed - 1, 20), LONGEST_STEP_DELAY)
-        yield from self._waited(f"sleep:{self._job_id}:{key}:{failed}", max(pause, timedelta(0)))
+        await self._waited(f"sleep:{self._job_id}:{key}:{failed}", max(pause, timedelta(0)))
 
-    def _sleep(self, event: str, pause: timedelta) -> Work:
-        yield from self._waited(event, pause)
+    async def _sleep(self, event: str, pause: timedelta) -> None:
+        await self._waited(event, pause)
 
-    def _wait_for(self, event: str, timeout: timedelta | None) -> Work:
-        outcome, payload = yield from self._waited(event, timeout)
+    async def _wait_for(self, event: str, limit: timedelta | None) -> Json:
+        outcome, payload = await self._waited(event, limit)
         if outcome == "timed_out":
             raise EventTimeout("the event did not come in time", detail=event)
         return payload
 
-    def _waited(self, event: str, timeout: timedelta | None) -> Work:
-        known = yield from self._recorded()
+    async def _waited(self, event: str, limit: timedelta | None) -> tuple[str, Json]:
+        known = await self._recorded()
         ended = known.get(f"event:{event}")
         if ended is not None:
             return ended["outcome"], ended["payload"]
-        rows = yield self.call(WAIT_FOR, (self._job_id, self._attempt, event, timeout))
+        rows = await self._call(WAIT_FOR, (self._job_id, self._attempt, event, limit))
         [(outcome, payload)] = rows
         if outcome == "waiting":
             raise Suspended
         return outcome, _value(payload)
 
-    def _recorded(self) -> Work:
+    async def _recorded(self) -> Mapping[str, Json]:
         if self._known is None:
-            rows = yield self.call(LIST_STEPS, (self._job_id,))
+            rows = await self._call(LIST_STEPS, (self._job_id,))
             self._known = {name: _value(value) for name, value in rows}
         return self._known
+
+    async def _call(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
+        rows: list[Any] = await awaited(self.call(statement, parameters))
+        return rows
+
+    async def _result_of(self, returned: Any) -> Any:  # noqa: ANN401 - of a step's function
+        if inspect.iscoroutine(returned) and not self._is_awaited:
+            returned.close()
+            raise TypeError("the steps of a plain handler must be plain functions")
+        return await awaited(returned) if self._is_awaited else returned
 
 
 def in_transaction(connection: Connection[Any] | AsyncConnection[Any]) -> Call:
@@ -231,38 +244,6 @@ def in_transaction(connection: Connection[Any] | AsyncConnection[Any]) -> Call:
 def _value(text: str | None) -> Json:
     value: Json = None if text is None else msgspec.json.decode(text)
     return value
-
-
-def _done(work: Work) -> Any:  # noqa: ANN401 - what the work comes to
-    """Run a step in a plain function."""
-    try:
-        wanted = next(work)
-        while True:
-            if inspect.iscoroutine(wanted):
-                wanted.close()
-                raise TypeError("the steps of a plain handler must be plain functions")
-            wanted = work.send(wanted)
-    except StopIteration as end:
-        return end.value
-
-
-async def _awaited(work: Work) -> Any:  # noqa: ANN401 - what the work comes to
-    """Run a step in a coroutine."""
-    try:
-        wanted = next(work)
-        while True:
-            try:
-                came = await _of(wanted) if inspect.isawaitable(wanted) else wanted
-            except Exception as error:
-                wanted = work.throw(error)
-            else:
-                wanted = work.send(came)
-    except StopIteration as end:
-        return end.value
-
-
-async def _of(wanted: Awaitable[Any]) -> Any:  # noqa: ANN401 - whatever it is
-    return await wanted
 
 
 def _timed(name: str, call: Callable[[], Any], timeout: timedelta) -> Callable[[], Any]:

@@ -37,22 +37,8 @@ __all__ = ["HAS_PROMETHEUS", "Metrics", "Probe", "Report", "fields_of"]
 
 logger = logging.getLogger("jobq.worker")
 
-ENDS: Final = ("kind", "outcome")
 # Seconds.
 BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, 300.0, 3600.0)
-METRICS: Final[Any] = (
-    ("Counter", "jobs_started", "Jobs started.", ("kind",), {}),
-    ("Counter", "jobs_completed", "Jobs settled, by what came of the attempt.", ENDS, {}),
-    (
-        "Histogram", "job_duration_seconds", "From an attempt's start to its settlement.", ENDS,
-        {"buckets": BUCKETS},
-    ),
-    ("Gauge", "jobs_running", "Jobs whose handlers run now.", (), {}),
-    ("Gauge", "slots_stuck", "Slots occupied by hanging handlers.", (), {}),
-    ("Counter", "jobs_unable", "Jobs given back for want of something.", ("code",), {}),
-    ("Gauge", "kinds_left", "Kinds left to others for want of something.", ("code",), {}),
-    ("Counter", "jobs_unnamed", "Jobs counted under the kind (other).", (), {}),
-)  # fmt: skip
 
 # The label of all kinds beyond the first hundred; no kind has this name.
 OTHER: Final = "(other)"
@@ -76,24 +62,43 @@ class Metrics:
         self._kinds = {handler.kind for handler in registry}
         self._others: set[str] = set()
         self._codes: set[str] = set()
-        self._registry = prometheus_client.CollectorRegistry()
-        self._by_name: dict[str, Any] = {
-            name: getattr(prometheus_client, form)(
-                f"worker_{name}", text, labels, registry=self._registry, **options
-            )
-            for form, name, text, labels, options in METRICS
-        }
+        self._registry = own = prometheus_client.CollectorRegistry()
+        counter, gauge = prometheus_client.Counter, prometheus_client.Gauge
+        ends = ["kind", "outcome"]
+        self._started = counter("worker_jobs_started", "Jobs started.", ["kind"], registry=own)
+        self._completed = counter(
+            "worker_jobs_completed", "Jobs settled, by outcome of the attempt.", ends, registry=own
+        )
+        self._duration = prometheus_client.Histogram(
+            "worker_job_duration_seconds", "From an attempt's start to its settlement.", ends,
+            buckets=BUCKETS, registry=own,
+        )  # fmt: skip
+        self._running = gauge("worker_jobs_running", "Jobs whose handlers run now.", registry=own)
+        self._stuck = gauge(
+            "worker_slots_stuck", "Slots occupied by hanging handlers.", registry=own
+        )
+        self._unable = counter(
+            "worker_jobs_unable", "Jobs released because the worker lacks something.", ["code"],
+            registry=own,
+        )  # fmt: skip
+        self._left = gauge(
+            "worker_kinds_left", "Kinds not claimed because the worker lacks something.", ["code"],
+            registry=own,
+        )  # fmt: skip
+        self._unnamed = counter(
+            "worker_jobs_unnamed", "Jobs counted under the kind (other).", registry=own
+        )
 
     def started(self, kind: str, *, is_served: bool = False) -> None:
         """Count a job that starts."""
-        self._by_name["jobs_started"].labels(self._label(kind, is_served=is_served)).inc()
+        self._started.labels(self._label(kind, is_served=is_served)).inc()
 
     def ended(self, kind: str, outcome: str, seconds: float | None) -> None:
         """Count a settled job, and its duration if it was started."""
         label = self._label(kind)
-        self._by_name["jobs_completed"].labels(label, outcome).inc()
+        self._completed.labels(label, outcome).inc()
         if seconds is not None:
-            self._by_name["job_duration_seconds"].labels(label, outcome).observe(seconds)
+            self._duration.labels(label, outcome).observe(seconds)
 
     def lacked(self, code: str) -> None:
         """Count a job that was released because this worker cannot run it."""
@@ -101,18 +106,18 @@ class Metrics:
             self._codes.add(code)
         else:
             code = OTHER
-        self._by_name["jobs_unable"].labels(code).inc()
+        self._unable.labels(code).inc()
 
     def left(self, kinds: Mapping[str, int]) -> None:
         """Set how many kinds are excluded, by reason."""
-        self._by_name["kinds_left"].clear()
+        self._left.clear()
         for code, count in kinds.items():
-            self._by_name["kinds_left"].labels(code).set(count)
+            self._left.labels(code).set(count)
 
     def text(self, running: int, stuck: int) -> bytes:
         """Return everything in Prometheus's text format."""
-        self._by_name["jobs_running"].set(running)
-        self._by_name["slots_stuck"].set(stuck)
+        self._running.set(running)
+        self._stuck.set(stuck)
         return prometheus_client.generate_latest(self._registry)
 
     def _label(self, kind: str, *, is_served: bool = False) -> str:
@@ -123,7 +128,7 @@ class Metrics:
         if is_served and len(self._others) < tuning.MOST_KINDS:
             self._others.add(kind)
             return kind
-        self._by_name["jobs_unnamed"].inc()
+        self._unnamed.inc()
         return OTHER
 
 

@@ -265,7 +265,6 @@ class Journal:
             return
         job_ids, attempts, names, values = zip(*(step for step, _ in steps), strict=True)
         arguments = (array(job_ids), array(attempts), list(names), f"[{','.join(values)}]")
-        answers: list[Any]
         try:
             rows = await self._answer(SAVE_STEPS, arguments)
         except Exception as error:
@@ -273,18 +272,14 @@ class Journal:
                 for step in steps:
                     await self._save([step])
                 return
-            answers = [error] * len(steps)
-        else:
-            lost = [LeaseLost("this attempt has lost its lease", detail=f"job_id {job_id}")
-                    for job_id in job_ids]  # fmt: skip
-            answers = [
-                error if outcome == "lost" or value is None else [(value,)]
-                for (value, outcome), error in zip(rows, lost, strict=True)
-            ]
-        for (_, saved), answer in zip(steps, answers, strict=True):
+            rows = [(error, "refused")] * len(steps)
+        for (parameters, saved), (value, outcome) in zip(steps, rows, strict=True):
             if saved.done():
                 continue
-            if isinstance(answer, Exception):
-                saved.set_exception(answer)
+            if outcome == "refused":
+                saved.set_exception(value)
+            elif outcome == "lost" or value is None:
+                detail = f"job_id {parameters[0]}"
+                saved.set_exception(LeaseLost("this attempt has lost its lease", detail=detail))
             else:
-                saved.set_result(answer)
+                saved.set_result([(value,)])
