@@ -6,13 +6,12 @@ import sys
 
 import click
 
-from jobq_cli.terminal import Seconds, Url, as_json, database, plainly, say, show_json, show_rows
+from jobq_cli.parameters import AS_JSON, DATABASE, Seconds, Url, argument, option
+from jobq_cli.terminal import plainly, say, show_json, show_rows
 from jobq_sharding import router
 
-__all__ = ["cluster"]
-
 MEMBER = ("shard_id", "url", "gets_keys", "state", "lag", "queued", "running")
-shards_option = click.option(
+SHARDS = option(
     "--shard",
     "shards",
     type=Url(),
@@ -20,7 +19,7 @@ shards_option = click.option(
     required=True,
     help="URL of a shard. Repeatable.",
 )
-login = click.option(
+LOGIN = option(
     "--login",
     default="",
     envvar="JOBQ_SHARD_LOGIN",
@@ -37,9 +36,7 @@ def cluster() -> None:
     """
 
 
-@cluster.command()
-@shards_option
-@database
+@cluster.command(params=[SHARDS, DATABASE])
 def init(shards: tuple[str, ...], database_url: str) -> None:
     """Create the router and number the shards. Repeat after an upgrade of the shards."""
     with plainly():
@@ -47,14 +44,19 @@ def init(shards: tuple[str, ...], database_url: str) -> None:
     say(f"the router has the shards {', '.join(map(str, numbers))}")
 
 
-@cluster.command()
-@click.argument("shard", type=Url())
-@click.option("--wait", type=Seconds(0), default=30, help="Seconds until it receives new keys.")
-@click.option(
-    "--without-workers", is_flag=True, help="Also if no live worker there serves the queues."
+@cluster.command(
+    params=[
+        argument("shard", type=Url()),
+        option("--wait", type=Seconds(0), default=30, help="Seconds until it receives new keys."),
+        option(
+            "--without-workers",
+            is_flag=True,
+            help="Also if no live worker there serves the queues.",
+        ),
+        LOGIN,
+        DATABASE,
+    ]
 )
-@login
-@database
 def add(shard: str, wait: float, without_workers: bool, login: str, database_url: str) -> None:
     """Add the shard with the URL SHARD. It receives new keys after --wait.
 
@@ -68,11 +70,16 @@ def add(shard: str, wait: float, without_workers: bool, login: str, database_url
         say(f"{each.type} {each.name} {each.finding}")
 
 
-@cluster.command()
-@click.argument("shard_id", type=int)
-@click.option("--wait", type=Seconds(0), default=30, help="Seconds until it receives no new keys.")
-@login
-@database
+@cluster.command(
+    params=[
+        argument("shard_id", type=int),
+        option(
+            "--wait", type=Seconds(0), default=30, help="Seconds until it receives no new keys."
+        ),
+        LOGIN,
+        DATABASE,
+    ]
+)
 def drain(shard_id: int, wait: float, login: str, database_url: str) -> None:
     """Send no new keys to the shard SHARD_ID. Its jobs continue until they have ended."""
     with plainly():
@@ -80,11 +87,14 @@ def drain(shard_id: int, wait: float, login: str, database_url: str) -> None:
     say(f"shard {shard_id} receives no new keys in {wait:g} s; jobq cluster list shows its jobs")
 
 
-@cluster.command()
-@click.argument("shard_id", type=int)
-@click.option("--to", "successor", type=int, required=True, help="Shard that takes the jobs.")
-@login
-@database
+@cluster.command(
+    params=[
+        argument("shard_id", type=int),
+        option("--to", "successor", type=int, required=True, help="Shard that takes the jobs."),
+        LOGIN,
+        DATABASE,
+    ]
+)
 def move(shard_id: int, successor: int, login: str, database_url: str) -> None:
     """Move waiting jobs off the drained shard SHARD_ID. Repeat after an interruption, or for more.
 
@@ -97,11 +107,14 @@ def move(shard_id: int, successor: int, login: str, database_url: str) -> None:
         say(f"shard {shard_id} still has {each.count} {each.type}")
 
 
-@cluster.command()
-@click.argument("shard_id", type=int)
-@click.option("--forget-keys", is_flag=True, help="Also if idempotency keys are still valid.")
-@login
-@database
+@cluster.command(
+    params=[
+        argument("shard_id", type=int),
+        option("--forget-keys", is_flag=True, help="Also if idempotency keys are still valid."),
+        LOGIN,
+        DATABASE,
+    ]
+)
 def remove(shard_id: int, forget_keys: bool, login: str, database_url: str) -> None:
     """Remove the drained shard SHARD_ID, if it has no unfinished jobs and no schedules.
 
@@ -114,10 +127,7 @@ def remove(shard_id: int, forget_keys: bool, login: str, database_url: str) -> N
         say(f"forgotten: {each.count} {each.type}")
 
 
-@cluster.command("list")
-@as_json
-@login
-@database
+@cluster.command("list", params=[AS_JSON, LOGIN, DATABASE])
 def list_(is_json: bool, login: str, database_url: str) -> None:
     """List the shards and their states."""
     with plainly():
@@ -125,10 +135,7 @@ def list_(is_json: bool, login: str, database_url: str) -> None:
     show_rows(found, MEMBER, is_json=is_json)
 
 
-@cluster.command()
-@as_json
-@login
-@database
+@cluster.command(params=[AS_JSON, LOGIN, DATABASE])
 def check(is_json: bool, login: str, database_url: str) -> None:
     """Compare kinds, queues, endpoints, limits, schedules, settings and versions.
 

@@ -7,25 +7,28 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jobq_cli.terminal import Seconds, plainly, say
+from jobq_cli.parameters import Seconds, argument, option
+from jobq_cli.terminal import plainly, say
 
 if TYPE_CHECKING:
     from jobq_conformance.suite import Outcome
 
-__all__ = ["conformance"]
 
-
-@click.command(context_settings={"ignore_unknown_options": True})
-@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option(
-    "--level",
-    default="full",
-    type=click.Choice(["producer", "worker", "full"]),
-    help="Level to test.",
+@click.command(
+    context_settings={"ignore_unknown_options": True},
+    params=[
+        argument("command", nargs=-1, required=True, type=click.UNPROCESSED),
+        option(
+            "--level",
+            default="full",
+            type=click.Choice(["producer", "worker", "full"]),
+            help="Level to test.",
+        ),
+        option("--only", default="", help="Run only scenarios whose names contain this text."),
+        option("--patience", default=20.0, type=Seconds(1), help="Seconds to wait for each step."),
+        option("--trace", "is_traced", is_flag=True, help="Show the messages in both directions."),
+    ],
 )
-@click.option("--only", default="", help="Run only scenarios whose names contain this text.")
-@click.option("--patience", default=20.0, type=Seconds(1), help="Seconds to wait for each step.")
-@click.option("--trace", "is_traced", is_flag=True, help="Show the messages in both directions.")
 def conformance(
     *, command: tuple[str, ...], level: str, only: str, patience: float, is_traced: bool
 ) -> None:

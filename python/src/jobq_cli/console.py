@@ -7,20 +7,22 @@ import webbrowser
 
 import click
 
-from jobq_cli.terminal import database, needing, one_database
-
-__all__ = ["console"]
+from jobq_cli.parameters import DATABASE, option
+from jobq_cli.terminal import needing, one_database
 
 HOST = "127.0.0.1"
 
 
-@click.command()
-@click.option(
-    "--port", default=0, type=click.IntRange(0, 65535), help="Port; 0 chooses a free one."
+@click.command(
+    params=[
+        option(
+            "--port", default=0, type=click.IntRange(0, 65535), help="Port; 0 chooses a free one."
+        ),
+        option("--hide-payloads", is_flag=True, help="Hide payloads, results, metadata and logs."),
+        option("--open", "is_opened", is_flag=True, help="Open it in the browser."),
+        DATABASE,
+    ]
 )
-@click.option("--hide-payloads", is_flag=True, help="Hide payloads, results, metadata and logs.")
-@click.option("--open", "is_opened", is_flag=True, help="Open it in the browser.")
-@database
 def console(*, port: int, hide_payloads: bool, is_opened: bool, database_url: str) -> None:
     """Serve the console on this machine, with the login of the database URL.
 

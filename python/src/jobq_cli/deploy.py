@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import click
 
-from jobq_cli.terminal import database, plainly, say
+from jobq_cli.parameters import DATABASE, option
+from jobq_cli.terminal import plainly, say
 from jobq_operations import deploy as sqitch
 
-__all__ = ["deploy", "print_sql"]
 
-
-@click.command()
-@click.option("--verify", "is_verify", is_flag=True, help="Only check the installation.")
-@click.option(
-    "--adopt", "is_adopt", is_flag=True, help="Take over an installation made with jobq.sql."
+@click.command(
+    params=[
+        option("--verify", "is_verify", is_flag=True, help="Only check the installation."),
+        option(
+            "--adopt",
+            "is_adopt",
+            is_flag=True,
+            help="Take over an installation made with jobq.sql.",
+        ),
+        DATABASE,
+    ]
 )
-@database
 def deploy(is_verify: bool, is_adopt: bool, database_url: str) -> None:
     """Install or upgrade the schema, with Sqitch."""
     with plainly():
@@ -26,8 +31,12 @@ def deploy(is_verify: bool, is_adopt: bool, database_url: str) -> None:
             sqitch.deploy(database_url, say)
 
 
-@click.command("sql")
-@click.option("--core", "is_core", is_flag=True, help="Print only the core, without the features.")
+@click.command(
+    "sql",
+    params=[
+        option("--core", "is_core", is_flag=True, help="Print only the core, without the features.")
+    ],
+)
 def print_sql(is_core: bool) -> None:
     """Print the SQL that installs the schema: jobq sql | psql."""
     with plainly():

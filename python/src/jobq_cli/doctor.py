@@ -8,10 +8,9 @@ from typing import Final
 import click
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from jobq_cli.terminal import as_json, asking, database, say, show_json
+from jobq_cli.parameters import AS_JSON, DATABASE
+from jobq_cli.terminal import asking, say, show_json
 from jobq_operations.doctor import examine, status_of
-
-__all__ = ["doctor"]
 
 MARKS: Final = {"failure": "BAD ", "warning": "WARN"}
 # Milliseconds for each part: also beside a busy server the whole ends within a minute.
@@ -24,9 +23,7 @@ class Unanswered(click.ClickException):
     exit_code = 2
 
 
-@click.command()
-@as_json
-@database
+@click.command(params=[AS_JSON, DATABASE])
 def doctor(*, is_json: bool, database_url: str) -> None:
     """Check for problems and print remedies.
 

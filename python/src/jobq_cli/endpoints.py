@@ -3,107 +3,71 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import fields
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from jobq_cli.terminal import (
-    Seconds,
-    as_json,
-    asking,
-    database_option,
-    limit_option,
-    listing,
-    needing,
-    own_database,
-    parsed,
-    say,
-    show_rows,
-    with_own_client,
-)
+from jobq.models import EndpointStats
+from jobq_cli.declared import calling, listing_group
+from jobq_cli.parameters import OWN_DATABASE, PAYLOAD, Seconds, argument, limit, option, reason
+from jobq_cli.terminal import needing
 
 if TYPE_CHECKING:
     from jobq.client import Client
 
-__all__ = ["endpoints"]
+ENDPOINT: Final = argument("endpoint")
+COLUMNS: Final = ("name", "type", "version", "queue", "paused_at", "pause_reason")
+own: Final = partial(calling, of=OWN_DATABASE)
 
 
-@click.group(invoke_without_command=True)
-@limit_option(50, 200)
-@as_json
-@database_option(is_required=False)
-@click.pass_context
-def endpoints(
-    context: click.Context, *, limit: int, is_json: bool, database_url: str | None
-) -> None:
-    """List the endpoints, or manage one."""
-    context.obj = database_url
-    if context.invoked_subcommand:
-        return
-    columns = ("name", "type", "version", "queue", "paused_at", "pause_reason")
-    with listing(database_url) as client:
-        found = client.list_definitions("endpoint", max_definitions=limit)
-    show_rows([{name: row[name] for name in columns} for row in found], columns, is_json=is_json)
+def listed(client: Client, *, max_definitions: int) -> list[dict[str, Any]]:
+    """Return the endpoints without their specs."""
+    found = client.list_definitions("endpoint", max_definitions=max_definitions)
+    return [{name: row[name] for name in COLUMNS} for row in found]
 
 
-@endpoints.command()
-@click.argument("endpoint")
-@click.option("--hours", default=1, type=click.IntRange(1, 720), help="Hours to look back.")
-@as_json
-@with_own_client
-def stats(client: Client, endpoint: str, hours: int, is_json: bool) -> None:
-    """Show statistics of deliveries to ENDPOINT, of at most 1,000 recent attempts."""
-    found = asdict(client.endpoint_stats(endpoint, timedelta(hours=hours)))
-    show_rows([found], list(found), is_json=is_json)
-
-
-@endpoints.command()
-@click.argument("endpoint")
-@click.option("--reason", help="Reason, shown by explain.")
-@with_own_client
-def pause(client: Client, endpoint: str, reason: str | None) -> None:
-    """Pause deliveries to ENDPOINT. Running ones finish; other jobs wait."""
-    client.pause_endpoint(endpoint, reason)
-
-
-@endpoints.command()
-@click.argument("endpoint")
-@with_own_client
-def resume(client: Client, endpoint: str) -> None:
-    """Resume deliveries to ENDPOINT."""
-    client.resume_endpoint(endpoint)
-
-
-@endpoints.command()
-@click.argument("endpoint")
-@click.argument("payload", default="{}", callback=parsed)
-@own_database
-def preview(endpoint: str, payload: Any, database_url: str) -> None:  # noqa: ANN401 - JSON
-    """Show what would be sent to ENDPOINT for PAYLOAD (JSON), with masked secrets."""
+def previewed(client: Client, *, endpoint: str, payload: Any) -> Any:  # noqa: ANN401 - JSON
+    """Return what a delivery would send."""
     with needing("delivery"):
         from jobq_delivery.endpoint import get_delivery  # noqa: PLC0415 - an extra
-        from jobq_delivery.preview import preview as shown  # noqa: PLC0415 - an extra
-    with asking(database_url) as client, needing("delivery"):
+        from jobq_delivery.preview import preview  # noqa: PLC0415 - an extra
+
         found = client.run(get_delivery(endpoint, None, None))
-        message = shown(endpoint, found, json.dumps(payload))
-    say(json.dumps(message, indent=2, ensure_ascii=False))
+        return preview(endpoint, found, json.dumps(payload))
 
 
-@endpoints.command()
-@click.argument("endpoint")
-@click.argument("payload", default="{}", callback=parsed)
-@click.option("--timeout", default=60.0, type=Seconds(0), help="Seconds to wait.")
-@with_own_client
-def test(client: Client, endpoint: str, payload: Any, timeout: float) -> None:  # noqa: ANN401 - JSON
-    """Deliver PAYLOAD (JSON) to ENDPOINT once, even if it is paused. Prints the response.
-
-    A worker delivers it, so one must run.
-    """
+def tested(client: Client, *, endpoint: str, payload: Any, timeout: float) -> Any:  # noqa: ANN401
+    """Deliver a test job and return the response."""
     job_id = client.test_endpoint(endpoint, payload)
     try:
-        result = client.result(job_id, timeout)
+        return client.result(job_id, timeout)
     except TimeoutError as error:
         raise click.ClickException(f"job {job_id} has not finished within {timeout:g} s") from error
-    say(json.dumps(result, ensure_ascii=False))
+
+
+# fmt: off
+endpoints = listing_group(
+    "List the endpoints, or manage one.",
+    calling("endpoints", listed, "List.", limit(50, 200, "max_definitions"), rows=COLUMNS),
+    own("stats", lambda client, **given: [client.endpoint_stats(**given)],
+        "Show statistics of deliveries to ENDPOINT, of at most 1,000 recent attempts.", ENDPOINT,
+        option("--hours", "period", default=1, type=click.IntRange(1, 720),
+               callback=lambda _context, _parameter, hours: timedelta(hours=hours),
+               help="Hours to look back."),
+        rows=[field.name for field in fields(EndpointStats)]),
+    own("pause", "pause_endpoint",
+        "Pause deliveries to ENDPOINT. Running ones finish; other jobs wait.", ENDPOINT, reason()),
+    own("resume", "resume_endpoint", "Resume deliveries to ENDPOINT.", ENDPOINT),
+    own("preview", previewed,
+        "Show what would be sent to ENDPOINT for PAYLOAD (JSON), with masked secrets.",
+        ENDPOINT, PAYLOAD, lines=lambda shown: [json.dumps(shown, indent=2, ensure_ascii=False)]),
+    own("test", tested,
+        "Deliver PAYLOAD (JSON) to ENDPOINT once, even if it is paused. Prints the response.\n\n"
+        "A worker delivers it, so one must run.", ENDPOINT, PAYLOAD,
+        option("--timeout", default=60.0, type=Seconds(0), help="Seconds to wait."),
+        lines=lambda result: [json.dumps(result, ensure_ascii=False)]),
+)
+# fmt: on

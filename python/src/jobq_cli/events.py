@@ -9,27 +9,29 @@ import click
 
 from jobq.client import Client
 from jobq.errors import translate
-from jobq_cli.terminal import as_json, database, moment_option, plainly, say, show_json
-
-__all__ = ["events"]
+from jobq_cli.parameters import AS_JSON, DATABASE, moment, option
+from jobq_cli.terminal import plainly, say, show_json
 
 LOOK_BACK = timedelta(hours=1)
 
 
-@click.command()
-@click.option("--queue", "queues", multiple=True, help="Only this queue. Repeatable.")
-@click.option("--kind", "kinds", multiple=True, help="Only this kind. Repeatable.")
-@click.option("--after", help="Start after this cursor.")
-@moment_option(
-    "--since", "Start at this time, in UTC.  [default: now with --follow, else an hour ago]"
+@click.command(
+    params=[
+        option("--queue", "queues", multiple=True, help="Only this queue. Repeatable."),
+        option("--kind", "kinds", multiple=True, help="Only this kind. Repeatable."),
+        option("--after", help="Start after this cursor."),
+        moment(
+            "--since", "Start at this time, in UTC.  [default: now with --follow, else an hour ago]"
+        ),
+        option("--follow", is_flag=True, help="Continue: print jobs as they end."),
+        option(
+            "--listen-database",
+            help="Direct database URL for LISTEN, bypassing a pooler.  [default: --database]",
+        ),
+        AS_JSON,
+        DATABASE,
+    ]
 )
-@click.option("--follow", is_flag=True, help="Continue: print jobs as they end.")
-@click.option(
-    "--listen-database",
-    help="Direct database URL for LISTEN, bypassing a pooler.  [default: --database]",
-)
-@as_json
-@database
 def events(
     *,
     queues: tuple[str, ...],

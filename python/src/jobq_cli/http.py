@@ -8,9 +8,8 @@ from socket import socket
 
 import click
 
-from jobq_cli.terminal import Seconds, checked, database, logged, needing, one_database
-
-__all__ = ["http"]
+from jobq_cli.parameters import DATABASE, Seconds, Url, option
+from jobq_cli.terminal import logged, needing, one_database
 
 
 def networks(
@@ -35,64 +34,73 @@ def prefixed(_context: click.Context, _parameter: click.Parameter, text: str) ->
     return path
 
 
-@click.command()
-@click.option("--host", default="127.0.0.1", help="Address to listen on.")
-@click.option("--port", default=8080, type=click.IntRange(0, 65535), help="The port; 0 takes any.")
-@click.option("--fd", type=click.IntRange(0), hidden=True, help="Descriptor of a listening socket.")
-@click.option(
-    "--open-metrics/--metrics-with-key",
-    "is_metrics_open",
-    default=True,
-    help="Serve /metrics without a key, or only for the scopes read and operate.",
-)
-@click.option(
-    "--pool-size",
-    default=8,
-    envvar="JOBQ_HTTP_POOL_SIZE",
-    type=click.IntRange(1),
-    help="Maximum connections for each of the four roles.",
-)
-@click.option("--console/--no-console", "has_console", default=True, help="Also serve the console.")
-@click.option("--hide-payloads", is_flag=True, help="Hide payloads and logs in the console.")
-@click.option(
-    "--proxy-from",
-    multiple=True,
-    callback=networks,
-    metavar="NETWORK",
-    help="Network of a proxy whose X-Forwarded-For and -Proto are trusted. Repeatable.",
-)
-@click.option(
-    "--prefix",
-    default="",
-    callback=prefixed,
-    metavar="PATH",
-    help="Path under which a proxy serves this server, such as /jobs; the proxy removes it.",
-)
-@click.option(
-    "--proxy-header", help="Header with the user name, set by that proxy, for the console."
-)
-@click.option(
-    "--proxy-scopes",
-    default="read",
-    type=click.Choice(("read", "read,operate")),
-    help="Scopes of the proxy's users.",
-)
-@click.option(
-    "--read-database",
-    "read_database_url",
-    envvar="JOBQ_READ_DATABASE",
-    show_envvar=True,
-    callback=checked,
-    help="Standby that serves lists and statistics while it is available and up to date.",
-)
-@click.option(
-    "--longest-lag",
-    default=30.0,
-    type=Seconds(0),
-    help="Maximum lag of the standby; above it, the primary is used.",
+@click.command(
+    params=[
+        option("--host", default="127.0.0.1", help="Address to listen on."),
+        option(
+            "--port", default=8080, type=click.IntRange(0, 65535), help="The port; 0 takes any."
+        ),
+        option(
+            "--fd", type=click.IntRange(0), hidden=True, help="Descriptor of a listening socket."
+        ),
+        option(
+            "--open-metrics/--metrics-with-key",
+            "is_metrics_open",
+            default=True,
+            help="Serve /metrics without a key, or only for the scopes read and operate.",
+        ),
+        option(
+            "--pool-size",
+            default=8,
+            envvar="JOBQ_HTTP_POOL_SIZE",
+            type=click.IntRange(1),
+            help="Maximum connections for each of the four roles.",
+        ),
+        option(
+            "--console/--no-console", "has_console", default=True, help="Also serve the console."
+        ),
+        option("--hide-payloads", is_flag=True, help="Hide payloads and logs in the console."),
+        option(
+            "--proxy-from",
+            multiple=True,
+            callback=networks,
+            metavar="NETWORK",
+            help="Network of a proxy whose X-Forwarded-For and -Proto are trusted. Repeatable.",
+        ),
+        option(
+            "--prefix",
+            default="",
+            callback=prefixed,
+            metavar="PATH",
+            help="Path that a proxy puts before this server, such as /jobs, and removes.",
+        ),
+        option(
+            "--proxy-header", help="Header with the user name, set by that proxy, for the console."
+        ),
+        option(
+            "--proxy-scopes",
+            default="read",
+            type=click.Choice(("read", "read,operate")),
+            help="Scopes of the proxy's users.",
+        ),
+        option(
+            "--read-database",
+            "read_database_url",
+            envvar="JOBQ_READ_DATABASE",
+            show_envvar=True,
+            type=Url(),
+            help="Standby that serves lists and statistics while it is available and up to date.",
+        ),
+        option(
+            "--longest-lag",
+            default=30.0,
+            type=Seconds(0),
+            help="Maximum lag of the standby; above it, the primary is used.",
+        ),
+        DATABASE,
+    ]
 )
 @logged
-@database
 def http(
     *,
     host: str,

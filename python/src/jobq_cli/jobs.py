@@ -1,4 +1,4 @@
-"""Commands for jobs: enqueue, list, show, explain, redrive."""
+"""Commands for jobs: enqueue, list, show, explain, redrive, work."""
 
 from __future__ import annotations
 
@@ -14,51 +14,50 @@ import click
 
 from jobq.calls.options import EnqueueOptions
 from jobq.models import State
-from jobq_cli.options import options_of
-from jobq_cli.terminal import (
+from jobq_cli.declared import calling
+from jobq_cli.parameters import (
+    AS_JSON,
+    DATABASE,
     LONGEST_DELAY,
+    PAYLOAD,
     Seconds,
-    as_json,
-    asking,
-    database,
-    limit_option,
-    moment_option,
-    parsed,
-    plain,
-    say,
-    show_json,
-    show_rows,
-    show_table,
-    with_client,
+    argument,
+    as_span,
+    limit,
+    moment,
+    option,
+    options_of,
 )
+from jobq_cli.terminal import asking, plain, say, show_json, show_rows, show_table
 from jobq_cli.tree import drawn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from uuid import UUID
 
-    from jobq.client import Client
     from jobq.models import Job, JobPage
 
-__all__ = ["enqueue", "explain", "jobs", "redrive", "rerun", "show"]
 
-
-@click.command()
-@click.argument("kind")
-@click.argument("payload", default="{}", callback=parsed)
-@options_of(EnqueueOptions)
-@click.option(
-    "--delay",
-    type=Seconds(0, LONGEST_DELAY),
-    help="Start after this many seconds.",
+@click.command(
+    params=[
+        argument("kind"),
+        PAYLOAD,
+        *options_of(EnqueueOptions),
+        option(
+            "--delay",
+            type=Seconds(0, LONGEST_DELAY),
+            callback=as_span,
+            help="Start after this many seconds.",
+        ),
+        option("--wait", type=Seconds(0), help="Wait this long for the result and print it."),
+        DATABASE,
+    ]
 )
-@click.option("--wait", type=Seconds(0), help="Wait this long for the result and print it.")
-@database
 def enqueue(
     *,
     kind: str,
     payload: Any,  # noqa: ANN401 - any JSON
-    delay: float | None,
+    delay: timedelta | None,
     run_at: datetime | None,
     wait: float | None,
     database_url: str,
@@ -68,7 +67,7 @@ def enqueue(
     if delay is not None:
         if run_at is not None:
             raise click.UsageError("--delay and --run-at cannot be used together")
-        run_at = datetime.now(UTC) + timedelta(seconds=delay)
+        run_at = datetime.now(UTC) + delay
     with asking(database_url) as client:
         job = client.enqueue(kind, payload, run_at=run_at, **options)
         say(job.job_id)
@@ -81,46 +80,48 @@ def enqueue(
                 raise click.ClickException(str(error)) from error
 
 
-@click.command()
-@click.option("--state", type=click.Choice(get_args(State)), help="Only jobs in this state.")
-@click.option("--kind", help="Only jobs of this kind.")
-@click.option("--queue", help="Only jobs of this queue.")
-@limit_option(20)
-@click.option("--before", type=click.UUID, help="Only jobs enqueued before this one.")
-@click.option("--follow", is_flag=True, help="Continue: print new and changed jobs.")
-@as_json
-@with_client
+@click.command(
+    params=[
+        option("--state", type=click.Choice(get_args(State)), help="Only jobs in this state."),
+        option("--kind", help="Only jobs of this kind."),
+        option("--queue", help="Only jobs of this queue."),
+        limit(20),
+        option("--before", type=click.UUID, help="Only jobs enqueued before this one."),
+        option("--follow", is_flag=True, help="Continue: print new and changed jobs."),
+        AS_JSON,
+        DATABASE,
+    ]
+)
 def jobs(
-    client: Client,
     *,
-    state: Any,  # noqa: ANN401 - click has checked it
-    kind: str | None,
-    queue: str | None,
     limit: int,
     before: UUID | None,
     follow: bool,
     is_json: bool,
+    database_url: str,
+    **filters: Any,  # noqa: ANN401 - click has checked them
 ) -> None:
     """List jobs, newest first. A search stops after 100,000 jobs and prints how to continue.
 
     With --follow it polls each second, and prints new jobs and changes of the newest --limit jobs.
     """
-    found = client.list_jobs(state, kind, queue, before, max_jobs=limit)
-    list_found(found, is_json=is_json)
-    if found.cursor and len(found) < limit:
-        say(f"searched 100,000 jobs; continue with --before {found.cursor}", err=True)
-    seen = {job.job_id: without_lease(job) for job in found}
-    while follow:
-        sys.stdout.flush()
-        time.sleep(1)
-        look = partial(client.list_jobs, state, kind, queue, max_jobs=limit)
-        newest = pages(look, max(seen, default=None))
-        list_found(
-            [job for job in newest if seen.get(job.job_id) != without_lease(job)][::-1],
-            is_json=is_json,
-            is_more=True,
-        )
-        seen = {job.job_id: without_lease(job) for job in newest}
+    with asking(database_url) as client:
+        look = partial(client.list_jobs, **filters, max_jobs=limit)
+        found = look(before=before)
+        list_found(found, is_json=is_json)
+        if found.cursor and len(found) < limit:
+            say(f"searched 100,000 jobs; continue with --before {found.cursor}", err=True)
+        seen = {job.job_id: without_lease(job) for job in found}
+        while follow:
+            sys.stdout.flush()
+            time.sleep(1)
+            newest = pages(look, max(seen, default=None))
+            list_found(
+                [job for job in newest if seen.get(job.job_id) != without_lease(job)][::-1],
+                is_json=is_json,
+                is_more=True,
+            )
+            seen = {job.job_id: without_lease(job) for job in newest}
 
 
 def without_lease(job: Job) -> Job:
@@ -137,7 +138,7 @@ def pages(look: Callable[..., JobPage], last: UUID | None) -> list[Job]:
     page = look()
     while page and page.cursor == page[-1].job_id and (last is None or page.cursor > last):
         newest += page
-        page = look(page.cursor)
+        page = look(before=page.cursor)
     return newest + page
 
 
@@ -154,17 +155,15 @@ def list_found(found: Sequence[Job], *, is_json: bool, is_more: bool = False) ->
     )  # fmt: skip
 
 
-@click.command()
-@click.argument("job_id")
-@as_json
-@with_client
-def show(client: Client, job_id: str, is_json: bool) -> None:
+@click.command(params=[argument("job_id"), AS_JSON, DATABASE])
+def show(job_id: str, is_json: bool, database_url: str) -> None:
     """Show a job with its attempts, steps, tree and log."""
-    job = client.get(job_id)
-    attempts = client.attempts(job_id)
-    steps = client.list_steps(job_id)
-    logs = client.logs(job_id)
-    graph = client.graph(job_id)
+    with asking(database_url) as client:
+        job = client.get(job_id)
+        attempts = client.attempts(job_id)
+        steps = client.list_steps(job_id)
+        logs = client.logs(job_id)
+        graph = client.graph(job_id)
     if is_json:
         parts: dict[str, Sequence[Any]] = {"attempts": attempts, "steps": steps, "logs": logs}
         lists = {name: list(map(asdict, rows)) for name, rows in parts.items()}
@@ -194,57 +193,56 @@ def show(client: Client, job_id: str, is_json: bool) -> None:
         say(f"{line.logged_at:%H:%M:%S.%f} {line.level:<5} {line.message}")
 
 
-@click.command()
-@click.argument("job_id")
-@as_json
-@with_client
-def explain(client: Client, job_id: str, is_json: bool) -> None:
-    """Explain why a job is not running."""
-    reasons = client.explain(job_id)
-    if is_json:
-        show_json(reasons)
-        return
-    for reason in reasons:
-        say(f"{reason.reason}: {reason.explanation}")
+explain = calling(
+    "explain",
+    "explain",
+    "Explain why a job is not running.",
+    argument("job_id"),
+    AS_JSON,
+    lines=lambda reasons: [f"{each.reason}: {each.explanation}" for each in reasons],
+)
 
 
-@click.command()
-@click.argument("job_ids", nargs=-1, metavar="[JOB_ID]...")
-@click.option("--queue", help="Dead jobs of this queue.")
-@click.option("--kind", help="Dead jobs of this kind.")
-@click.option("--error-code", help="Dead jobs whose last error has this code.")
-@moment_option("--since", "Dead since this time, in UTC.")
-@limit_option(1000, 100_000)
-@click.option(
-    "--max-attempts", type=int, help="Attempts from now on, for one JOB_ID.  [default: as before]"
+@click.command(
+    params=[
+        argument("job_ids", nargs=-1, metavar="[JOB_ID]..."),
+        option("--queue", help="Dead jobs of this queue."),
+        option("--kind", help="Dead jobs of this kind."),
+        option("--error-code", help="Dead jobs whose last error has this code."),
+        moment("--since", "Dead since this time, in UTC."),
+        limit(1000, 100_000, "max_jobs"),
+        option(
+            "--max-attempts",
+            type=int,
+            help="Attempts from now on, for one JOB_ID.  [default: as before]",
+        ),
+        option("--latest", is_flag=True, help="Use the current version of the endpoint."),
+        option("--dry-run", is_flag=True, help="Only print the selected jobs."),
+        option(
+            "--tree",
+            type=click.Choice(("failed", "downstream", "all")),
+            help="Jobs of the tree of JOB_ID: failed ones, the job and those waiting for it, or"
+            " all.",
+        ),
+        DATABASE,
+    ]
 )
-@click.option("--latest", is_flag=True, help="Use the current version of the endpoint.")
-@click.option("--dry-run", is_flag=True, help="Only print the selected jobs.")
-@click.option(
-    "--tree",
-    type=click.Choice(("failed", "downstream", "all")),
-    help="Jobs of the tree of JOB_ID: failed ones, the job and those waiting for it, or all.",
-)
-@database
 def redrive(
     *,
     job_ids: tuple[str, ...],
     tree: str | None,
-    queue: str | None,
-    kind: str | None,
-    error_code: str | None,
-    since: datetime | None,
-    limit: int,
-    max_attempts: int | None,
     latest: bool,
     dry_run: bool,
+    max_jobs: int,
+    max_attempts: int | None,
     database_url: str,
+    **filters: Any,  # noqa: ANN401 - those of redrive_many()
 ) -> None:
     """Run dead or cancelled jobs again, by JOB_ID or by options.
 
     With several JOB_IDs only dead jobs are redriven. Options filter them further.
     """
-    is_filtered = any(option is not None for option in (queue, kind, error_code, since))
+    is_filtered = any(value is not None for value in filters.values())
     is_one = len(job_ids) == 1 and not is_filtered and not dry_run
     if not job_ids and not is_filtered:
         raise click.UsageError("pass a JOB_ID or at least one option")
@@ -261,11 +259,8 @@ def redrive(
             redriven = job_ids
         else:
             redriven = client.redrive_many(
-                queue,
-                kind,
-                since,
-                error_code,
-                limit,
+                **filters,
+                max_jobs=max_jobs,
                 job_ids=job_ids or None,
                 dry_run=dry_run,
                 latest=latest,
@@ -274,10 +269,31 @@ def redrive(
             say(job_id)
 
 
-@click.command()
-@click.argument("job_ids", nargs=-1, required=True, metavar="JOB_ID...")
-@with_client
-def rerun(client: Client, job_ids: tuple[str, ...]) -> None:
-    """Enqueue copies of finished jobs. Prints the ids of the copies."""
-    for job_id in job_ids:
-        say(client.rerun(job_id))
+rerun = calling(
+    "rerun",
+    lambda client, job_ids: [client.rerun(job_id) for job_id in job_ids],
+    "Enqueue copies of finished jobs. Prints the ids of the copies.",
+    argument("job_ids", nargs=-1, required=True, metavar="JOB_ID..."),
+    lines=lambda copies: copies,
+)
+
+
+@click.command(
+    params=[
+        option("--queue", "queues", multiple=True, default=("default",)),
+        limit(100, 10_000, "max_jobs", of="jobs per call"),
+        option("--until-empty", is_flag=True, help="Continue until no job is due."),
+        AS_JSON,
+        DATABASE,
+    ]
+)
+def work(
+    *, queues: tuple[str, ...], max_jobs: int, until_empty: bool, is_json: bool, database_url: str
+) -> None:
+    """Run due jobs whose kinds are database functions, with the rights of the login."""
+    with asking(database_url) as client:
+        while True:
+            ended = client.work(queues, max_jobs)
+            show_rows(ended, ("job_id", "kind", "state"), is_json=is_json)
+            if not (ended and until_empty):
+                break

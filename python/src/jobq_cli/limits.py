@@ -1,95 +1,80 @@
-"""`jobq limits`: limits of single concurrency keys."""
+"""`jobq limits` and `jobq budgets`: limits of single concurrency keys, and the cost of jobs."""
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from decimal import Decimal, InvalidOperation
+from typing import Final
 
 import click
 
-from jobq_cli.terminal import (
-    LONGEST_DELAY,
-    Seconds,
-    as_json,
-    say,
-    show_rows,
-    with_client,
-)
+from jobq_cli.declared import calling, group
+from jobq_cli.parameters import LONGEST_DELAY, Seconds, argument, as_span, option, reason
 
-if TYPE_CHECKING:
-    from jobq.client import Client
-
-__all__ = ["limits"]
-
-COLUMNS = (
-    "queue",
-    "concurrency_key",
-    "max_running",
-    "rate_limit",
-    "rate_period",
-    "rate_burst",
+LARGEST_AMOUNT: Final = 10**15
+KEY: Final = (argument("queue"), argument("concurrency_key", metavar="KEY"))
+LIMIT: Final = (
+    "queue", "concurrency_key", "max_running", "rate_limit", "rate_period", "rate_burst",
     "running",
+)  # fmt: skip
+BUDGET: Final = (
+    "scope_type", "scope", "concurrency_key", "each_key", "amount", "period", "time_zone", "spent",
+    "reserved", "next_period_at",
+)  # fmt: skip
+
+
+def amount(text: str) -> Decimal:
+    """Return the number; click reports a ValueError."""
+    try:
+        value = Decimal(text)
+        is_allowed = 0 <= value <= LARGEST_AMOUNT
+    except InvalidOperation:
+        is_allowed = False
+    if not is_allowed:
+        raise ValueError
+    return value
+
+
+SCOPE_TYPE: Final = click.Choice(["queue", "kind"])
+SCOPE: Final = (argument("scope_type", type=SCOPE_TYPE), argument("scope"))
+KEYS: Final = (
+    option("--key", "concurrency_key", help="The budget of this key of the queue."),
+    option("--each-key", is_flag=True, help="The budget of each key."),
 )
 
-
-@click.group()
-def limits() -> None:
-    """Limit or hold single concurrency keys."""
-
-
-queue_argument = click.argument("queue")
-key_argument = click.argument("key")
-
-
-@limits.command("list")
-@click.argument("queue", required=False)
-@as_json
-@with_client
-def list_(client: Client, queue: str | None, is_json: bool) -> None:
-    """List the limits of single keys in QUEUE or all queues."""
-    show_rows(client.list_limits(queue), COLUMNS, is_json=is_json)
-
-
-@limits.command()
-@queue_argument
-@key_argument
-@click.option("--max-running", type=int, help="Maximum running jobs.")
-@click.option("--rate-limit", type=int, help="Maximum starts per period.")
-@click.option("--rate-period", help="Period, such as '1 min'; one second by default.")
-@click.option("--rate-burst", type=int, help="Maximum starts at once; 1 by default.")
-@with_client
-def put(client: Client, queue: str, key: str, **limits: Any) -> None:  # noqa: ANN401
-    """Say what holds for KEY in QUEUE, in place of what the queue says for each key."""
-    client.put_limit(queue, key, **limits)
-
-
-@limits.command()
-@queue_argument
-@key_argument
-@with_client
-def delete(client: Client, queue: str, key: str) -> None:
-    """Delete the limits of KEY. The limits of QUEUE for each key apply again."""
-    client.delete_limit(queue, key)
-
-
-@limits.command()
-@queue_argument
-@key_argument
-@click.option(
-    "--seconds", type=Seconds(0, LONGEST_DELAY), required=True, help="Duration of the hold."
+# fmt: off
+limits = group(
+    "limits", "Limit or hold single concurrency keys.",
+    calling("list", "list_limits", "List the limits of single keys in QUEUE or all queues.",
+            argument("queue", required=False), rows=LIMIT),
+    calling("put", "put_limit",
+            "Set the limits of KEY in QUEUE, instead of the queue's limits for each key.", *KEY,
+            option("--max-running", type=int, help="Maximum running jobs."),
+            option("--rate-limit", type=int, help="Maximum starts per period."),
+            option("--rate-period", help="Period, such as '1 min'; one second by default."),
+            option("--rate-burst", type=int, help="Maximum starts at once; 1 by default.")),
+    calling("delete", "delete_limit",
+            "Delete the limits of KEY. The limits of QUEUE for each key apply again.", *KEY),
+    calling("hold", "hold_key",
+            "Start no jobs of KEY in QUEUE for a time. Running jobs continue.", *KEY,
+            option("--seconds", "until", type=Seconds(0, LONGEST_DELAY), required=True,
+                   callback=as_span, help="Duration of the hold."),
+            reason()),
+    calling("release", "release_key", "End the hold of KEY.", *KEY,
+            lines=lambda was_held: ["released" if was_held else "the key was not held"]),
 )
-@click.option("--reason", help="Reason, shown by explain.")
-@with_client
-def hold(client: Client, queue: str, key: str, seconds: float, reason: str | None) -> None:
-    """Start no jobs of KEY in QUEUE for a time. Running jobs continue."""
-    client.hold_key(queue, key, timedelta(seconds=seconds), reason)
-
-
-@limits.command()
-@queue_argument
-@key_argument
-@with_client
-def release(client: Client, queue: str, key: str) -> None:
-    """End the hold of KEY."""
-    was_held = client.release_key(queue, key)
-    say("released" if was_held else "the key was not held")
+budgets = group(
+    "budgets", "Set how much jobs may cost in each day, week or month.",
+    calling("list", "list_budgets",
+            "List budgets, and how much of each is spent and reserved in its present period.",
+            argument("scope_type", type=SCOPE_TYPE, required=False),
+            argument("scope", required=False), rows=BUDGET),
+    calling("put", "put_budget",
+            "Set how much the jobs of a queue or kind may cost in each period.",
+            *SCOPE, argument("amount", type=amount),
+            option("--period", type=click.Choice(["day", "week", "month"]), default="month",
+                   help="Period of the calendar."),
+            option("--time-zone", default="UTC", help="Where the period begins."), *KEYS),
+    calling("delete", "put_budget", "Delete a budget. Its jobs start whatever they cost.",
+            *SCOPE, *KEYS, fixed={"amount": None}),
+)
+# fmt: on

@@ -1,15 +1,19 @@
-"""Commands for queues and workers."""
+"""Commands for queues, kinds, workers and grants."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import click
 
+from jobq.calls.options import CommonOptions, KindOptions, LimitOptions
 from jobq.errors import NotFound
-from jobq_cli.terminal import as_json, show_rows, with_client
+from jobq.models import Privilege
+from jobq_cli.declared import calling, group
+from jobq_cli.parameters import AS_JSON, DATABASE, argument, option, options_of, reason
+from jobq_cli.terminal import asking, plain, show_json, show_rows, show_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,22 +21,29 @@ if TYPE_CHECKING:
     from jobq.client import Client
     from jobq.models import QueueStats
 
-__all__ = ["pause", "queues", "resume", "sickest_first", "workers"]
+QUEUE: Final = argument("queue")
+KIND: Final = argument("kind")
+GRANT: Final = (
+    argument("grantee", metavar="ROLE"),
+    QUEUE,
+    argument("privilege", type=click.Choice(get_args(Privilege))),
+)
 
 
-WORKER = ("worker", "queues", "is_live", "seen_at", "jobs", "release", "except_kinds")
-
-
-@click.command()
-@click.option("--declared", "is_declared", is_flag=True, help="Show the declarations instead.")
-@as_json
-@with_client
-def queues(client: Client, is_declared: bool, is_json: bool) -> None:
+@click.command(
+    params=[
+        option("--declared", "is_declared", is_flag=True, help="Show the declarations instead."),
+        AS_JSON,
+        DATABASE,
+    ]
+)
+def queues(is_declared: bool, is_json: bool, database_url: str) -> None:
     """Show statistics of each queue."""
-    found = client.list_queues() if is_declared else sickest_first(client.queue_stats())
+    with asking(database_url) as client:
+        found = client.list_queues() if is_declared else sickest_first(client.queue_stats())
     rows = [asdict(queue) for queue in found]
     names = list(rows[0]) if rows else ["queue"]
-    if is_declared and rows:  # there are many settings, and a queue says few
+    if is_declared and rows:  # there are many settings, and a queue sets few
         names = [name for name in names if any(row[name] is not None for row in rows)]
     show_rows(rows, names, is_json=is_json)
 
@@ -45,23 +56,8 @@ def sickest_first(found: Iterable[QueueStats]) -> list[QueueStats]:
     )
 
 
-@click.command()
-@as_json
-@with_client
-def workers(client: Client, is_json: bool) -> None:
-    """List workers and their jobs."""
-    show_rows(client.list_workers(), WORKER, is_json=is_json)
-
-
-@click.command()
-@click.argument("queue")
-@click.option("--reason", help="Reason, shown by explain.")
-@click.option(
-    "--new", "is_new", is_flag=True, help="Also if the queue is neither declared nor used."
-)
-@with_client
-def pause(client: Client, queue: str, reason: str | None, is_new: bool) -> None:
-    """Pause QUEUE. Running jobs continue."""
+def pause_known(client: Client, *, queue: str, reason: str | None, is_new: bool) -> None:
+    """Pause a queue, unless its name seems to be misspelt."""
     known = {"default", *(stats.queue for stats in client.queue_stats())}
     if not is_new and queue not in known:
         raise NotFound(
@@ -73,9 +69,57 @@ def pause(client: Client, queue: str, reason: str | None, is_new: bool) -> None:
     client.pause(queue, reason)
 
 
-@click.command()
-@click.argument("queue")
-@with_client
-def resume(client: Client, queue: str) -> None:
-    """Resume QUEUE."""
-    client.resume(queue)
+@click.command(
+    params=[
+        argument("kind", required=False),
+        option("--queue", help="Queue.  [default: the kind's queue]"),
+        AS_JSON,
+        DATABASE,
+    ]
+)
+def settings(kind: str | None, queue: str | None, is_json: bool, database_url: str) -> None:
+    """Show the effective settings of KIND: from the kind, the queue or the defaults."""
+    with asking(database_url) as client:
+        found = client.settings(kind, queue)
+    if is_json:
+        show_json([found])
+    else:
+        show_table((), [(name, plain(found[name])) for name in sorted(found)])
+
+
+def put_kind(client: Client, *, kind: str, **options: Any) -> None:  # noqa: ANN401
+    """Declare a kind; an option for a list that is not given is an empty tuple."""
+    client.put_kind(kind, **{name: value for name, value in options.items() if value != ()})
+
+
+# fmt: off
+pause = calling(
+    "pause", pause_known, "Pause QUEUE. Running jobs continue.", QUEUE, reason(),
+    option("--new", "is_new", is_flag=True, help="Also if the queue is neither declared nor used."))
+resume = calling("resume", "resume", "Resume QUEUE.", QUEUE)
+workers = calling(
+    "workers", "list_workers", "List workers and their jobs.",
+    rows=("worker", "queues", "is_live", "seen_at", "jobs", "release", "except_kinds"))
+kinds = calling(
+    "kinds", "list_kinds", "List the declared kinds.",
+    rows=("kind", "queue", "priority", "max_attempts", "timeout", "keep_succeeded", "run"))
+declare = calling(
+    "declare", put_kind,
+    "Declare KIND, replacing its declaration. Omitted options get their defaults.",
+    KIND, *options_of(LimitOptions, CommonOptions, KindOptions))
+delete_kind = calling(
+    "delete-kind", "delete_kind",
+    "Delete the declaration of KIND. It must have no live jobs and schedules.", KIND)
+grants = group(
+    "grants", "Manage which roles may use which queues. Only the owner may change grants.",
+    calling("list", "list_queue_grants", "List the grants.",
+            rows=("grantee", "queue", "privilege")),
+    calling("grant", "grant_queue",
+            "Grant ROLE the right to enqueue to or work QUEUE ('*' for all).", *GRANT),
+    calling("revoke", "revoke_queue", "Revoke a grant.", *GRANT),
+    calling("enforce", "enforce_queue_grants", "Restrict every login to the queues granted to it.",
+            option("--off", "enforced", is_flag=True,
+                   callback=lambda _context, _parameter, is_off: not is_off,
+                   help="Stop enforcing: all roles may use all queues.")),
+)
+# fmt: on

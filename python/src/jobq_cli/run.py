@@ -7,15 +7,17 @@ from pathlib import Path
 
 import click
 
-from jobq_cli.terminal import database_option, needing, plainly, say
+from jobq_cli.parameters import database, option
+from jobq_cli.terminal import needing, plainly, say
 
-__all__ = ["run"]
 
-
-@click.command()
-@click.option("--exit", "is_brief", is_flag=True, help="Exit after the examples.")
-@click.option("--port", default=8080, type=click.IntRange(1, 65535), help="Port of the API.")
-@database_option(is_required=False)
+@click.command(
+    params=[
+        option("--exit", "is_brief", is_flag=True, help="Exit after the examples."),
+        option("--port", default=8080, type=click.IntRange(1, 65535), help="Port of the API."),
+        database(is_required=False),
+    ]
+)
 def run(is_brief: bool, port: int, database_url: str | None) -> None:
     """Start everything, run the example jobs, and serve until interrupted.
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from jobq_cli.terminal import as_json, asking, database, say, show_rows, with_client
 from jobq_delivery.keyring import (
     KEY_FILE,
     KEYS,
@@ -16,27 +15,23 @@ from jobq_delivery.keyring import (
     new_key,
     rotate_secret,
 )
+from jobq_cli.declared import calling, group
+from jobq_cli.parameters import DATABASE, argument
+from jobq_cli.terminal import asking, say
 
 if TYPE_CHECKING:
     from jobq.client import Client
 
-__all__ = ["secrets"]
+COLUMNS: Final = ("secret", "version", "key_id")
 
 
-@click.group(help=f"Manage the secrets of endpoints, encrypted with keys of {KEYS} or {KEY_FILE}.")
-def secrets() -> None:
-    """Manage the secrets of endpoints."""
-
-
-@secrets.command()
+@click.command()
 def key() -> None:
     """Print a new encryption key."""
     say(new_key())
 
 
-@secrets.command()
-@click.argument("name")
-@database
+@click.command(params=[argument("name"), DATABASE])
 def put(name: str, database_url: str) -> None:
     """Create or replace the secret NAME. The value is read from standard input."""
     value = click.prompt("Value", hide_input=True) if sys.stdin.isatty() else given()
@@ -57,18 +52,7 @@ def given() -> str:
         raise click.ClickException("the value of a secret must be text in UTF-8") from None
 
 
-@secrets.command("list")
-@as_json
-@with_client
-def list_(client: Client, is_json: bool) -> None:
-    """List secrets with their versions and key ids."""
-    stored = client.run(list_ciphertexts())
-    rows = [{"secret": s.secret, "version": s.version, "key_id": s.key_id} for s in stored]
-    show_rows(rows, ("secret", "version", "key_id"), is_json=is_json)
-
-
-@secrets.command()
-@database
+@click.command(params=[DATABASE])
 def rotate(database_url: str) -> None:
     """Encrypt every secret with the first key. You can then remove older keys."""
     count = 0
@@ -81,9 +65,19 @@ def rotate(database_url: str) -> None:
     say(f"{count} secrets encrypted with key {current}")
 
 
-@secrets.command()
-@click.argument("name")
-@with_client
-def delete(client: Client, name: str) -> None:
-    """Delete the secret NAME. Refused while an endpoint uses it."""
-    client.delete_definition("secret", name)
+def listed(client: Client) -> list[dict[str, Any]]:
+    """Return the secrets without their ciphertexts."""
+    stored = client.run(list_ciphertexts())
+    return [{name: getattr(each, name) for name in COLUMNS} for each in stored]
+
+
+# fmt: off
+secrets = group(
+    "secrets", f"Manage the secrets of endpoints, encrypted with keys of {KEYS} or {KEY_FILE}.",
+    key, put, rotate,
+    calling("list", listed, "List secrets with their versions and key ids.", rows=COLUMNS),
+    calling("delete", "delete_definition",
+            "Delete the secret NAME. Refused while an endpoint uses it.",
+            argument("name"), fixed={"type": "secret"}),
+)
+# fmt: on

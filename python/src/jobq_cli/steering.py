@@ -3,42 +3,29 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from jobq_cli.terminal import asking, database, moment_option, parsed, say
+from jobq_cli.parameters import DATABASE, Json, argument, limit, moment, option, reason
+from jobq_cli.terminal import asking, say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from jobq.client import Client
 
-__all__ = ["cancel", "change", "delete"]
-
-Command = TypeVar("Command", bound="Callable[..., Any]")
-
-
-def choosing(command: Command) -> Command:
-    """Add the argument and options that select jobs."""
-    for option in (
-        click.option("--reason", help="Reason, stored in the audit log."),
-        click.option("--dry-run", is_flag=True, help="Only print the selected jobs."),
-        click.option(
-            "--limit",
-            "max_jobs",
-            default=1000,
-            type=click.IntRange(1, 100_000),
-            help="Maximum number of jobs, oldest first.",
-        ),
-        click.option("--metadata", callback=parsed, help="Jobs whose metadata contains this JSON."),
-        click.option("--kind", help="Jobs of this kind."),
-        click.option("--queue", help="Jobs of this queue."),
-        click.argument("job_ids", nargs=-1, metavar="[JOB_ID]..."),
-    ):
-        command = option(command)
-    return command
+# What selects jobs.
+WHICH: Final = (
+    argument("job_ids", nargs=-1, metavar="[JOB_ID]..."),
+    option("--queue", help="Jobs of this queue."),
+    option("--kind", help="Jobs of this kind."),
+    option("--metadata", type=Json(), help="Jobs whose metadata contains this JSON."),
+    limit(1000, 100_000, "max_jobs", of="jobs, oldest first"),
+    option("--dry-run", is_flag=True, help="Only print the selected jobs."),
+    reason("stored in the audit log"),
+)
 
 
 def chosen(which: dict[str, Any]) -> dict[str, Any]:
@@ -49,19 +36,20 @@ def chosen(which: dict[str, Any]) -> dict[str, Any]:
     return which | {"job_ids": ids}
 
 
-@click.command()
-@choosing
-@click.option("--now", "run_now", is_flag=True, help="Run as soon as a worker is available.")
-@moment_option("--run-at", "Start at this time or later, in UTC.")
-@click.option("--priority", type=int, help="Priority; higher values run first.")
-@click.option("--to-queue", help="Move to this queue.")
-@click.option("--timeout", help="Timeout of each attempt, such as '30 s'.")
-@moment_option("--expires-at", "Start no attempt from this time on, in UTC.")
-@click.option("--max-attempts", type=int, help="Maximum number of failed attempts, in total.")
-@click.option(
-    "--payload", callback=parsed, help="New payload (JSON or -), for jobs that have never run."
+@click.command(
+    params=[
+        *WHICH,
+        option("--now", "run_now", is_flag=True, help="Run as soon as a worker is available."),
+        moment("--run-at", "Start at this time or later, in UTC."),
+        option("--priority", type=int, help="Priority; higher values run first."),
+        option("--to-queue", help="Move to this queue."),
+        option("--timeout", help="Timeout of each attempt, such as '30 s'."),
+        moment("--expires-at", "Start no attempt from this time on, in UTC."),
+        option("--max-attempts", type=int, help="Maximum number of failed attempts, in total."),
+        option("--payload", type=Json(), help="New payload (JSON or -) of jobs that never ran."),
+        DATABASE,
+    ]
 )
-@database
 def change(
     *,
     run_now: bool,
@@ -82,10 +70,13 @@ def change(
     show_ids(changed, jobs["max_jobs"])
 
 
-@click.command()
-@choosing
-@click.option("--state", type=click.Choice(("blocked", "queued", "retrying", "running")))
-@database
+@click.command(
+    params=[
+        *WHICH,
+        option("--state", type=click.Choice(("blocked", "queued", "retrying", "running"))),
+        DATABASE,
+    ]
+)
 def cancel(*, state: str | None, database_url: str, **which: Any) -> None:  # noqa: ANN401
     """Cancel jobs, by JOB_ID or options. Workers cancel running jobs."""
     jobs = chosen(which)
@@ -111,14 +102,17 @@ def cancel_one(client: Client, job_id: str, reason: str | None) -> None:
         sys.exit(1)
 
 
-@click.command()
-@choosing
-@click.option(
-    "--state",
-    type=click.Choice(("blocked", "queued", "retrying", "succeeded", "dead", "cancelled")),
-    help="Only jobs in this state; by default waiting jobs.",
+@click.command(
+    params=[
+        *WHICH,
+        option(
+            "--state",
+            type=click.Choice(("blocked", "queued", "retrying", "succeeded", "dead", "cancelled")),
+            help="Only jobs in this state; by default waiting jobs.",
+        ),
+        DATABASE,
+    ]
 )
-@database
 def delete(*, state: str | None, database_url: str, **which: Any) -> None:  # noqa: ANN401
     """Delete waiting or finished jobs with their history. Prints their ids."""
     jobs = chosen(which)

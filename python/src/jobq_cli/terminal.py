@@ -1,20 +1,18 @@
-"""Shared helpers of the commands: options, connections, output."""
+"""Shared helpers of the commands: connections, output, errors."""
 
 from __future__ import annotations
 
 import json
 import logging
-import math
 import sys
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import UTC
+from decimal import Decimal
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
 
 from jobq.client import Client
 from jobq.database import configure, conninfo
@@ -25,131 +23,6 @@ from jobq_operations.deploy import DeployError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from datetime import datetime
-
-Command = TypeVar("Command", bound="Callable[..., Any]")
-
-
-def checked(context: click.Context, parameter: click.Parameter, url: str | None) -> str | None:
-    """Refuse an invalid connection string."""
-    if url is None and parameter.required:  # a default may be None
-        raise click.MissingParameter(ctx=context, param=parameter)
-    try:
-        conninfo_to_dict(url or "")
-    except psycopg.ProgrammingError as error:
-        raise click.BadParameter(str(error).strip(), param=parameter) from error
-    return url
-
-
-def database_option(*, is_required: bool = True, **options: Any) -> Callable[[Command], Command]:  # noqa: ANN401
-    """Return the option `--database`."""
-    return click.option(
-        "--database",
-        "database_url",
-        envvar="DATABASE_URL",
-        required=is_required,
-        show_envvar=True,
-        callback=checked,
-        help="Database URL.",
-        **options,
-    )
-
-
-class Url(click.types.StringParamType):
-    """A connection string. DATABASE_URL contains one, possibly with spaces."""
-
-    name = "url"
-
-    def convert(
-        self,
-        value: Any,  # noqa: ANN401 - as click has it
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> str:
-        """Return a valid string."""
-        try:
-            conninfo_to_dict(value)
-        except psycopg.ProgrammingError as error:
-            self.fail(str(error).strip(), param, ctx)
-        return str(value)
-
-    def split_envvar_value(self, rv: str) -> list[str]:
-        """Return the value as one string."""
-        return [rv]
-
-
-LONGEST_DELAY: Final = 3660 * 24 * 3600.0
-"""Maximum delay of a job or hold of a key, in seconds."""
-
-
-class Seconds(click.FloatRange):
-    """A finite number of seconds."""
-
-    name = "seconds"
-
-    def convert(
-        self,
-        value: Any,  # noqa: ANN401 - as click has it
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> float:
-        """Return the number."""
-        seconds: float = super().convert(value, param, ctx)
-        if not math.isfinite(seconds):
-            self.fail(f"{value} is not a number of seconds", param, ctx)
-        return seconds
-
-
-def parsed(_context: click.Context, parameter: click.Parameter, text: str | None) -> Any:  # noqa: ANN401 - any JSON
-    """Return the value of a JSON text."""
-    if text is None:
-        return None
-    try:
-        return json.loads(sys.stdin.read() if text == "-" else text)
-    except ValueError as error:
-        raise click.BadParameter(f"not JSON: {error}", param=parameter) from error
-
-
-def object_parsed(
-    context: click.Context, parameter: click.Parameter, text: str | None
-) -> dict[str, Any] | None:
-    """Return the value of a JSON text that must be an object."""
-    value = parsed(context, parameter, text)
-    if value is None or isinstance(value, dict):
-        return value
-    raise click.BadParameter("not a JSON object", param=parameter)
-
-
-def in_utc(
-    _context: click.Context, _parameter: click.Parameter, moment: datetime | None
-) -> datetime | None:
-    """Mark a time as UTC."""
-    return None if moment is None else moment.replace(tzinfo=UTC)
-
-
-def limit_option(default: int, most: int = 1000, of: str = "rows") -> Callable[[Command], Command]:
-    """Return the option `--limit`."""
-    kind = click.IntRange(1, most)
-    return click.option("--limit", default=default, type=kind, help=f"Maximum number of {of}.")
-
-
-def moment_option(flag: str, words: str, **options: Any) -> Callable[[Command], Command]:  # noqa: ANN401
-    """Return an option that is a time in UTC."""
-    return click.option(flag, type=click.DateTime(), callback=in_utc, help=words, **options)
-
-
-database = database_option()
-databases = click.option(
-    "--database",
-    "database_urls",
-    envvar="DATABASE_URL",
-    required=True,
-    multiple=True,
-    show_envvar=True,
-    type=Url(),
-    help="Database URL. Repeatable.",
-)
-as_json = click.option("--json", "is_json", is_flag=True, help="Print JSON, one line per row.")
 
 
 def logged(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -179,39 +52,6 @@ def asking(database_url: str) -> Iterator[Client]:
     ):
         configure(connection)
         yield Client(connection)
-
-
-def client_of(option: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Return a decorator that gives a command `--database`, and a client as its first argument."""
-
-    def decorate(command: Command) -> Command:
-        @wraps(command)
-        def asking_command(*, database_url: str, **given: Any) -> Any:  # noqa: ANN401 - any command
-            with asking(database_url) as client:
-                return command(client, **given)
-
-        return option(asking_command)  # type: ignore[arg-type]
-
-    return decorate
-
-
-with_client = client_of(database)
-# Of a command below a group that lists too: its own, or that of the group.
-own_database = database_option(default=lambda: click.get_current_context().obj)
-with_own_client = client_of(own_database)
-
-
-@contextmanager
-def listing(database_url: str | None) -> Iterator[Client]:
-    """Open a client for a group without a command.
-
-    Raises:
-        click.UsageError: there is no database URL.
-    """
-    if database_url is None:
-        raise click.UsageError("Missing option '--database' (env var: 'DATABASE_URL').")
-    with asking(database_url) as client:
-        yield client
 
 
 def one_database(database_url: str) -> None:
@@ -259,7 +99,7 @@ def say(line: object, *, err: bool = False) -> None:
 def show_json(found: Iterable[object]) -> None:
     """Print records as JSON lines."""
     for row in found:
-        say(json.dumps(_members(row), default=str, ensure_ascii=False))
+        say(json.dumps(_members(row), default=_written, ensure_ascii=False))
 
 
 def show_rows(
@@ -283,6 +123,13 @@ def _members(row: Any) -> dict[str, Any]:  # noqa: ANN401 - a dataclass or its m
     return row if isinstance(row, dict) else asdict(row)
 
 
+def _written(value: object) -> object:
+    """Return a number as JSON has it, other values as text."""
+    if not isinstance(value, Decimal):
+        return str(value)
+    return int(value) if value == value.to_integral_value() else float(value)
+
+
 def show_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print rows as a table, with a header if names are given."""
     cells = [*([names] if names else []), *[[in_line(str(v)) for v in row] for row in rows]]
@@ -298,7 +145,9 @@ def plain(value: object) -> str:
         return ""
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return ",".join(value)
-    return json.dumps(value, default=str) if isinstance(value, dict | list) else str(value)
+    if isinstance(value, dict | list):
+        return json.dumps(value, default=str)
+    return str(_written(value))
 
 
 @contextmanager

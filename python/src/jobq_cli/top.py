@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from jobq.redaction import in_line
+from jobq_cli.parameters import DATABASE, Seconds, option
 from jobq_cli.queues import sickest_first
-from jobq_cli.terminal import Seconds, asking, database, needing, plain
+from jobq_cli.terminal import asking, needing, plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,17 +21,18 @@ if TYPE_CHECKING:
 
     from jobq.client import Client
 
-__all__ = ["top"]
-
 # Columns of short texts, which are not folded.
 BRIEF: Final = frozenset({"oldest", "ended/s", "seen", "attempt", "for"})
 
 
-@click.command()
-@click.option("--interval", default=1.0, type=Seconds(0.1, 3600), help="Refresh interval.")
-@click.option("--once", is_flag=True, help="Print once and exit.")
-@click.option("--limit", default=20, type=click.IntRange(1, 1000), help="Maximum running jobs.")
-@database
+@click.command(
+    params=[
+        option("--interval", default=1.0, type=Seconds(0.1, 3600), help="Refresh interval."),
+        option("--once", is_flag=True, help="Print once and exit."),
+        option("--limit", default=20, type=click.IntRange(1, 1000), help="Maximum running jobs."),
+        DATABASE,
+    ]
+)
 def top(*, interval: float, once: bool, limit: int, database_url: str) -> None:
     """Show queues, rates, workers and running jobs live. Needs the extra `top`."""
     with needing("top"):

@@ -18,101 +18,112 @@ from click.core import ParameterSource
 from psycopg.conninfo import conninfo_to_dict
 
 from jobq.registry import Registry
-from jobq_cli.terminal import Seconds, databases, logged, plainly
+from jobq_cli.parameters import DATABASES, Seconds, argument, option
+from jobq_cli.terminal import logged, plainly
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine, Sequence
-
-__all__ = ["worker"]
 
 logger = logging.getLogger("jobq.worker")
 
 LONGEST_NAME = 128
 
 
-@click.command()
-@click.argument("target", required=False)
-@click.option(
-    "--deliver/--no-deliver",
-    "is_deliverer",
-    default=True,
-    help="Deliver jobs of endpoints (requires the extra `delivery`).",
+@click.command(
+    params=[
+        argument("target", required=False),
+        option(
+            "--deliver/--no-deliver",
+            "is_deliverer",
+            default=True,
+            help="Deliver jobs of endpoints (requires the extra `delivery`).",
+        ),
+        option(
+            "--queue",
+            "queues",
+            multiple=True,
+            default=("default",),
+            help="Queue to serve, or queue=N for at most N of its jobs at a time. Repeatable.",
+        ),
+        option(
+            "--weight",
+            "shares",
+            multiple=True,
+            help="Claim from queues in random order by weight: queue=weight; 1 by default."
+            " Repeatable.",
+        ),
+        option(
+            "--concurrency",
+            default=50,
+            type=click.IntRange(1),
+            help="Maximum jobs at the same time.",
+        ),
+        option(
+            "--processes", type=click.IntRange(1), help="Processes for handlers with process=True."
+        ),
+        option("--name", help="Name of the worker; must be unique."),
+        option(
+            "--release",
+            envvar="JOBQ_RELEASE",
+            show_envvar=True,
+            help="Release name, shown with the worker.",
+        ),
+        option("--poll", default=5.0, type=Seconds(0.05, 60), help="Polling interval in seconds."),
+        option(
+            "--grace",
+            default=30.0,
+            type=Seconds(0),
+            help="How long running jobs may take to finish after SIGTERM, in seconds.",
+        ),
+        option(
+            "--sleepy",
+            is_flag=True,
+            help="Send no statements while idle: no heartbeat, no polling.",
+        ),
+        option("--listen/--no-listen", default=True, help="Use notifications, or only poll."),
+        option("--listen-database", help="Direct database URL for LISTEN, bypassing the pooler."),
+        option(
+            "--pooled",
+            "is_pooled",
+            is_flag=True,
+            help="The database is behind a transaction pooler such as PgBouncer.",
+        ),
+        option(
+            "--declare/--no-declare", default=True, help="Declare the kinds of TARGET at the start."
+        ),
+        option("--until-empty", is_flag=True, help="Exit when no job is due or running."),
+        option(
+            "--watch",
+            "is_watching",
+            is_flag=True,
+            help="Restart when code in this directory changes.",
+        ),
+        option(
+            "--max-jobs", type=click.IntRange(1), help="Exit with status 75 after this many jobs."
+        ),
+        option(
+            "--max-bytes",
+            type=click.IntRange(1),
+            help="Exit with status 75 above this memory usage, in bytes.",
+        ),
+        option(
+            "--metrics-host",
+            default="127.0.0.1",
+            envvar="JOBQ_METRICS_HOST",
+            help="Address for /metrics, /healthz and /readyz.",
+        ),
+        option(
+            "--metrics-port",
+            default=9091,
+            envvar="JOBQ_METRICS_PORT",
+            type=click.IntRange(0, 65535),
+            help="Port; 0 chooses a free one.",
+        ),
+        option("--no-metrics", "is_silent", is_flag=True, help="Do not serve them."),
+        DATABASES,
+    ]
 )
-@click.option(
-    "--queue",
-    "queues",
-    multiple=True,
-    default=("default",),
-    help="Queue to serve, or queue=N for at most N of its jobs at a time. Repeatable.",
-)
-@click.option(
-    "--weight",
-    "shares",
-    multiple=True,
-    help="Claim from queues in random order by weight: queue=weight. Repeatable.  [default: 1]",
-)
-@click.option(
-    "--concurrency", default=50, type=click.IntRange(1), help="Maximum jobs at the same time."
-)
-@click.option(
-    "--processes", type=click.IntRange(1), help="Processes for handlers with process=True."
-)
-@click.option("--name", help="Name of the worker; must be unique.")
-@click.option(
-    "--release",
-    envvar="JOBQ_RELEASE",
-    show_envvar=True,
-    help="Release name, shown with the worker.",
-)
-@click.option("--poll", default=5.0, type=Seconds(0.05, 60), help="Polling interval in seconds.")
-@click.option(
-    "--grace",
-    default=30.0,
-    type=Seconds(0),
-    help="How long running jobs may take to finish after SIGTERM, in seconds.",
-)
-@click.option(
-    "--sleepy", is_flag=True, help="Send no statements while idle: no heartbeat, no polling."
-)
-@click.option("--listen/--no-listen", default=True, help="Use notifications, or only poll.")
-@click.option("--listen-database", help="Direct database URL for LISTEN, bypassing the pooler.")
-@click.option(
-    "--pooled",
-    "is_pooled",
-    is_flag=True,
-    help="The database is behind a transaction pooler such as PgBouncer.",
-)
-@click.option(
-    "--declare/--no-declare", default=True, help="Declare the kinds of TARGET at the start."
-)
-@click.option("--until-empty", is_flag=True, help="Exit when no job is due or running.")
-@click.option(
-    "--watch", "is_watching", is_flag=True, help="Restart when code in this directory changes."
-)
-@click.option(
-    "--max-jobs", type=click.IntRange(1), help="Exit with status 75 after this many jobs."
-)
-@click.option(
-    "--max-bytes",
-    type=click.IntRange(1),
-    help="Exit with status 75 above this memory usage, in bytes.",
-)
-@click.option(
-    "--metrics-host",
-    default="127.0.0.1",
-    envvar="JOBQ_METRICS_HOST",
-    help="Address for /metrics, /healthz and /readyz.",
-)
-@click.option(
-    "--metrics-port",
-    default=9091,
-    envvar="JOBQ_METRICS_PORT",
-    type=click.IntRange(0, 65535),
-    help="Port; 0 chooses a free one.",
-)
-@click.option("--no-metrics", "is_silent", is_flag=True, help="Do not serve them.")
 @logged
-@databases
 def worker(
     *,
     target: str | None,
@@ -145,9 +156,9 @@ def worker(
     is_pooled = options["is_pooled"] or options["listen_database"] is not None
     if len(set(database_urls)) < len(database_urls):
         raise click.BadParameter("the same database is given twice", param_hint="--database")
-    for option in ("listen_database", "until_empty") if len(database_urls) > 1 else ():
-        if options[option]:
-            hint = "--" + option.replace("_", "-")
+    for name in ("listen_database", "until_empty") if len(database_urls) > 1 else ():
+        if options[name]:
+            hint = "--" + name.replace("_", "-")
             raise click.BadParameter("only with one database", param_hint=hint)
     if is_silent:
         options["metrics_port"] = None

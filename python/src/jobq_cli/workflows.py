@@ -2,59 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from jobq_cli.declared import calling
+from jobq_cli.parameters import Json, argument, option, reason
 
-import click
-
-from jobq_cli.terminal import object_parsed, parsed, say, with_client
-
-if TYPE_CHECKING:
-    from jobq.client import Client
-
-__all__ = ["cancel_tree", "emit", "graph", "signal"]
+JOB_ID = argument("job_id")
+PAYLOAD = argument("payload", default="null", type=Json())
 
 
-@click.command()
-@click.argument("event")
-@click.argument("payload", default="null", callback=parsed)
-@with_client
-def emit(client: Client, event: str, payload: Any) -> None:  # noqa: ANN401 - any JSON
-    """Emit EVENT with PAYLOAD (JSON, or - for standard input).
-
-    All jobs that wait for it continue. Only the first emit of an event counts.
-    """
-    _say(is_first=client.emit(event, payload))
+def emitted(is_first: bool) -> list[str]:
+    """Return the result of an emit."""
+    return ["emitted" if is_first else "already emitted: the first payload is kept"]
 
 
-@click.command()
-@click.argument("job_id")
-@click.argument("name")
-@click.argument("payload", default="null", callback=parsed)
-@with_client
-def signal(client: Client, job_id: str, name: str, payload: Any) -> None:  # noqa: ANN401
-    """Send the signal NAME with PAYLOAD (JSON, or - for standard input) to a job."""
-    _say(is_first=client.signal(job_id, name, payload))
-
-
-@click.command()
-@click.argument("graph", callback=object_parsed)
-@with_client
-def graph(client: Client, graph: dict[str, Any]) -> None:
-    """Enqueue GRAPH (JSON, or - for standard input). Prints ids and names."""
-    for name, job_id in client.enqueue_graph(graph).items():
-        say(f"{job_id} {name}")
-
-
-@click.command("cancel-tree")
-@click.argument("job_id")
-@click.option("--downstream", is_flag=True, help="Only the job and those that wait for it.")
-@click.option("--reason", help="Reason, stored with the jobs.")
-@with_client
-def cancel_tree(client: Client, job_id: str, downstream: bool, reason: str | None) -> None:
-    """Cancel JOB_ID and all connected jobs. Prints the jobs."""
-    for job in client.cancel_tree(job_id, reason, "downstream" if downstream else "all"):
-        say(f"{job.job_id} {job.outcome}")
-
-
-def _say(*, is_first: bool) -> None:
-    say("emitted" if is_first else "already emitted: the first payload is kept")
+# fmt: off
+emit = calling(
+    "emit", "emit",
+    "Emit EVENT with PAYLOAD (JSON, or - for standard input).\n\n"
+    "All jobs that wait for it continue. Only the first emit of an event counts.",
+    argument("event"), PAYLOAD, lines=emitted)
+signal = calling(
+    "signal", "signal",
+    "Send the signal NAME with PAYLOAD (JSON, or - for standard input) to a job.",
+    JOB_ID, argument("name"), PAYLOAD, lines=emitted)
+graph = calling(
+    "graph", "enqueue_graph",
+    "Enqueue GRAPH (JSON, or - for standard input). Prints ids and names.",
+    argument("graph", type=Json(is_object=True)),
+    lines=lambda found: [f"{job_id} {name}" for name, job_id in found.items()])
+cancel_tree = calling(
+    "cancel-tree", "cancel_tree", "Cancel JOB_ID and all connected jobs. Prints the jobs.", JOB_ID,
+    option("--downstream", "scope", is_flag=True,
+           callback=lambda _context, _parameter, is_part: "downstream" if is_part else "all",
+           help="Only the job and those that wait for it."),
+    reason("stored with the jobs"),
+    lines=lambda found: [f"{job.job_id} {job.outcome}" for job in found])
+# fmt: on
