@@ -20,7 +20,7 @@ from psycopg.conninfo import conninfo_to_dict
 from jobq_cli import doctor as doctor_command
 from jobq_cli import main
 from jobq_embedded import Server
-from jobq_http.metrics import Health
+from jobq_http.metrics import Scrape
 from jobq_operations import deploy
 from jobq_operations import doctor as doctor_module
 from jobq_operations.schema import release_of
@@ -549,7 +549,9 @@ def metric(url: str) -> str:
     with psycopg.connect(url, autocommit=True) as connection:
         rows = connection.execute("select * from jobq.health(now())").fetchall()
         rows += connection.execute("select * from jobq.health(part => 'trial')").fetchall()
-        own.register(Health(rows))
+        scrape = Scrape()
+        scrape.checks = rows
+        own.register(scrape)
     return generate_latest(own).decode()
 
 

@@ -14,8 +14,7 @@ from jobq.errors import translate
 from jobq_cli.declared import calling, group
 from jobq_cli.parameters import DATABASE, argument, option
 from jobq_cli.terminal import plainly, say
-from jobq_http.auth import SCOPES
-from jobq_http.keys import create_key
+from jobq_http.auth import SCOPES, create_key
 
 COLUMNS = (
     "name", "prefix", "scopes", "requests_per_second", "created_at", "expires_at", "revoked_at",
@@ -70,6 +69,6 @@ keys = group(
                 client.run(Call("jobq_http.revoke_api_key", {"name": name}, nothing)),
                 f"{name} is revoked; servers refuse it within 5 seconds",
             ],
-            "Revoke the key NAME.", argument("name"), lines=lambda done: done[1:]),
+            "Invalidate the key NAME.", argument("name"), lines=lambda done: done[1:]),
 )
 # fmt: on

@@ -10,22 +10,7 @@ from starlette.responses import RedirectResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from jobq_console import (
-    audit,
-    bulk,
-    dead,
-    definitions,
-    endpoints,
-    entrance,
-    job,
-    jobs,
-    overview,
-    pulse,
-    queues,
-    schedules,
-    workers,
-    workflows,
-)
+from jobq_console import bulk, endpoints, entrance, job, jobs, lists, overview, queues, schedules
 from jobq_console.console import Console
 from jobq_console.guard import Guard
 from jobq_console.options import PATH, PATIENCE, Options
@@ -43,10 +28,7 @@ if TYPE_CHECKING:
     from jobq_http.standby import Standby
 
 DEFAULTS: Final = Options()
-SECTIONS: Final = (
-    entrance, overview, queues, jobs, bulk, job, dead, schedules, workers, endpoints, definitions,
-    workflows, audit, pulse,
-)  # fmt: skip
+SECTIONS: Final = (entrance, overview, queues, jobs, bulk, job, schedules, endpoints, lists)
 PAGES: Final = tuple(page for section in SECTIONS for page in section.PAGES)
 
 

@@ -48,7 +48,7 @@ async def preview(visit: Visit) -> Response:
     chosen = narrowed(visit.filter, action)
     visit.visitor.stay_current()
     found = await look(visit, chosen)
-    bulk = Bulk(action, chosen, b"".join(found["job_ids"]))
+    bulk = Bulk(action, chosen, found["job_ids"], len(found["job_ids"]))
     word = visit.console.bulks.keep(bulk)
     return shown(visit, bulk, word, found["items"], is_all=found["is_all"])
 
@@ -60,12 +60,11 @@ async def act(visit: Visit) -> Response:
     async with bulk.one_at_a_time:
         outcomes = await step(visit, bulk)
         found = await look(visit, bulk.chosen, bulk)
-    waiting = bulk.waiting()
-    left = [job_id for job_id in found["job_ids"] if job_id in waiting]
+    left = bulk.among(found["job_ids"])
     if not left:
         visit.tell(ended(bulk))
         return visit.back("/jobs")
-    items = [job for job in found["items"] if UUID(job["job_id"]).bytes in waiting]
+    items = [job for job in found["items"] if job["job_id"] in left[:SAMPLE]]
     return shown(visit, bulk, word, items, left=len(left), outcomes=outcomes)
 
 
@@ -91,7 +90,7 @@ def ended(bulk: Bulk) -> str:
 
 
 async def look(visit: Visit, chosen: Filter, bulk: Bulk | None = None) -> dict[str, Any]:
-    """Return jobs that match a filter, ids in bytes; for a bulk action the remaining ones."""
+    """Return jobs that match a filter, with all ids; for a bulk action the remaining ones."""
     given = chosen.arguments()
     if bulk is not None:
         # There may be more by now: jobs that returned to the state.
@@ -99,8 +98,7 @@ async def look(visit: Visit, chosen: Filter, bulk: Bulk | None = None) -> dict[s
     found: dict[str, Any] = await visit.visitor.document(
         "jobq_http.show_jobs", **given, max_jobs=SAMPLE, with_ids=True
     )
-    digits = bytes.fromhex("".join(found["job_ids"]).replace("-", ""))
-    return found | {"job_ids": [digits[n : n + 16] for n in range(0, len(digits), 16)]}
+    return found
 
 
 async def step(visit: Visit, bulk: Bulk) -> Counter[str]:
@@ -113,17 +111,17 @@ async def step(visit: Visit, bulk: Bulk) -> Counter[str]:
     """
     for size in SIZES:
         visit.visitor.stay_current()
-        found, waiting = await look(visit, bulk.chosen, bulk), bulk.waiting()
-        fitting = [job_id for job_id in found["job_ids"] if job_id in waiting][:size]
+        found = await look(visit, bulk.chosen, bulk)
+        fitting = bulk.among(found["job_ids"])[:size]
         if not fitting:
             return Counter()
         try:
-            outcomes = await done_to(visit, bulk.action, [UUID(bytes=i) for i in fitting])
+            outcomes = await done_to(visit, bulk.action, list(map(UUID, fitting)))
         except psycopg.Error as error:
             if error.sqlstate not in CHANGED or size == SIZES[-1]:
                 raise
             continue
-        bulk.turn = waiting[fitting[-1]] + 1
+        del bulk.waiting[: bulk.waiting.index(fitting[-1]) + 1]
         bulk.done += outcomes.total()
         return outcomes
     raise AssertionError

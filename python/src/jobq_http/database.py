@@ -25,29 +25,28 @@ if TYPE_CHECKING:
     from psycopg.abc import Buffer
 
 T = TypeVar("T")
-Fetch: TypeAlias = "Callable[..., Awaitable[list[tuple[Any, ...]]]]"
+Fetch: TypeAlias = "Callable[..., Awaitable[list[dict[str, Any]]]]"
 
 PATIENCE_OF_READY = 0.5  # seconds
-# Seconds that a pool tries in vain before it waits for the next call to ask: short, or after
-# an outage calls fail while it still waits for the end of a pause, and /ready says ok.
+# How long a pool tries to reconnect before it waits for the next call. If it were longer, calls
+# would fail after an outage during its pause, while /ready returns ok.
 RECONNECTING = 0.5
-CHECKS_AT_A_TIME = 2  # threads that check payloads, each for 2 s of the CPU at most
+CHECKS_AT_A_TIME = 2  # threads that check payloads, each for at most 2 s of CPU time
 ROLES = ("jobq_producer", "jobq_worker", "jobq_operator", "jobq_reader")
-LOG_IN = ""  # in place of a role: what the log-in may by itself
+LOG_IN = ""  # instead of a role: the rights of the login itself
 
 
 class Database:
-    """A database with jobq in it.
+    """A database with jobq installed.
 
-    Every connection acts as one of jobq's roles (the setting `role`, given when it is
-    opened), so that a route can do in the database what its scope allows and no more.
-    The user of the URL must be a member of all of them.
+    Every connection acts as one of jobq's roles (the setting `role`), so that the database limits
+    an operation to the rights of its scope. The user of the URL must be a member of all roles.
 
     Args:
         url: a PostgreSQL connection string.
-        pool_size: at most as many connections for each role.
-        patience: seconds that a call waits for a connection, and may then run.
-        roles: what connections act as; LOG_IN is the user of the URL itself.
+        pool_size: maximum number of connections per role.
+        patience: seconds to wait for a connection, and timeout of a call.
+        roles: roles of connections; LOG_IN means the user of the URL.
     """
 
     def __init__(
@@ -73,7 +72,7 @@ class Database:
         self._checking = asyncio.Semaphore(CHECKS_AT_A_TIME)
 
     async def open(self) -> None:
-        """Start connecting; does not wait for the database to answer."""
+        """Start connecting, without waiting."""
         for pool in self._pools.values():
             await pool.open(wait=False)
 
@@ -86,13 +85,13 @@ class Database:
     async def _connection(
         self, role: str, acting_for: str | None
     ) -> AsyncIterator[AsyncConnection[Any]]:
-        """Lend a connection of a role, whose next call the audit lays to somebody."""
+        """Yield a connection of a role whose next call is audited under a name."""
         async with self._pools[role].connection() as connection:
             with renewed(connection), confirmed(connection):
                 if acting_for is None:
                     yield connection
                     return
-                # One transaction and one round trip: both go out before an answer comes.
+                # One transaction and one round trip.
                 async with connection.pipeline():
                     await connection.execute("select jobq_http.act_for(%s)", [acting_for])
                     yield connection
@@ -100,16 +99,16 @@ class Database:
     async def fetch(
         self, role: str, function: str, acting_for: str | None = None, **arguments: object
     ) -> list[tuple[Any, ...]]:
-        """Call a function as a role and return its rows; JSON comes as it is written.
+        """Call a function as a role and return its rows, with JSON as bytes.
 
         Args:
-            role: one of jobq's four roles.
-            function: its name in the schema jobq.
-            acting_for: whom the audit is to name beside the database's user.
-            **arguments: by the names of its parameters.
+            role: the role.
+            function: its name, by default in the schema jobq.
+            acting_for: name for the audit beside the database's user.
+            **arguments: its arguments by name.
 
         Raises:
-            psycopg.Error: the function refused, or the database did not answer.
+            psycopg.Error: the function raised an error, or the database does not respond.
         """
         async with self._connection(role, acting_for) as connection:
             return await called(connection.cursor(), function, arguments)
@@ -117,17 +116,17 @@ class Database:
     async def fetch_named(
         self, role: str, function: str, acting_for: str | None = None, **arguments: object
     ) -> list[dict[str, Any]]:
-        """Call a function as fetch() does, and return its rows by their columns."""
+        """Call a function like fetch(), and return its rows as dicts."""
         async with self._connection(role, acting_for) as connection:
             return await called(connection.cursor(row_factory=dict_row), function, arguments)
 
     @asynccontextmanager
     async def transaction(self, role: str, acting_for: str | None) -> AsyncIterator[Fetch]:
-        """Lend the calls of one transaction: what it has read stays true until it commits.
+        """Open a transaction that sees one state of the database, and yield its calls.
 
         Raises:
-            SerializationFailure: another transaction has changed what this one changes.
-            psycopg.Error: as fetch().
+            SerializationFailure: another transaction has changed the same rows.
+            psycopg.Error: as for fetch().
         """
         async with self._pools[role].connection() as connection:
             await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
@@ -137,18 +136,17 @@ class Database:
                         if acting_for is not None:
                             await connection.execute("select jobq_http.act_for(%s)", [acting_for])
                         yield lambda function, **arguments: called(
-                            connection.cursor(), function, arguments
+                            connection.cursor(row_factory=dict_row), function, arguments
                         )
             finally:
                 if not connection.closed:
                     await connection.set_isolation_level(None)
 
     async def ready(self) -> tuple[str, str]:
-        """Return whether jobs can be taken in (queue) and looked up (repo), and why not.
+        """Return whether jobs can be accepted (queue) and read (repo): ok, or the reason.
 
-        Where the pool has no connection to give, the database is asked, or tried, on
-        another, since the pool does not say why; and where one may only read, since it may
-        be older than the reason.
+        If the pool has no connection, this opens one, because the pool does not report the reason;
+        also if a connection is read-only, because it may be older than the reason.
         """
         with suppress(psycopg.Error):
             async with self._pools["jobq_reader"].connection(PATIENCE_OF_READY) as connection:
@@ -161,15 +159,11 @@ class Database:
             return await asyncio.to_thread(ready, self._url)
 
     async def check(self, role: str, inputs: Sequence[tuple[str, Any]]) -> None:
-        """Refuse payloads that do not fit the schemas that the database cannot enforce.
-
-        Args:
-            role: one of jobq's roles that enqueue.
-            inputs: kinds and payloads.
+        """Check payloads, given with their kinds, against schemas that the database cannot enforce.
 
         Raises:
-            PayloadInvalid: one does not fit.
-            psycopg.Error: the database did not answer.
+            PayloadInvalid: a payload does not match.
+            psycopg.Error: the database does not respond.
         """
         kinds = self._schemas.unknown(kind for kind, _ in inputs)
         if kinds:
@@ -197,7 +191,7 @@ def conninfo_for(url: str, role: str, patience: float) -> str:
 
 
 class Verbatim(Loader):
-    """Leaves JSON as it is written, so that no digit of a number is lost."""
+    """Returns JSON as bytes, so that numbers keep all digits."""
 
     def load(self, data: Buffer) -> bytes:
         """Return the text of a value."""

@@ -1,12 +1,13 @@
-"""Operations by declaration: a path calls one function of the database with what is given.
+"""Operations by declaration: a request calls one function of the database.
 
-The path's parameters, the query and the body become the arguments of their names: lengths of
-time without their ``_ms``, JSON as text. The answer takes its members from the row that comes
-back, and else from what was given.
+Parameters of the path and the query and members of the body become arguments by their names:
+durations without ``_ms``, JSON as text. The answer takes its members from the returned row, or else
+from the request.
 """
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
@@ -14,10 +15,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
 
 import msgspec
+import psycopg
 from msgspec import Raw
 from starlette.responses import Response
 
-from jobq_http.errors import status_of
+from jobq_http.errors import ApiError, status_of
 from jobq_http.operation import Answer, Operation, encoded, etag, json
 from jobq_http.page import Paging, cut, page
 from jobq_http.values import MILLISECOND, SPAN
@@ -26,53 +28,63 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from jobq_http.operation import Call
-    from jobq_http.values import Said
+    from jobq_http.values import RequestPart
 
-__all__ = ["section"]
-
-# Parameters that take an id as text, since they take a name too.
+# Errors of the database if another request has stored the next version at the same time.
+CHANGED: Final = (psycopg.errors.SerializationFailure, psycopg.errors.UniqueViolation)
+# Parameters that take an id or a name.
 TEXTS: Final = frozenset({"schedule"})
-# The attributes of `Declared` that are not those of every operation.
+# The options of `Declared`; the others are those of `Operation`.
 HOW: Final = frozenset(
-    {"fixed", "names", "columns", "says", "value", "place", "order", "is_versioned"}
+    """
+    fixed names columns always value place order is_versioned in_thread guards absent then
+    """.split()
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What calls a function.
+    """A handler that calls one function.
 
     Attributes:
-        function: its name, in the schema jobq where it names none.
-        model: what the answer is; None for no content.
-        status: of the answer; 201 too when it says ``created``.
-        body: what the request's JSON must be.
-        query: what the query string must be.
-        fixed: arguments that are always the same.
-        names: what the function calls what is given, where that has another name.
-        columns: what the answer calls columns, where they have another name.
-        says: members of the answer, or of each item of it, that are always the same.
-        value: the member that is the function's one value.
-        place: of a list the function's parameter for where it begins, the type of that, and its
-            parameter for how many items it returns.
-        order: of a list that the function returns as a whole, as rows or as one document, by
-            what it is ordered.
+        function: its name, by default in the schema jobq.
+        model: type of the answer; None for no content.
+        status: status of the answer; 201 also if its member ``created`` is true.
+        body: type of the request's JSON.
+        query: type of the query string.
+        fixed: constant arguments.
+        names: names of arguments that differ from those in the request.
+        columns: names of members of the answer that differ from those of the columns.
+        always: constant members of the answer, or of each of its items.
+        value: name of the member that is the function's single value.
+        place: of a list, the function's parameter for its start, the type of that, and the
+            parameter for the number of items.
+        order: of a list that the function returns as a whole, the sort key of an item.
         is_versioned: whether the answer's version is its ETag.
+        in_thread: whether to compute the arguments of the body outside of the event loop.
+        guards: the type of the definition in the path, whose version the header If-Match names.
+        absent: the code of the error if the function returns null.
+        then: the function whose row is the answer, and its parameter: a path's parameter, or the
+            value of the first function.
     """
 
     function: str
     model: Any
     status: int
-    body: type[Said] | None
-    query: type[Said] | None
+    body: type[RequestPart] | None
+    query: type[RequestPart] | None
     fixed: Mapping[str, object] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
-    says: Mapping[str, object] = field(default_factory=dict)
+    always: Mapping[str, object] = field(default_factory=dict)
     value: str | None = None
     place: tuple[str, Any, str] | None = None
     order: Callable[[Mapping[str, Any]], Any] | None = None
     is_versioned: bool = False
+    in_thread: bool = False
+    guards: str | None = None
+    absent: str | None = None
+    then: tuple[str, str] | None = None
 
     async def __call__(self, call: Call) -> Response:
         """Answer a request."""
@@ -80,18 +92,28 @@ class Declared:
         arguments = {**given, **self.fixed}
         wanted = call.query(self.query) if self.query else None
         body = await call.body(self.body) if self.body else None
-        if body is not None and (inputs := body.inputs(given.get("name"))):
-            await call.check(inputs)
-        for part in (wanted, body):
-            if part is not None:
-                given |= part.given()
-                arguments |= part.arguments()
+        if wanted is not None:
+            given |= wanted.given()
+            arguments |= wanted.arguments()
+        if body is not None:
+            join(body, given)
+            if inputs := body.inputs(given.get("name")):
+                await call.check(inputs)
+            given |= body.given()
+            own = body.arguments
+            arguments |= await asyncio.to_thread(own) if self.in_thread else own()
         for name in Paging.__struct_fields__ if isinstance(wanted, Paging) else ():
             arguments.pop(name, None)
         if isinstance(wanted, Paging) and self.place:
             start, kind, size = self.place
             arguments |= {start: wanted.position(call, kind), size: wanted.limit}
-        found = await call.fetch_named(self.function, **self._renamed(arguments))
+        found = await self._fetch(call, self._renamed(arguments))
+        if self.absent and only_value(found) is None:
+            raise ApiError(self.absent, ", ".join(f"{n} {v}" for n, v in call.given().items()))
+        if self.then:
+            function, name = self.then
+            given.setdefault(name, only_value(found))
+            found = await call.fetch_named(function, **{name: given[name]})
         rows = [{self.columns.get(name, name): row[name] for name in row} for row in found]
         if isinstance(wanted, Paging) and self.order:
             kind, document = item_of(self.model, "items"), only_value(rows)
@@ -104,6 +126,23 @@ class Declared:
         if isinstance(wanted, Paging):
             return page(call, [(row["item"], row["cursor"]) for row in rows])
         return self._answer(given, rows)
+
+    async def _fetch(self, call: Call, arguments: dict[str, Any]) -> list[dict[str, Any]]:
+        """Call the function, if the definition has the version of If-Match.
+
+        Raises:
+            ApiError: PRECONDITION_FAILED: it has another version.
+        """
+        wanted = call.request.headers.get("if-match")
+        if self.guards is None or wanted is None:
+            return await call.fetch_named(self.function, **arguments)
+        try:
+            async with call.transaction() as fetch:
+                shown = await fetch("show_definition", type=self.guards, name=call.text("name"))
+                check_version(wanted, etag(only_value(shown)))
+                return await fetch(self.function, **arguments)
+        except CHANGED as error:
+            raise ApiError("PRECONDITION_FAILED", "it has just changed") from error
 
     def _renamed(self, arguments: dict[str, Any]) -> dict[str, Any]:
         renamed = {self.names.get(name, name): value for name, value in arguments.items()}
@@ -118,28 +157,46 @@ class Declared:
         names = self.model.__struct_fields__
         kind = item_of(self.model, names[0]) if len(names) == 1 else None
         if kind is not None:
-            items = [picked(kind, {**row, **self.says}) for row in rows]
+            items = [picked(kind, {**row, **self.always}) for row in rows]
             return encoded({names[0]: items}, self.status)
         [row] = rows
         given |= {self.names.get(name, name): value for name, value in given.items()}
-        said = {**given, **row, **({self.value: only} if self.value else {}), **self.says}
+        said = {**given, **row, **({self.value: only} if self.value else {}), **self.always}
         answer = picked(self.model, said)
         return encoded(answer, 201 if answer.get("created") else self.status)
 
 
+def join(body: RequestPart, given: Mapping[str, Any]) -> None:
+    """Set the members of a body that the path names too.
+
+    Raises:
+        ApiError: the body has another value.
+    """
+    for name in given.keys() & set(body.__struct_fields__):
+        if getattr(body, name) not in (None, given[name]):
+            raise ApiError("INVALID_REQUEST", f"{name}: not the one in the path")
+        setattr(body, name, given[name])
+
+
+def check_version(wanted: str, present: str) -> None:
+    """Compare the ETag of a definition with an If-Match header."""
+    if wanted.strip() != "*" and present not in [tag.strip() for tag in wanted.split(",")]:
+        raise ApiError("PRECONDITION_FAILED", f"the version is {present}")
+
+
 def only_value(rows: list[dict[str, Any]]) -> Any:  # noqa: ANN401 - any column's
-    """Return the value of one row with one column; None where there are others."""
+    """Return the value of a single row with a single column, else None."""
     return next(iter(rows[0].values())) if len(rows) == 1 and len(rows[0]) == 1 else None
 
 
 def item_of(model: Any, name: str) -> Any:  # noqa: ANN401 - any type
-    """Return of what a member is a list; None where it is none."""
+    """Return the type of the items of a member that is a list, else None."""
     kind = next(f.type for f in msgspec.structs.fields(model) if f.name == name)
     return get_args(kind)[0] if get_origin(kind) is list else None
 
 
 def picked(model: Any, row: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any type
-    """Return of a row what a model has, as JSON has it; of other types the row's one value."""
+    """Return the members of a type from a row, ready for JSON; of a simple type, the value."""
     if not hasattr(model, "__struct_fields__"):
         [value] = row.values()
         return value
@@ -173,13 +230,13 @@ def operation(
 
     Args:
         route: its method and path.
-        does: the function of the database that it calls, or a handler for what is special.
+        does: the function of the database that it calls, or a handler.
         summary: one line, for the specification.
-        scopes: who may ask; the first that the key has decides the database role.
-        answer: the type of its good answer; answers by status; or None for no content.
-        errors: the codes of the errors that are its own.
-        status: of its good answer.
-        options: the other attributes of `Declared` and of `Operation`.
+        scopes: the scopes that allow it; the first that the key has determines the database role.
+        answer: the type of its successful answer; answers by status; or None for no content.
+        errors: codes of its own errors.
+        status: status of its successful answer.
+        options: other attributes of `Declared` and `Operation`.
     """
     method, path = route.split()
     if answer is None:
@@ -207,10 +264,10 @@ def operation(
 
 
 def answered(model: Any) -> Answer:  # noqa: ANN401 - any type
-    """Return a good answer that its type describes."""
+    """Return a successful answer, described by its type."""
     return Answer((model.__doc__ or "It.").strip().splitlines()[0], model)
 
 
 def section(tag: str) -> Callable[..., Operation]:
-    """Return what declares the operations of a section of the specification."""
+    """Return a function that declares operations of a section of the specification."""
     return partial(operation, tag=tag)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
-import psycopg
 from msgspec import Meta, defstruct
-from starlette.responses import Response
 
 from jobq.calls import definitions
 from jobq_http import examples
 from jobq_http.declared import section
 from jobq_http.errors import ApiError
-from jobq_http.operation import Answer, Operation, etag, json
+from jobq_http.operation import Answer, Operation
 from jobq_http.page import Paging
 from jobq_http.values import (
     JsonMembers,
@@ -27,13 +23,11 @@ from jobq_http.values import (
     answer,
     answer_of,
     page_of,
-    text,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from jobq_http.operation import Call
 
 IfMatch = Annotated[
     str, Meta(description="The ETag of the version to change; 412 if the version is another.")
@@ -42,9 +36,6 @@ IfNoneMatch = Annotated[str, Meta(description="The ETag of the cached version.")
 DefinitionName = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9_-]{0,127}$")]
 
 
-SHOW: Final = "show_definition"
-# What the database says when somebody else has made the next version at the same time.
-CHANGED: Final = (psycopg.errors.SerializationFailure, psycopg.errors.UniqueViolation)
 ETAG: Final = {"ETag": "The version, in quotes; send it as If-Match to change only this one."}
 IF_MATCH: Final = {"If-Match": IfMatch}
 
@@ -52,6 +43,7 @@ IF_MATCH: Final = {"If-Match": IfMatch}
 SHOWN: Final = Meta(
     description="As returned by GET; ignored.", extra_json_schema={"readOnly": True}
 )
+IGNORED: Final = frozenset({"version", "created_at", "updated_at", "paused_at", "pause_reason"})
 
 
 Definition = answer(
@@ -66,7 +58,7 @@ Versions = page_of(
 class Named(Request, kw_only=True):
     """A definition as a request has it; its name is in the path, or here.
 
-    What GET shows and nobody can give stands here too, so that a PUT takes what GET gave.
+    The members that only GET shows are ignored, so that a PUT takes what GET gave.
     """
 
     name: DefinitionName | None = None
@@ -75,154 +67,87 @@ class Named(Request, kw_only=True):
     updated_at: Annotated[Moment | None, SHOWN] = None
 
     def arguments(self) -> dict[str, Any]:
-        """Return what the database's function takes but the name and the mode."""
-        raise NotImplementedError
+        """Return what it declares as arguments of the function that stores it."""
+        return {n: v for n, v in super().arguments().items() if n not in IGNORED}
 
 
 @contextmanager
 def delivery() -> Iterator[None]:
-    """Say so when the extra that makes deliveries is not installed."""
+    """Report that the extra that makes deliveries is not installed."""
     try:
         yield
     except ModuleNotFoundError as error:
         raise ApiError("DELIVERY_MISSING", f"{error.name} is not installed") from error
 
 
-def versioned(item: bytes, status: int = 200) -> Response:
-    """Answer with a definition, its version as the ETag."""
-    return json(item, status, {"etag": etag(item)})
+def definition(  # noqa: PLR0917 - a table of them
+    path: str,
+    table: str,
+    noun: str,
+    change: type[Named],
+    document: type[msgspec.Struct],
+    example: Mapping[str, Any],
+    errors: str = "",
+    **names: str,
+) -> tuple[Operation, ...]:
+    """Return the operations of a sort of definitions.
 
-
-def check_version(wanted: str, present: str) -> None:
-    """Compare the ETag of a definition with an If-Match header.
-
-    Raises:
-        ApiError: PRECONDITION_FAILED, since it is of another version.
-    """
-    if wanted.strip() != "*" and present not in [tag.strip() for tag in wanted.split(",")]:
-        raise ApiError("PRECONDITION_FAILED", f"the version is {present}")
-
-
-@dataclass(frozen=True)
-class Sort:
-    """A sort of definitions, and its six operations.
-
-    Attributes:
+    Args:
         path: where they are.
         table: what the database calls one.
         noun: what people call one.
-        change: what replaces one.
-        document: what one looks like.
-        example: of a request.
-        errors: that only putting one can have.
+        change: the type of a request that replaces one.
+        document: the type of the answer.
+        example: a request.
+        errors: the errors that only storing one can have.
+        names: what the database's function calls members that have another name there.
     """
-
-    path: str
-    table: str
-    noun: str
-    change: type[Named]
-    document: type[msgspec.Struct]
-    example: Mapping[str, Any]
-    errors: str = ""
-
-    @cached_property
-    def new(self) -> type[Named]:
-        """What creates one: what replaces one, with a name."""
-        made: Any = defstruct(
-            f"New{self.document.__name__}",
-            [("name", DefinitionName)],
-            bases=(self.change,),
-            kw_only=True,
-            namespace={"__doc__": self.change.__doc__},
-        )
-        return cast("type[Named]", made)
-
-    async def create_definition(self, call: Call) -> Response:
-        """Create a definition."""
-        body = await call.body(self.new)
-        return versioned(await self._put(call, body, "create"), 201)
-
-    async def update_definition(self, call: Call) -> Response:
-        """Replace a definition. Existing jobs keep their version."""
-        body = await call.body(self.change)
-        name = call.text("name")
-        if body.name not in (None, name):
-            raise ApiError("INVALID_REQUEST", "name: not the one in the path")
-        body.name = name
-        return versioned(await self._put(call, body, "update"))
-
-    async def _put(self, call: Call, body: Named, mode: str) -> bytes:
-        names = {self.table: body.name, "mode": mode}
-        given = await asyncio.to_thread(body.arguments)
-        [(item,)] = await self._change(call, f"put_{self.table}", **names, **given)
-        return bytes(item)
-
-    async def _change(self, call: Call, function: str, **arguments: Any) -> list[Any]:  # noqa: ANN401
-        """Call a function, if what it changes is as If-Match says.
-
-        Raises:
-            ApiError: PRECONDITION_FAILED, since it is not.
-        """
-        wanted = call.request.headers.get("if-match")
-        if wanted is None or "name" not in call.request.path_params:
-            return await call.fetch(function, **arguments)
-        try:
-            async with call.transaction() as fetch:
-                [(item,)] = await fetch(SHOW, type=self.table, name=call.text("name"))
-                check_version(wanted, etag(item))
-                return await fetch(function, **arguments)
-        except CHANGED as error:
-            raise ApiError("PRECONDITION_FAILED", "it has just changed") from error
-
-    async def delete_definition(self, call: Call) -> Response:
-        """Delete a definition that nothing depends on."""
-        await self._change(call, "delete_definition", type=self.table, name=call.text("name"))
-        return Response(status_code=204)
-
-    def operations(self) -> tuple[Operation, ...]:
-        """Return the six operations."""
-        missing = f"{self.table.upper()}_NOT_FOUND"
-        many = f"{self.noun.split(' ', 1)[1]}s"
-        name = self.document.__name__
-        refused = self.errors.replace("KIND_EXISTS", "")
-        example = {"one": self.example}
-        one = f"{self.path}/{{name}}"
-        of = partial(section("definitions"), headers={})
-        shown = Answer("It.", self.document, headers=ETAG)
-        # fmt: off
-        return (
-            of(f"POST {self.path}", self.create_definition, f"Create {self.noun}", "operate",
-               {201: shown}, body=self.new, examples=example,
-               errors=f"DEFINITION_EXISTS {self.errors}"),
-            of(f"GET {self.path}", "page_definitions",
-               f"List {many}, by name", "read operate",
-               page_of(f"{name}Page", f"A page of {many}, by name.", self.document),
-               query=Paging, place=("after", DefinitionName, "max_definitions"), may_lag=True,
-               fixed={"type": self.table}),
-            of(f"GET {one}", SHOW, f"Get {self.noun}", "read operate",
-               {200: shown, 304: Answer("The version is that of If-None-Match.")},
-               headers={"If-None-Match": IfNoneMatch}, errors=missing, is_versioned=True,
-               name="get_definition", fixed={"type": self.table}),
-            of(f"PUT {one}", self.update_definition, f"Replace {self.noun}", "operate",
-               {200: shown}, headers=IF_MATCH, body=self.change, examples=example,
-               errors=f"{missing} PRECONDITION_FAILED {refused}"),
-            of(f"DELETE {one}", self.delete_definition, f"Delete {self.noun}", "operate",
-               headers=IF_MATCH, errors=f"{missing} CONFLICT PRECONDITION_FAILED"),
-            of(f"GET {one}/versions", "list_versions", f"List the versions of {self.noun}",
-               "read operate", Versions, query=Paging, fixed={"type": self.table},
-               order=lambda row: -row["version"], errors=missing),
-        )
-        # fmt: on
+    title = document.__name__
+    missing = f"{table.upper()}_NOT_FOUND"
+    many = f"{noun.split(' ', 1)[1]}s"
+    new: Any = defstruct(
+        f"New{title}",
+        [("name", DefinitionName)],
+        bases=(change,),
+        kw_only=True,
+        namespace={"__doc__": change.__doc__},
+    )
+    one = f"{path}/{{name}}"
+    shown = Answer("It.", document, headers=ETAG)
+    of = partial(section("definitions"), headers={})
+    put = partial(of, scopes="operate", is_versioned=True, in_thread=True,
+                  names={"name": table, **names}, examples={"one": example})  # fmt: skip
+    type_of = {"type": table}
+    # fmt: off
+    return (
+        put(f"POST {path}", f"put_{table}", f"Create {noun}", answer={201: shown},
+            status=201, body=new, name="create_definition", fixed={"mode": "create"},
+            errors=f"DEFINITION_EXISTS {errors}"),
+        of(f"GET {path}", "page_definitions", f"List {many}, by name", "read operate",
+           page_of(f"{title}Page", f"A page of {many}, by name.", document), query=Paging,
+           place=("after", DefinitionName, "max_definitions"), may_lag=True, fixed=type_of),
+        of(f"GET {one}", "show_definition", f"Get {noun}", "read operate",
+           {200: shown, 304: Answer("The version is that of If-None-Match.")},
+           headers={"If-None-Match": IfNoneMatch}, errors=missing, is_versioned=True,
+           name="get_definition", fixed=type_of),
+        put(f"PUT {one}", f"put_{table}", f"Replace {noun}; existing jobs keep their version",
+            answer={200: shown}, headers=IF_MATCH, body=change, name="update_definition",
+            fixed={"mode": "update"}, guards=table,
+            errors=f"{missing} PRECONDITION_FAILED {errors.replace('KIND_EXISTS', '')}"),
+        of(f"DELETE {one}", "delete_definition", f"Delete {noun} that nothing depends on",
+           "operate", headers=IF_MATCH, fixed=type_of, guards=table,
+           errors=f"{missing} CONFLICT PRECONDITION_FAILED"),
+        of(f"GET {one}/versions", "list_versions", f"List the versions of {noun}", "read operate",
+           Versions, query=Paging, fixed=type_of, order=lambda row: -row["version"],
+           errors=missing),
+    )
+    # fmt: on
 
 
 class ConfigChange(Named, kw_only=True):
     """Values for the templates of endpoints."""
 
     values: JsonMembers
-
-    def arguments(self) -> dict[str, Any]:
-        """Return what jobq.put_config() takes."""
-        return {"entries": text(self.values)}
 
 
 class PayloadSpecChange(Named, kw_only=True):
@@ -231,19 +156,19 @@ class PayloadSpecChange(Named, kw_only=True):
     schema: JsonMembers
 
     def arguments(self) -> dict[str, Any]:
-        """Return what jobq.put_payload_spec() takes.
+        """Return what it declares.
 
         Raises:
-            ApiError: it is no JSON Schema; delivery could not use it.
+            ApiError: it is not a JSON Schema; deliveries could not use it.
         """
-        schema = text(self.schema)
+        given = super().arguments()
         with delivery():
             from jobq_delivery.json_schema.input import schema_problem  # noqa: PLC0415 - an extra
 
-            problem = schema_problem(msgspec.json.decode(schema))
+            problem = schema_problem(msgspec.json.decode(given["schema"]))
         if problem:
             raise ApiError("INVALID_SCHEMA", problem)
-        return {"schema": schema}
+        return given
 
 
 class SecretChange(Named, kw_only=True):
@@ -252,7 +177,7 @@ class SecretChange(Named, kw_only=True):
     value: Annotated[str, Meta(max_length=65_536)]
 
     def arguments(self) -> dict[str, Any]:
-        """Return what jobq.put_secret() takes.
+        """Return the name and the encrypted value.
 
         Raises:
             SecretKeyError: this server has no key to encrypt it with.
@@ -260,35 +185,25 @@ class SecretChange(Named, kw_only=True):
         with delivery():
             from jobq_delivery.keyring import Keyring  # noqa: PLC0415 - an extra
 
-        keyring = Keyring.from_environment()
-        ciphertext, key_id = keyring.encrypt(str(self.name), self.value)
-        return {"ciphertext": ciphertext, "key_id": key_id}
+        ciphertext, key_id = Keyring.from_environment().encrypt(str(self.name), self.value)
+        return {"name": self.name, "ciphertext": ciphertext, "key_id": key_id}
 
 
 Config = answer(
-    "Config",
-    "Values for the templates of endpoints.",
-    "values",
-    Definition,
-    values=JsonObject,
+    "Config", "Values for the templates of endpoints.", "values", Definition, values=JsonObject
 )
 PayloadSpec = answer(
-    "PayloadSpec",
-    "The JSON Schema for the input of endpoints.",
-    "schema",
-    Definition,
+    "PayloadSpec", "The JSON Schema for the input of endpoints.", "schema", Definition,
     schema=JsonObject,
-)
+)  # fmt: skip
 Secret = answer("Secret", "A secret, without its value.", "", Definition)
 DELIVERY = "SECRET_KEY_MISSING DELIVERY_MISSING"
 # fmt: off
 OPERATIONS = (
-    *Sort("/payload-specs", "payload_spec", "a payload spec", PayloadSpecChange, PayloadSpec,
-          examples.PAYLOAD_SPEC, f"INVALID_SCHEMA {DELIVERY}",
-          ).operations(),
-    *Sort("/configs", "config", "a config", ConfigChange, Config,
-          examples.CONFIG, "TEMPLATE_RESOLUTION_FAILED").operations(),
-    *Sort("/secrets", "secret", "a secret", SecretChange, Secret,
-          examples.SECRET, DELIVERY).operations(),
+    *definition("/payload-specs", "payload_spec", "a payload spec", PayloadSpecChange, PayloadSpec,
+                examples.PAYLOAD_SPEC, f"INVALID_SCHEMA {DELIVERY}"),
+    *definition("/configs", "config", "a config", ConfigChange, Config, examples.CONFIG,
+                "TEMPLATE_RESOLUTION_FAILED", values="entries"),
+    *definition("/secrets", "secret", "a secret", SecretChange, Secret, examples.SECRET, DELIVERY),
 )
 # fmt: on

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -13,10 +12,11 @@ from jobq.calls.options import RetryStrategy
 from jobq.models import EndpointStats
 from jobq_http import examples
 from jobq_http.declared import section
-from jobq_http.definitions import SHOWN, Definition, DefinitionName, Named, Sort, delivery
+from jobq_http.definitions import SHOWN, Definition, DefinitionName, Named, definition, delivery
 from jobq_http.operation import encoded
 from jobq_http.queues import Pause
 from jobq_http.values import (
+    MILLISECOND,
     Attempts,
     Delay,
     EndpointType,
@@ -25,7 +25,7 @@ from jobq_http.values import (
     Moment,
     Name,
     Request,
-    Said,
+    RequestPart,
     Share,
     answer,
     answer_of,
@@ -122,27 +122,19 @@ class EndpointChange(Named, kw_only=True):
     pause_reason: Annotated[str | None, SHOWN] = None
 
     def arguments(self) -> dict[str, Any]:
-        """Return what jobq.put_endpoint() takes."""
+        """Return what it declares; null in the retry policy is passed on."""
+        given = super().arguments()
+        del given["retry_policy"]
         policy = self.retry_policy
-        return {
-            "type": self.type,
-            "spec": text(self.spec),
-            "payload_spec": self.payload_spec,
-            "config": self.config,
+        delays = policy.initial_delay_ms, policy.max_delay_ms
+        initial, longest = (None if ms is None else ms * MILLISECOND for ms in delays)
+        return given | {
             "max_attempts": policy.max_attempts,
             "retry_strategy": policy.backoff,
-            "retry_initial_delay": delay(policy.initial_delay_ms),
-            "retry_max_delay": delay(policy.max_delay_ms),
+            "retry_initial_delay": initial,
+            "retry_max_delay": longest,
             "retry_jitter": policy.jitter,
-            "queue": self.queue,
-            "max_concurrency": self.max_concurrency,
-            "max_per_second": self.max_per_second,
         }
-
-
-def delay(milliseconds: float | None) -> timedelta | None:
-    """Return a delay as the database takes it."""
-    return None if milliseconds is None else timedelta(milliseconds=milliseconds)
 
 
 RetryPolicy = answer(
@@ -170,7 +162,7 @@ Period = request(
     "Period",
     "How far to look back.",
     "period_ms",
-    Said,
+    RequestPart,
     period_ms=Annotated[int, Meta(ge=1000, le=2_592_000_000)],
     defaults={"period_ms": 3_600_000},
 )
@@ -224,20 +216,20 @@ MISSING = "ENDPOINT_NOT_FOUND"
 of = section("definitions")
 # fmt: off
 OPERATIONS = (
-    *Sort(
+    *definition(
         "/endpoints", "endpoint", "an endpoint", EndpointChange, Endpoint, examples.ENDPOINT,
         "INVALID_PAYLOAD_SPEC_REF INVALID_CONFIG_REF TEMPLATE_RESOLUTION_FAILED INVALID_SCHEMA"
-        " KIND_EXISTS",
-    ).operations(),
+        " KIND_EXISTS"),
     of("GET /endpoints/{name}/stats", "endpoint_stats",
        "Show recent deliveries to an endpoint: success rate, latency, failures",
        "read operate", Stats, query=Period, names=NAME, errors=MISSING),
     of("POST /endpoints/{name}/pause", "pause_endpoint",
        "Stop deliveries to an endpoint; running ones continue, and its jobs wait",
-       "operate", EndpointPausing, body=Pause, names=NAME, says={"is_paused": True}, errors=MISSING,
+       "operate", EndpointPausing, body=Pause, names=NAME, errors=MISSING,
+       always={"is_paused": True},
        examples={"why": {"reason": "the mail provider is down"}}),
     of("POST /endpoints/{name}/resume", "resume_endpoint", "Resume deliveries to an endpoint",
-       "operate", Resumed, names=NAME, value="jobs", says={"is_paused": False}, errors=MISSING),
+       "operate", Resumed, names=NAME, value="jobs", always={"is_paused": False}, errors=MISSING),
     of("POST /endpoints/{name}/preview", preview_endpoint,
        "Preview a delivery with masked secrets, without sending it",
        "operate", EndpointPreview, body=Sample,

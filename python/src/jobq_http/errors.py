@@ -217,7 +217,7 @@ def in_words(problem: str) -> str:
 
 
 def of_package(error: JobqError) -> ApiError:
-    """Return the error response for what the package itself raises."""
+    """Return the error response for an error of the package itself."""
     if error.code == "SECRET_KEY_MISSING":
         return ApiError(error.code, hint=error.hint)
     code = RENAMED.get(error.code, error.code)

@@ -1,4 +1,4 @@
-"""One job's progress as server-sent events, and pages of what has ended."""
+"""The progress of a job as server-sent events, and pages of finished jobs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jobq_http.declared import section
 from jobq_http.errors import ApiError
 from jobq_http.jobs import View
 from jobq_http.operation import Answer, encoded
-from jobq_http.values import TEXT, JsonObject, Moment, Name, Said, answer_of
+from jobq_http.values import TEXT, JsonObject, Moment, Name, RequestPart, answer_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -33,14 +33,14 @@ MOST_STREAMS: Final = 500
 
 
 class Ending(msgspec.Struct):
-    """Just what tells whether a job has ended."""
+    """The members that determine whether a job has ended."""
 
     finished_at: datetime | None = None
     retired_at: datetime | None = None
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will happen."""
+        """Whether it has ended."""
         return (self.finished_at or self.retired_at) is not None
 
 
@@ -48,8 +48,8 @@ Event = answer_of(events.Event, "Event", metadata=JsonObject)
 Events = answer_of(events.EventPage, "Events", events=None, items=list[Event])  # type: ignore[valid-type]
 
 
-class Listening(Said):
-    """Which events to tell, and how long to wait for one."""
+class Listening(RequestPart):
+    """Which events, and how long to wait for one."""
 
     after: Annotated[
         Annotated[str, Meta(max_length=64, pattern=TEXT)] | None,
@@ -67,7 +67,7 @@ class Listening(Said):
 
 
 class Streams:
-    """How many streams are open in this process."""
+    """The number of open streams in this process."""
 
     count = 0
 
@@ -92,8 +92,8 @@ async def stream_job(call: Call) -> Response:
 async def job_events(call: Call, item: bytes, shown: Mapping[str, Any]) -> AsyncIterator[bytes]:
     """Yield a `job` event at once and at each change, and then an `end` event.
 
-    When the database does not answer, the server stops or the key is revoked, the stream ends
-    without `end`: the client asks again, as EventSource does by itself.
+    If the database does not respond, the server stops or the key is revoked, the stream ends
+    without `end`, and the client reconnects, as EventSource does.
     """
     Streams.count += 1
     try:

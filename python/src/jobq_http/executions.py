@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import Meta
 
 from jobq_http.declared import section
-from jobq_http.errors import ApiError
 from jobq_http.jobs import Cancel
-from jobq_http.operation import json
 from jobq_http.page import Paging, page
 from jobq_http.values import answer, page_of
 
@@ -60,18 +58,6 @@ class LogPaging(Paging):
     newest: Annotated[bool, Meta(description="Start at the newest line.")] = False
 
 
-async def cancel_execution(call: Call) -> Response:
-    """Cancel a waiting execution; 409 otherwise."""
-    given = call.given()
-    reason = (await call.body(Cancel)).reason
-    [(item,)] = await call.fetch("jobq_http.cancel_execution", **given, reason=reason)
-    if item is None:
-        raise ApiError(
-            "EXECUTION_NOT_CANCELLABLE", f"execution_id {given['execution_id']} runs or has ended"
-        )
-    return json(item)
-
-
 async def list_logs(call: Call) -> Response:
     """Return a page of log lines."""
     wanted = call.query(LogPaging)
@@ -98,8 +84,9 @@ LINES = "List the log lines of handlers, in their order"
 OPERATIONS = (
     of("GET /executions/{execution_id}", "jobq_http.show_execution", "Get an execution",
        READERS, Execution, errors="EXECUTION_NOT_FOUND"),
-    of("POST /executions/{execution_id}/cancel", cancel_execution,
-       "Cancel a waiting execution", "produce operate", Execution, body=Cancel,
+    of("POST /executions/{execution_id}/cancel", "jobq_http.cancel_execution",
+       "Cancel a waiting execution; 409 otherwise", "produce operate", Execution, body=Cancel,
+       absent="EXECUTION_NOT_CANCELLABLE",
        errors="EXECUTION_NOT_FOUND EXECUTION_NOT_CANCELLABLE"),
     of("GET /jobs/{job_id}/executions", "jobq_http.page_executions",
        "List the executions of a job, the newest first", "read operate produce", ExecutionPage,

@@ -1,4 +1,4 @@
-"""What the console shows, for everybody: documents whose cost has an end."""
+"""The data of the console, for all clients: documents at a bounded cost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jobq_http.declared import section
 from jobq_http.jobs import STATES, metadata_of
 from jobq_http.operation import encoded
 from jobq_http.page import Limit, Paging, next_of
-from jobq_http.values import Count, Moment, Name, Said, Text, answer, page_of, request
+from jobq_http.values import Count, Moment, Name, RequestPart, Text, answer, page_of, request
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -52,7 +52,7 @@ QueueGlances = page_of("QueueGlances", "A page of queues, by name.", QueueGlance
 
 
 class Found(Paging):
-    """Which jobs to find; of recurring jobs what they have fired."""
+    """Which jobs to find; of recurring jobs, their runs."""
 
     state: Annotated[str, STATES] | None = None
     kind: Name | None = None
@@ -103,7 +103,7 @@ History = request(
     "History",
     "Which history: an hour by minute, a day by ten minutes, a month by hour.",
     "span by queue? kind? max_buckets",
-    Said,
+    RequestPart,
     span=Literal["hour", "day", "month"],
     by=Literal["queue", "kind"],
     max_buckets=Annotated[int, Meta(ge=1, le=720, description="Larger numbers are merged.")],

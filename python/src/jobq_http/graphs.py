@@ -9,8 +9,17 @@ from msgspec import Meta
 
 from jobq.models import AfterFailure
 from jobq_http.declared import section
-from jobq_http.enqueued import JobOfKind, inputs_of
-from jobq_http.values import LongName, Moment, Request, answer, list_of, request, text
+from jobq_http.values import (
+    JobOfKind,
+    LongName,
+    Moment,
+    Request,
+    answer,
+    inputs_of,
+    list_of,
+    request,
+    text,
+)
 
 NodeNames = Annotated[list[LongName], Meta(max_length=10_000)]
 
@@ -29,7 +38,7 @@ class SlotGraph(Request, kw_only=True):
     jobs: Annotated[list[SlotNode], Meta(min_length=1, max_length=10_000)]
 
     def declared(self) -> dict[str, Any]:
-        """Return the object that the database takes."""
+        """Return the object for the database."""
         return {"jobs": [node.declared() for node in self.jobs]}
 
 
@@ -52,7 +61,7 @@ class NewGraph(Request, kw_only=True):
     graph_of: UUID | None = None
 
     def arguments(self) -> dict[str, Any]:
-        """Return what jobq.enqueue_graph() takes."""
+        """Return the arguments of jobq.enqueue_graph()."""
         arguments = super().arguments()
         jobs = [node.declared() for node in arguments.pop("jobs")]
         return {"graph": text({"jobs": jobs}), **arguments}
@@ -130,7 +139,7 @@ OPERATIONS = (
     of("POST /jobs/{job_id}/tree/redrive", "redrive_tree",
        "Redrive dead and cancelled jobs of a tree",
        "operate", TreeAnswer, body=TreeRedrive,
-       columns={"redrive_tree": "job_id"}, says={"outcome": "redriven"},
+       columns={"redrive_tree": "job_id"}, always={"outcome": "redriven"},
        errors="JOB_NOT_FOUND DEDUP_CONFLICT IDEMPOTENCY_CONFLICT ILLEGAL_STATE",
        examples={"what failed": {"scope": "failed"}}),
 )

@@ -1,9 +1,14 @@
-"""Whether the server runs, and whether it can do its work."""
+"""The server itself: whether it runs and can work, and the page of the specification."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final, Literal
+
+from starlette.responses import HTMLResponse
+from starlette.routing import Mount
+from starlette.staticfiles import StaticFiles
 
 from jobq import __version__
 from jobq_http.declared import section
@@ -16,6 +21,11 @@ if TYPE_CHECKING:
     from jobq_http.operation import Call
 
 
+PAGE: Final = (files("jobq_http") / "pages" / "index.html").read_text()
+POLICY: Final = (
+    "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; "
+    "frame-ancestors 'none'"
+)
 Readiness = answer(
     "Readiness",
     "Whether jobs can be accepted and read: ok, or error(reason).",
@@ -43,11 +53,23 @@ async def ready(call: Call) -> Response:
     return encoded(body, 200 if is_ready else 503)
 
 
+async def show_docs(_call: Call) -> Response:
+    """Return the page of the specification."""
+    return HTMLResponse(PAGE, headers={"content-security-policy": POLICY})
+
+
+def assets() -> Mount:
+    """Return the route of the page's scripts and styles."""
+    return Mount("/docs", StaticFiles(packages=[("jobq_http", "pages")]))
+
+
 of = section("health")
 # fmt: off
 OPERATIONS = (
     of("GET /healthz", healthz, "Whether the server runs", "", Health),
     of("GET /ready", ready, "Whether jobs can be accepted (queue) and read (repo)", "",
        {200: Answer("Both.", Readiness), 503: Answer("If not both: error(reason).", Readiness)}),
+    of("GET /docs", show_docs, "This API as a page to read and try", "",
+       {200: Answer("The page.", str, "text/html")}),
 )
 # fmt: on

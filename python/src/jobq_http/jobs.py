@@ -21,7 +21,7 @@ from jobq_http.values import (
     Name,
     Reason,
     Request,
-    Said,
+    RequestPart,
     Trigger,
     Vocabulary,
     answer,
@@ -102,7 +102,7 @@ class JobFilter(Paging):
     vocabulary: Vocabulary = None
 
 
-class View(Said):
+class View(RequestPart):
     """How a job is shown."""
 
     vocabulary: Vocabulary = None

@@ -11,7 +11,7 @@ from jobq.models import words_of
 from jobq_http.declared import section
 from jobq_http.operation import Answer
 from jobq_http.page import Paging
-from jobq_http.values import GIVEN, SPAN, Said, Text, answer, page_of, request
+from jobq_http.values import GIVEN, SPAN, RequestPart, Text, answer, page_of, request
 
 Keep = Annotated[float, Meta(ge=3_600_000, le=31_536_000_000_000, multiple_of=1)]
 Path = Annotated[list[Text], Meta(min_length=1, max_length=16)]
@@ -64,7 +64,7 @@ OfWhat = request(
     "OfWhat",
     "Whose settings: those of a kind, in a queue; without them the defaults.",
     "kind? queue?",
-    Said,
+    RequestPart,
 )
 Settings = Annotated[
     dict[str, Any],

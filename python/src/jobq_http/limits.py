@@ -1,4 +1,4 @@
-"""What a request may cost: bytes, and how many of them in a second."""
+"""Limits of requests: their size and their rate."""
 
 from __future__ import annotations
 
@@ -18,18 +18,14 @@ if TYPE_CHECKING:
 
     from jobq_http.database import Database
 
-# What a request puts around its payload and metadata.
+# The maximum size of a request without its payload and metadata.
 ENVELOPE_BYTES: Final = 1 << 16
 
 NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def check_address(scope: Scope) -> None:
-    """Refuse a path or a query whose bytes would be read as other characters.
-
-    Raises:
-        ApiError: INVALID_REQUEST: it is not UTF-8, or not escaped.
-    """
+    """Refuse a path or a query that is not escaped UTF-8."""
     given = scope.get("raw_path", b"") + b"?" + scope["query_string"]
     try:
         given.decode("ascii")
@@ -39,13 +35,10 @@ def check_address(scope: Scope) -> None:
 
 
 class Bounds:
-    """How large payloads may be, by the database's settings.
+    """The maximum size of payloads, from the database's settings.
 
-    They are read when a request exceeds what is known, once a second at most. A smaller limit
-    is the database's to enforce.
-
-    Args:
-        database: whose settings hold.
+    They are read if a request exceeds the known limit, at most once a second. The database enforces
+    a limit that became smaller.
     """
 
     def __init__(self, database: Database) -> None:
@@ -56,11 +49,11 @@ class Bounds:
 
     @property
     def body_bytes(self) -> int:
-        """How large a body may be."""
+        """The maximum size of a body."""
         return self.payload_bytes + ENVELOPE_BYTES
 
     async def refresh(self) -> None:
-        """Read the settings, unless that was done within the last second."""
+        """Read the settings, unless they were read within the last second."""
         async with self._reading:
             if time.monotonic() < self._fresh_until:
                 return
@@ -71,15 +64,11 @@ class Bounds:
 
 
 async def read_json(request: Request, bounds: Bounds) -> bytes:
-    """Return a request's body, small enough to be looked at.
-
-    Args:
-        request: the request.
-        bounds: how large it may be.
+    """Return a request's body.
 
     Raises:
-        ApiError: MESSAGE_TOO_LARGE, INVALID_REQUEST for what holds a NUL, which PostgreSQL
-            cannot store.
+        ApiError: MESSAGE_TOO_LARGE; INVALID_REQUEST if it contains a NUL, which PostgreSQL cannot
+            store.
     """
     declared = request.headers.get("content-length", "")
     await check_size(int(declared) if declared.isdigit() else 0, bounds)
@@ -94,11 +83,7 @@ async def read_json(request: Request, bounds: Bounds) -> bytes:
 
 
 async def check_size(size: int, bounds: Bounds) -> None:
-    """Refuse a body that is too large.
-
-    Raises:
-        ApiError: MESSAGE_TOO_LARGE.
-    """
+    """Refuse a body that is too large."""
     if size > bounds.body_bytes:
         await bounds.refresh()
         if size > bounds.body_bytes:
@@ -109,8 +94,8 @@ class Rate:
     """A token bucket.
 
     Args:
-        per_second: how many tokens a second fills in.
-        burst: how many it holds; by default those of two seconds.
+        per_second: tokens per second.
+        burst: its size; by default the tokens of two seconds.
     """
 
     __slots__ = ("_at", "_burst", "_tokens", "per_second")
@@ -122,7 +107,7 @@ class Rate:
         self._at = time.monotonic()
 
     def take(self) -> float:
-        """Take a token; return 0, or the seconds until there is one."""
+        """Take a token; return 0, or the seconds until one is available."""
         now = time.monotonic()
         self._tokens = min(self._burst, self._tokens + (now - self._at) * self.per_second)
         self._at = now
@@ -133,7 +118,7 @@ class Rate:
 
 
 class Rates:
-    """A bucket for each name, the least recently seen forgotten past `most` names."""
+    """A bucket for each name; the least recently used are evicted above `most` names."""
 
     def __init__(self, per_second: float, most: int = 10_000) -> None:
         self._per_second = per_second
@@ -141,10 +126,10 @@ class Rates:
         self._rates: dict[str, Rate] = {}
 
     def spend(self, name: str, per_second: float | None = None) -> None:
-        """Take one token of a name.
+        """Take a token of a name.
 
         Raises:
-            ApiError: RATE_LIMITED, with Retry-After, when there is none.
+            ApiError: RATE_LIMITED, with Retry-After: none is available.
         """
         wanted = per_second or self._per_second
         rate = self._rates.pop(name, None)

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: the queue's, from the database, and this server's own."""
+"""Metrics for Prometheus: of the queue, from the database, and of this server."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ REQUESTS: Final = Histogram(
 )
 CONFLICTS: Final = Counter(
     "jobq_idempotency_conflicts",
-    "Requests to create a job whose key had a job already, at this server.",
+    "Requests to this server to create a job whose key already had one.",
     registry=REGISTRY,
 )
 
@@ -50,19 +50,19 @@ BUILD: Final = Gauge(
 READ_LAG: Final = partial(
     Gauge,
     "jobq_read_lag_seconds",
-    "How far the read database lies behind; NaN while it does not answer.",
+    "Lag of the read database; NaN while it does not respond.",
 )
 BUILD.labels(__version__).set(1)
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure of the database's.
+    """A figure of the database.
 
     Attributes:
-        meaning: of it, in a sentence.
-        total: makes one figure of those of many queues; None where it is of all queues.
-        is_counter: whether it only grows, from one start of this server to the next too.
+        meaning: its description.
+        total: combines the values of several queues; None if it is for all queues.
+        is_counter: whether it only grows, also across restarts of this server.
     """
 
     meaning: str
@@ -71,184 +71,125 @@ class Figure:
 
 
 FIGURES: Final = {
-    "queue_backlog": Figure("Jobs that wait: queued, scheduled or retrying.", sum),
-    "running_jobs": Figure("Jobs that are leased to workers.", sum),
+    "queue_backlog": Figure("Waiting jobs: queued, scheduled or retrying.", sum),
+    "running_jobs": Figure("Running jobs.", sum),
     "blocked_jobs": Figure("Jobs that wait for other jobs.", sum),
-    "expired_leases": Figure("Running jobs whose lease has expired, not taken back yet.", sum),
-    "oldest_runnable_seconds": Figure("How long the first in line could have run already.", max),
+    "expired_leases": Figure("Running jobs with an expired lease, not recovered yet.", sum),
+    "oldest_runnable_seconds": Figure("How long the oldest runnable job has waited.", max),
     "lanes": Figure("Concurrency keys with work, by priority.", sum),
-    "closed_lanes": Figure("Keys with work that may start no job now.", sum),
-    "budget_amount": Figure("What the jobs of a queue may cost in its budget's period.", sum),
-    "budget_spent": Figure("What is spent and reserved of it in the present period.", sum),
+    "closed_lanes": Figure("Concurrency keys with work that cannot start a job now.", sum),
+    "budget_amount": Figure("Amount of a queue's budget per period.", sum),
+    "budget_spent": Figure("Spent and reserved part of the budget in the present period.", sum),
     "dlq_size": Figure("Dead jobs.", sum),
-    "jobs_enqueued": Figure("Jobs that were made, up to a minute ago.", sum, is_counter=True),
+    "jobs_enqueued": Figure("Jobs that were created, up to a minute ago.", sum, is_counter=True),
     "jobs_succeeded": Figure("Jobs that have succeeded.", sum, is_counter=True),
     "jobs_dead": Figure("Jobs that have died.", sum, is_counter=True),
     "jobs_cancelled": Figure("Jobs that were cancelled.", sum, is_counter=True),
-    "attempts_failed": Figure("Attempts after which a job was tried again.", sum, is_counter=True),
+    "attempts_failed": Figure("Failed attempts of retried jobs.", sum, is_counter=True),
     "lost_attempts": Figure("Attempts of the last ten minutes whose lease has expired."),
-    "enqueue_qps": Figure("Jobs enqueued a second, over the last minute."),
-    "job_latency_p95_seconds": Figure("95th percentile of the time from created to ended."),
-    "fail_rate": Figure("Share of the jobs that ended of late that are dead."),
+    "enqueue_qps": Figure("Jobs enqueued per second, over the last minute."),
+    "job_latency_p95_seconds": Figure("95th percentile of the time from creation to end."),
+    "fail_rate": Figure("Share of recently finished jobs that are dead."),
 }
 
-# Seconds for which the database's figures are told again, however many ask.
+# How long the database's figures are cached, in seconds, however many clients ask.
 MEMORY: Final = 2.0
-# As many for what jobq.health() says: it costs the database some 50 ms.
+# How long the result of health() is cached; it costs the database some 50 ms.
 HEALTH_MEMORY: Final = 30.0
-# Whoever enqueues names queues as they like; so many have a label, the others share one.
+# Producers choose the names of queues: the first so many have a label, the others share one.
 MOST_QUEUES: Final = 500
 OTHERS: Final = "(other)"
 
 
-class Queues:
-    """The queues that have a label: the first that were seen, for this server's life."""
+class Scrape:
+    """The last figures and checks of the database, as a collector.
 
-    def __init__(self) -> None:
-        self._known: dict[str, None] = {}
-
-    def see(self, queues: Iterable[str]) -> None:
-        """Give labels to queues while there are few."""
-        for queue in queues:
-            if len(self._known) >= MOST_QUEUES:
-                return
-            self._known.setdefault(queue)
-
-    def label(self, queue: str) -> str:
-        """Return the label of a queue."""
-        return queue if queue in self._known else OTHERS
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._known)
-
-
-class Figures:
-    """The database's figures, as a collector.
-
-    Args:
-        rows: name, queue and value of each.
-        queues: those that have a label; each has every figure, if only 0.
-        is_up: whether the database has answered.
+    Attributes:
+        rows: name, queue and value of each figure.
+        checks: subject, whether it is in order, finding, remedy and severity of each check.
     """
 
-    def __init__(self, rows: Sequence[tuple[Any, ...]], queues: Queues, is_up: float) -> None:
-        self.is_up = is_up
-        self._queues = queues
-        self._values: dict[str, dict[str | None, list[float]]] = {name: {} for name in FIGURES}
-        unlabelled = set()
-        for name, queue, value in rows:
-            label = None if queue is None else queues.label(queue)
-            if label == OTHERS:
-                unlabelled.add(queue)
-            if name in FIGURES:
-                self._values[name].setdefault(label, []).append(value)
-        self._unlabelled = len(unlabelled)
+    def __init__(self) -> None:
+        self.rows: list[tuple[Any, ...]] = []
+        self.checks: list[tuple[Any, ...]] = []
+        self._is_up = False
+        self._queues: dict[str, None] = {}
+        self._at = self._checked_at = -math.inf
+
+    async def refresh(self, call: Call) -> None:
+        """Ask the database, unless the last answers are recent.
+
+        The figures may come from a standby; whether the primary answers, and its health, do not.
+        """
+        now, state = time.monotonic(), call.request.app.state
+        try:
+            if now - self._at > MEMORY:
+                self._at, self._is_up, self.rows = now, False, []
+                self.rows = await call.fetch("metrics")
+                self._is_up = state.standby is None or (await state.database.ready())[1] == "ok"
+                for _, queue, _ in self.rows:
+                    if queue is not None and len(self._queues) < MOST_QUEUES:
+                        self._queues.setdefault(queue)
+            if self._is_up and now - self._checked_at > HEALTH_MEMORY:
+                self._checked_at, self.checks = now, []
+                for given in ({"client_time": datetime.now(UTC)}, {"part": "trial"}):
+                    self.checks += await state.database.fetch(call.role, "health", None, **given)
+        except psycopg.Error as error:
+            logger.warning("metrics: %s", error)
 
     def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
-        """Yield each figure; none of the database's while it does not answer."""
-        yield GaugeMetricFamily("jobq_up", "Whether the database answers.", value=self.is_up)
+        """Yield each figure and check; no figure while the database does not answer."""
+        yield GaugeMetricFamily("jobq_up", "Whether the database answers.", value=self._is_up)
+        others = {queue for _, queue, _ in self.rows} - self._queues.keys() - {None}
         yield GaugeMetricFamily(
             "jobq_queues_without_label",
             f"Queues whose figures are those of the queue {OTHERS}.",
-            value=self._unlabelled,
+            value=len(others),
         )
-        if self.is_up:
-            for name, figure in FIGURES.items():
-                yield self._family(name, figure)
+        labels = [*self._queues, *([OTHERS] if others else [])]
+        for name, figure in FIGURES.items() if self._is_up else ():
+            yield self._family(name, figure, labels)
+        # Also of checks that are in order, so that the end of a failure is seen.
+        checks = GaugeMetricFamily(
+            "jobq_check_failed",
+            "Whether a check of jobq doctor has failed.",
+            labels=["check", "severity"],
+        )
+        for subject, is_ok, _, _, severity in self.checks:
+            checks.add_metric([subject, severity], float(not is_ok))
+        yield checks
 
-    def _family(self, name: str, figure: Figure) -> GaugeMetricFamily | CounterMetricFamily:
-        """Return a figure: of each queue, or of all of them, NaN where there is none."""
-        values = self._values[name]
+    def _family(
+        self, name: str, figure: Figure, labels: Sequence[str]
+    ) -> GaugeMetricFamily | CounterMetricFamily:
+        """Return a figure: of each queue, or of all of them, NaN if there is none."""
+        values: dict[str | None, list[float]] = {}
+        for own, queue, value in self.rows:
+            if own == name:
+                label = queue if queue is None or queue in self._queues else OTHERS
+                values.setdefault(label, []).append(value)
         if figure.total is None:
             value = values.get(None, [math.nan])[0]
             return GaugeMetricFamily(f"jobq_{name}", figure.meaning, value=value)
         made = CounterMetricFamily if figure.is_counter else GaugeMetricFamily
         family = made(f"jobq_{name}", figure.meaning, labels=["queue"])
-        for queue in [*self._queues, *([OTHERS] if self._unlabelled else [])]:
-            family.add_metric([queue], figure.total(values.get(queue, [0])))
+        for label in labels:
+            family.add_metric([label], figure.total(values.get(label, [0])))
         return family
-
-
-class Health:
-    """What jobq.health() has found, as a collector.
-
-    Args:
-        rows: subject, whether it is in order, finding, remedy and severity of each check.
-    """
-
-    def __init__(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        self._rows = rows
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield whether each check has failed, so that the end of a failure is seen too."""
-        family = GaugeMetricFamily(
-            "jobq_check_failed",
-            "Whether a check of jobq doctor has failed.",
-            labels=["check", "severity"],
-        )
-        for subject, is_ok, _, _, severity in self._rows:
-            family.add_metric([subject, severity], float(not is_ok))
-        yield family
-
-
-class Scrape:
-    """The last answers to /metrics' questions to the database."""
-
-    def __init__(self) -> None:
-        self.at = float("-inf")
-        self.health_at = float("-inf")
-        self.health = Health([])
-        self.queues = Queues()
-        self.figures = Figures([], self.queues, 0.0)
 
 
 async def show_metrics(call: Call) -> Response:
     """Return the metrics; with a server option, only to keys that may read."""
-    if not call.request.app.state.is_metrics_open:
+    state = call.request.app.state
+    if not state.is_metrics_open:
         call.request.scope["jobq.key"].role(("read", "operate"))
-    scrape: Scrape = call.request.app.state.scrape
-    if time.monotonic() - scrape.at > MEMORY:
-        scrape.at = time.monotonic()
-        scrape.figures = await figures_of(call, scrape.queues)
-    if scrape.figures.is_up and time.monotonic() - scrape.health_at > HEALTH_MEMORY:
-        scrape.health_at = time.monotonic()
-        scrape.health = await health_of(call)
+    await state.scrape.refresh(call)
     own = CollectorRegistry()
-    own.register(scrape.figures)
-    own.register(scrape.health)
-    if standby := call.request.app.state.standby:
-        READ_LAG(registry=own).set(standby.lag)
+    own.register(state.scrape)
+    if state.standby:
+        READ_LAG(registry=own).set(state.standby.lag)
     body = generate_latest(own) + generate_latest(REGISTRY)
     return Response(body, media_type=CONTENT_TYPE_LATEST)
-
-
-async def figures_of(call: Call, queues: Queues) -> Figures:
-    """Ask the database for its figures."""
-    try:
-        rows = await call.fetch("metrics")
-        is_up = 1.0 if call.request.app.state.standby is None else await is_primary_up(call)
-    except psycopg.Error as error:
-        logger.warning("metrics: %s", error)
-        return Figures([], queues, 0.0)
-    queues.see(queue for _, queue, _ in rows if queue is not None)
-    return Figures(rows, queues, is_up)
-
-
-async def health_of(call: Call) -> Health:
-    """Ask the database itself, not a standby, what threatens the queue's promise."""
-    database = call.request.app.state.database
-    try:
-        found = await database.fetch(call.role, "health", None, client_time=datetime.now(UTC))
-        return Health(found + await database.fetch(call.role, "health", None, part="trial"))
-    except psycopg.Error as error:
-        logger.warning("metrics: %s", error)
-        return Health([])
-
-
-async def is_primary_up(call: Call) -> float:
-    """Ask the database itself, where the figures may be a standby's."""
-    _, repo = await call.request.app.state.database.ready()
-    return float(repo == "ok")
 
 
 of = section("health")

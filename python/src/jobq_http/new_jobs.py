@@ -12,19 +12,20 @@ from jobq.calls.options import Dedup
 from jobq.models import AfterFailure
 from jobq_http import examples, metrics
 from jobq_http.declared import section
-from jobq_http.enqueued import JobOptions, inputs_of
 from jobq_http.errors import ApiError
 from jobq_http.jobs import Job
 from jobq_http.operation import Answer, encoded, json
 from jobq_http.schedules import NewRecurringJob, Recurrence, RecurrenceOfKind, graph_inputs
 from jobq_http.values import (
     ConcurrencyKey,
+    JobOptions,
     Json,
     KeyText,
     Moment,
     Name,
     Request,
     answer,
+    inputs_of,
     list_of,
     text,
 )
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from jobq_http.operation import Call
 
 
-# What a batch takes; without a header for it, a job of an endpoint has its key in the body.
+# An item of a batch: without a header, a job of an endpoint has its key in the body.
 EITHER: Final = {
     "oneOf": [
         {"$ref": "#/components/schemas/NewJob"},
@@ -50,7 +51,7 @@ EITHER: Final = {
 
 
 class Options(JobOptions, kw_only=True):
-    """What every way to create a job can say."""
+    """Options of a new job."""
 
     idempotency_key: KeyText | None = None
     run_at: Moment | None = None
@@ -81,10 +82,10 @@ class Invocation(Options, kw_only=True):
     input: Json | UnsetType = UNSET
 
     def declared(self) -> dict[str, Any]:
-        """Return the object that the database takes.
+        """Return the object for the database.
 
         Raises:
-            ApiError: the trigger and the rest do not fit together.
+            ApiError: members contradict the trigger.
         """
         if self.idempotency_key is None:
             raise ApiError("INVALID_REQUEST", f"{self.trigger} needs idempotency_key")
@@ -111,14 +112,14 @@ class Batch(Request):
 
 
 class Vocabulary(Struct):
-    """Just what tells which way to create a job a request has taken."""
+    """The members that determine the model of a request."""
 
     endpoint: Raw | UnsetType = UNSET
     trigger: Raw | UnsetType = UNSET
 
     @property
     def model(self) -> type[NewJob | Invocation | Recurrence | RecurrenceOfKind]:
-        """What the request must be."""
+        """The model of the request."""
         is_cron = self.trigger is not UNSET and bytes(self.trigger) == b'"CRON"'
         if self.endpoint is UNSET:
             return RecurrenceOfKind if is_cron else NewJob
@@ -169,9 +170,9 @@ def one_key(headers: Headers, given: str | None) -> str | None:
     """Return the key of the Idempotency-Key header, or else the body's.
 
     Raises:
-        ApiError: there are several, and they differ.
+        ApiError: there are several that differ.
         UnicodeDecodeError: it is not UTF-8.
-        ValidationError: it is none, as the specification has it.
+        ValidationError: it is invalid.
     """
     keys = {header.encode("latin-1").decode() for header in headers.getlist("idempotency-key")}
     if not keys:
@@ -186,7 +187,7 @@ def one_of_many(number: int, job: Raw) -> NewJob | Invocation:
     """Return a job of a batch.
 
     Raises:
-        ValidationError: it is none.
+        ValidationError: it is invalid; the error names its position.
     """
     try:
         is_endpoint = msgspec.json.decode(job, type=Vocabulary).endpoint is not UNSET

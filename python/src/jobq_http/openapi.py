@@ -118,11 +118,7 @@ RULES: Final[dict[str, dict[str, Any]]] = {
 
 
 def specification(operations: Sequence[Operation]) -> dict[str, Any]:
-    """Return the specification of operations.
-
-    Args:
-        operations: all of them, in the order in which they are shown.
-    """
+    """Return the specification of operations, in their order."""
     models = [model for operation in operations for model in models_of(operation)]
     models.append(Error)
     _, schemas = msgspec.json.schema_components(models, ref_template=REFERENCE)
@@ -175,7 +171,7 @@ def specification(operations: Sequence[Operation]) -> dict[str, Any]:
 
 
 def whole(schema: Any) -> Any:  # noqa: ANN401 - any part of a schema
-    """Return a schema that says integer where it says number, in whole steps."""
+    """Return a schema with the type integer instead of number with multipleOf 1."""
     if isinstance(schema, list):
         return [whole(part) for part in schema]
     if not isinstance(schema, dict):
@@ -186,7 +182,7 @@ def whole(schema: Any) -> Any:  # noqa: ANN401 - any part of a schema
 
 
 def models_of(operation: Operation) -> Iterator[Any]:
-    """Yield the types that an operation takes and gives."""
+    """Yield the types of requests and answers of an operation."""
     yield from alternatives(operation.body)
     yield from operation.headers.values()
     for answer in operation.answers.values():
@@ -194,14 +190,14 @@ def models_of(operation: Operation) -> Iterator[Any]:
 
 
 def alternatives(model: Any) -> tuple[Any, ...]:  # noqa: ANN401 - any type
-    """Return the types that a body may be."""
+    """Return the alternative types of a body."""
     if model is None:
         return ()
     return get_args(model) if isinstance(model, UnionType) else (model,)
 
 
 def schema_of(model: Any) -> dict[str, Any]:  # noqa: ANN401 - any type
-    """Return the schema of a type: a reference, where it has a name."""
+    """Return the schema of a type: a reference if it has a name."""
     if isinstance(model, UnionType):
         return {"anyOf": [schema_of(kind) for kind in get_args(model)]}
     (schema,), _ = msgspec.json.schema_components([model], ref_template=REFERENCE)
@@ -209,7 +205,7 @@ def schema_of(model: Any) -> dict[str, Any]:  # noqa: ANN401 - any type
 
 
 def described(operation: Operation, name: str, schemas: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an operation as the specification has it."""
+    """Return an operation for the specification."""
     scopes = operation.scopes
     scoped = f"Scopes: {', '.join(scopes)}."
     is_special = hasattr(operation.handler, "__name__")
@@ -252,14 +248,14 @@ def parameters(operation: Operation) -> Iterator[dict[str, Any]]:
 
 
 def present(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a query parameter that is there: never null."""
+    """Return the schema of a query parameter without null."""
     kinds = [kind for kind in schema.get("anyOf", []) if kind != {"type": "null"}]
     given = {k: v for k, v in schema.items() if k != "anyOf" and v is not None}
     return {**given, **kinds[0]} if kinds else given
 
 
 def request_body(operation: Operation) -> dict[str, Any]:
-    """Return what an operation takes."""
+    """Return the request body of an operation."""
     kinds = [schema_of(model) for model in alternatives(operation.body)]
     content: dict[str, Any] = {"schema": kinds[0] if len(kinds) == 1 else {"oneOf": kinds}}
     if operation.examples:
@@ -269,13 +265,13 @@ def request_body(operation: Operation) -> dict[str, Any]:
 
 
 def fields(model: Any) -> Iterator[msgspec.structs.FieldInfo]:  # noqa: ANN401
-    """Yield the fields of what a body may be."""
+    """Yield the fields of the alternative types of a body."""
     for alternative in alternatives(model):
         yield from msgspec.structs.fields(alternative)
 
 
 def responses(operation: Operation, schemas: Mapping[str, Any]) -> dict[str, Any]:
-    """Return every answer of an operation, good and bad, by status."""
+    """Return all answers of an operation, by status."""
     lag = {LAG: LAG_MEANING} if operation.may_lag else {}
     found = {
         str(status): good(answer, lag, schemas) for status, answer in operation.answers.items()
@@ -303,7 +299,7 @@ def errors_of(operation: Operation) -> dict[int, list[str]]:
 
 
 def good(answer: Answer, headers: Mapping[str, str], schemas: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a good answer, with its operation's headers, as the specification has it."""
+    """Return a successful answer with its headers."""
     described: dict[str, Any] = {
         "description": answer.description,
         "headers": {
@@ -323,7 +319,7 @@ def good(answer: Answer, headers: Mapping[str, str], schemas: Mapping[str, Any])
 
 
 def sample(schema: Mapping[str, Any], schemas: Mapping[str, Any], name: str = "") -> object:
-    """Return an example of what a schema describes, as a member of a name."""
+    """Return an example for a schema; the name of the member may determine it."""
     kinds = schema.get("anyOf", [])
     found: object = SAMPLE_OF.get(schema.get("format") or schema.get("type", ""), {})
     if "$ref" in schema:
@@ -343,7 +339,7 @@ def sample(schema: Mapping[str, Any], schemas: Mapping[str, Any], name: str = ""
 
 
 def bad(codes: Sequence[str]) -> dict[str, Any]:
-    """Return an error as the specification has it, with an example for each code."""
+    """Return the errors of a status, with an example for each code."""
     examples = {
         code: {
             "value": {

@@ -1,4 +1,4 @@
-"""Operations: what a path does for a method, who may ask, and how it is described."""
+"""Operations: the handler of a path and method, its scopes, and its description."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from jobq_http.errors import ApiError
 from jobq_http.limits import check_address, read_json
-from jobq_http.values import Said
+from jobq_http.values import RequestPart
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CHANGING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-# How many seconds an answer may lie behind; where the primary answers there is none.
+# The maximum lag of an answer of a standby, in seconds.
 LAG: Final = "x-jobq-lag"
-# The query parameters that are no texts.
+# Query parameters that are not texts.
 TYPES: Final = {
     "limit": int, "max_buckets": int, "period_ms": int, "wait_ms": int, "newest": bool,
 }  # fmt: skip
-# What stays escaped in the segments of a path until its parameters are read.
+# Characters that remain escaped in a path until its parameters are read.
 KEPT: Final = str.maketrans({"%": "%25", "/": "%2F"})
 NUMBER: Final = re.compile("0*[1-9][0-9]{0,9}")
-# What there cannot be where an id in a path is none.
+# The errors if an id in a path is not valid.
 IDS: Final = {
     "batch_id": "BATCH_NOT_FOUND", "execution_id": "JOB_NOT_FOUND", "job_id": "JOB_NOT_FOUND",
 }  # fmt: skip
@@ -50,13 +50,13 @@ CANONICAL: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One of an operation's good answers, for the specification.
+    """A successful answer of an operation, for the specification.
 
     Attributes:
-        description: what it means.
-        model: the type of its JSON, or None when it has none.
-        media_type: of the body.
-        headers: what its own headers mean, by their names.
+        description: its meaning.
+        model: type of its JSON, or None.
+        media_type: media type of the body.
+        headers: descriptions of its headers, by name.
     """
 
     description: str
@@ -67,26 +67,25 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What a path does for a method.
+    """The operation of a path and method.
 
     Attributes:
         method: GET, POST, PUT or DELETE.
-        path: with its parameters between braces.
+        path: the path with parameters in braces.
         handler: the function that answers a call.
         summary: one line, for the specification.
-        scopes: who may ask: the first that the key has decides the database role;
+        scopes: the scopes that allow it: the first that the key has determines the database role;
             empty for everybody.
-        answers: its good answers, by status.
-        errors: the codes of the errors that are its own, by status.
-        tag: the section of the specification.
-        name: its name, for the specification.
-        body: the type of the request's JSON, or None.
-        query: the type of the query string's parameters, or None where there are none;
-            only what needs no key takes any then.
-        headers: the types of the headers that it reads.
+        answers: its successful answers, by status.
+        errors: codes of its own errors, by status.
+        tag: section of the specification.
+        name: its name in the specification.
+        body: type of the request's JSON, or None.
+        query: type of the query string, or None; without a key, other parameters are ignored.
+        headers: types of the headers that it reads.
         examples: requests, by name.
-        is_long: whether it may take longer than the server's time limit.
-        may_lag: whether a standby may answer, where the server has one.
+        is_long: whether it may exceed the server's time limit.
+        may_lag: whether a standby may answer.
     """
 
     method: str
@@ -107,17 +106,17 @@ class Operation:
 
     @property
     def reads_body(self) -> bool:
-        """Whether it looks at a request's body, if only to see that there is none."""
+        """Whether it reads a request's body, or checks that it is empty."""
         return self.body is not None or bool(self.scopes and self.method in CHANGING)
 
     @property
     def refuses_key(self) -> bool:
-        """Whether it creates something, and cannot heed the header Idempotency-Key."""
+        """Whether it creates something without supporting the header Idempotency-Key."""
         return 201 in self.answers and "Idempotency-Key" not in self.headers
 
 
 class Version(Struct):
-    """Just the version of a document."""
+    """The version of a document."""
 
     version: int
 
@@ -131,9 +130,9 @@ class Call:
     """One request to an operation.
 
     Attributes:
-        request: as Starlette has it.
-        role: the database role that it runs as.
-        acting_for: whom the audit is to name; None where nothing is audited.
+        request: Starlette's request.
+        role: the database role.
+        acting_for: the name for the audit; None if the call is not audited.
     """
 
     __slots__ = ("_database", "acting_for", "request", "role")
@@ -145,7 +144,7 @@ class Call:
         self._database = database
 
     def audit(self) -> None:
-        """Have the audit name the key of this call, at the cost of a statement."""
+        """Let the audit name the key of this call, at the cost of a statement."""
         key = self.request.scope.get("jobq.key")
         self.acting_for = f"API key {key.name}" if key else None
 
@@ -154,51 +153,44 @@ class Call:
         return await self._database.fetch(self.role, function, self.acting_for, **arguments)
 
     def transaction(self) -> AbstractAsyncContextManager[Fetch]:
-        """Return the calls of one transaction: what it has read stays true until it commits."""
+        """Open a transaction that sees one state of the database, and yield its calls."""
         return self._database.transaction(self.role, self.acting_for)
 
     async def ready(self) -> tuple[str, str]:
-        """Return whether jobs can be taken in and looked up: ok, or error(reason)."""
+        """Return whether jobs can be accepted and read: ok, or error(reason)."""
         return await self._database.ready()
 
     async def check(self, inputs: Sequence[tuple[str, Any]]) -> None:
-        """Refuse payloads, given with their kinds, that do not fit.
+        """Refuse invalid payloads, given with their kinds.
 
         Raises:
-            PayloadInvalid: one does not fit.
+            PayloadInvalid: a payload does not match the schema.
         """
         await self._database.check(self.role, inputs)
 
     async def fetch_named(self, function: str, **arguments: object) -> list[dict[str, Any]]:
-        """Call a function of the database and return its rows by their columns."""
+        """Call a function of the database and return its rows as dicts."""
         return await self._database.fetch_named(self.role, function, self.acting_for, **arguments)
 
     async def body(self, model: type[T]) -> T:
         """Return the request's JSON as a model.
 
-        Args:
-            model: what it must be.
-
         Raises:
             ApiError: it is too large.
-            RecursionError: it is nested too deeply to be read; the database bounds payloads.
-            msgspec.MsgspecError: it is not JSON, or not what it must be.
+            RecursionError: it is nested too deeply; the database limits payloads further.
+            msgspec.MsgspecError: it is not JSON, or does not match the model.
         """
         bounds = self.request.app.state.bounds
         body = await read_json(self.request, bounds)
         return msgspec.json.decode(body or b"{}", type=model)
 
     def refuse_idempotency_key(self) -> None:
-        """Refuse a header that would seem to make a request safe to repeat.
-
-        Raises:
-            ApiError: it is there.
-        """
+        """Refuse a header that would wrongly promise that the request can be repeated."""
         if "idempotency-key" in self.request.headers:
             raise ApiError("INVALID_REQUEST", "Idempotency-Key: only POST /jobs takes it")
 
     async def stay_admitted(self) -> None:
-        """See that the key of a request that takes long is still valid.
+        """Check that the key of a long request is still valid.
 
         Raises:
             ApiError: UNAUTHORIZED: it was revoked, or has expired.
@@ -212,7 +204,7 @@ class Call:
 
         Raises:
             ApiError: a parameter is given twice.
-            msgspec.ValidationError: one is unknown, or not what it must be.
+            msgspec.ValidationError: one is unknown or invalid.
         """
         items = self.request.query_params.multi_items()
         given: dict[str, object] = dict(items)
@@ -231,8 +223,7 @@ class Call:
         """Return the parameters of the path.
 
         Raises:
-            ApiError: an id is no UUID, so that there can be no such thing, or an attempt no
-                number.
+            ApiError: an id is not a UUID, so nothing has this id; or an attempt is not a number.
         """
         given: dict[str, Any] = dict(self.request.path_params)
         for name in IDS.keys() & given.keys():
@@ -244,20 +235,16 @@ class Call:
         return given
 
     def job_id(self) -> UUID:
-        """Return the id of the job in the path.
-
-        Raises:
-            ApiError: it is not a UUID, so that there can be no such job.
-        """
+        """Return the id of the job in the path."""
         job_id: UUID = self.given()["job_id"]
         return job_id
 
 
 def id_of(text: str, missing: ApiError) -> UUID:
-    """Return the id that a path holds.
+    """Return an id in a path.
 
     Raises:
-        ApiError: ``missing``: the text is no UUID, so that there can be no such thing.
+        ApiError: ``missing``: it is not a UUID, so nothing has this id.
     """
     if not CANONICAL.fullmatch(text):
         raise missing
@@ -265,7 +252,7 @@ def id_of(text: str, missing: ApiError) -> UUID:
 
 
 def is_known(request: Request, etag: str) -> bool:
-    """Whether a client that reads says that it has this version."""
+    """Whether the client already has this version."""
     if request.method not in {"GET", "HEAD"}:
         return False
     known = request.headers.get("if-none-match", "")
@@ -273,7 +260,7 @@ def is_known(request: Request, etag: str) -> bool:
 
 
 def json(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Answer with JSON that is written already."""
+    """Answer with encoded JSON."""
     return Response(body, status, headers, media_type="application/json")
 
 
@@ -283,7 +270,7 @@ def encoded(value: object, status: int = 200) -> Response:
 
 
 def routes(operations: Sequence[Operation]) -> list[Route]:
-    """Return one route for each path, which takes the methods of its operations."""
+    """Return one route for each path."""
     methods: dict[str, dict[str, Operation]] = {}
     for operation in operations:
         methods.setdefault(operation.path, {})[operation.method] = operation
@@ -291,7 +278,7 @@ def routes(operations: Sequence[Operation]) -> list[Route]:
 
 
 def path_of(scope: Scope) -> str:
-    """Return the path of a request, in which a slash that is part of a name stays escaped."""
+    """Return the path of a request; a slash that is part of a name remains escaped."""
     raw: bytes = scope.get("raw_path") or scope["path"].encode()
     if b"%" not in raw:
         path: str = scope["path"]
@@ -331,9 +318,9 @@ class Endpoint:
             call.audit()
         async with asyncio.timeout(None if operation.is_long else state.patience):
             if operation.query is None and operation.scopes:
-                call.query(Said)
+                call.query(RequestPart)
             if operation.reads_body and operation.body is None:
-                await call.body(Said)
+                await call.body(RequestPart)
             response = await operation.handler(call)
         if "etag" in response.headers and is_known(call.request, response.headers["etag"]):
             response = Response(status_code=304, headers={"etag": response.headers["etag"]})

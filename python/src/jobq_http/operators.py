@@ -1,8 +1,8 @@
-"""What operators do to jobs: ask why they do not run, run them again, change, cancel, delete."""
+"""Operations for operators: explain, redrive, change, cancel and delete jobs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 from msgspec import UNSET, Meta, UnsetType
@@ -10,7 +10,6 @@ from msgspec import UNSET, Meta, UnsetType
 from jobq import models
 from jobq_http.declared import section
 from jobq_http.errors import ApiError
-from jobq_http.operation import encoded
 from jobq_http.values import (
     Attempts,
     JobIds,
@@ -28,10 +27,19 @@ from jobq_http.values import (
 )
 from jobq_http.values import Reason as Why
 
-if TYPE_CHECKING:
-    from starlette.responses import Response
 
-    from jobq_http.operation import Call
+def same(kind: str | None, endpoint: str | None) -> str | None:
+    """Return a filter that has two names.
+
+    Raises:
+        ApiError: both are given and differ.
+    """
+    if kind and endpoint and kind != endpoint:
+        raise ApiError("INVALID_REQUEST", "kind and endpoint are the same filter")
+    return kind or endpoint
+
+
+FILTERS: Final = frozenset({"job_ids", "queue", "since", "error_code"})
 
 
 class Which(Request, kw_only=True):
@@ -59,13 +67,13 @@ class Changes(Request, kw_only=True):
     max_attempts: Attempts | None = None
 
     def __post_init__(self) -> None:
-        """Refuse two answers to one question."""
+        """Refuse contradicting changes."""
         super().__post_init__()
         if self.run_now and self.run_at is not None:
             raise ValueError("give run_now or run_at, not both")
 
     def declared(self) -> dict[str, Any]:
-        """Return the object that the database takes."""
+        """Return the object for the database."""
         declared = super().declared()
         return declared | ({"run_at": "now"} if declared.pop("run_now") else {})
 
@@ -121,7 +129,10 @@ RedriveOne = request(
 
 
 class Redrive(Request, kw_only=True):
-    """The dead jobs to redrive: those that match all given filters, or all."""
+    """The dead jobs to redrive: those that match all given filters, or all.
+
+    Of `job_ids`, only the dead ones are redriven.
+    """
 
     all: Annotated[bool, Meta(description="Required without another filter.")] = False
     job_ids: JobIds | None = None
@@ -133,6 +144,22 @@ class Redrive(Request, kw_only=True):
     max_jobs: Annotated[float, Meta(ge=1, le=10_000, multiple_of=1)] = 1000
     latest: Latest = False
     dry_run: Annotated[bool, Meta(description="Only return the jobs.")] = False
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the filters.
+
+        Raises:
+            ApiError: there is none, and not ``all``; or ``kind`` and ``endpoint`` differ.
+        """
+        given = super().arguments()
+        is_for_all = given.pop("all")
+        given["kind"] = same(self.kind, given.pop("endpoint", None))
+        if not (is_for_all or given["kind"] or FILTERS & given.keys()):
+            raise ApiError(
+                "INVALID_REQUEST",
+                "give job_ids, queue, kind, endpoint, since or error_code, or all: true",
+            )
+        return given
 
 
 Reason = answer_of(models.Explanation, "Reason")
@@ -147,39 +174,6 @@ Redriven = answer(
 )
 Rerun = answer("Rerun", "The new job, a copy of the finished one.", "job_id")
 RedrivenMany = list_of("RedrivenMany", "The jobs that will run again.", UUID, "job_ids")
-
-
-def same(kind: str | None, endpoint: str | None) -> str | None:
-    """Return what is one filter under two names.
-
-    Raises:
-        ApiError: they differ.
-    """
-    if kind and endpoint and kind != endpoint:
-        raise ApiError("INVALID_REQUEST", "kind and endpoint are the same filter")
-    return kind or endpoint
-
-
-async def redrive_jobs(call: Call) -> Response:
-    """Redrive dead jobs.
-
-    Ask for `job_ids`, a `queue`, `kind` or `endpoint`, `since` or `error_code`, or for `all` of
-    them. Of `job_ids` those go back that are dead.
-    """
-    wanted = await call.body(Redrive)
-    given = wanted.arguments()
-    is_for_all = given.pop("all")
-    given["kind"] = same(wanted.kind, given.pop("endpoint", None))
-    filters = {"job_ids", "queue", "since", "error_code"} & given.keys()
-    if not (is_for_all or filters or given["kind"]):
-        raise ApiError(
-            "INVALID_REQUEST",
-            "give job_ids, queue, kind, endpoint, since or error_code, or all: true",
-        )
-    rows = await call.fetch("redrive_many", **given)
-    return encoded({"job_ids": [job_id for (job_id,) in rows]})
-
-
 of = section("operators")
 REDRIVE = {"queue": "mail", "since": "2026-03-15T12:00:00Z", "max_jobs": 500}
 # fmt: off
@@ -193,8 +187,9 @@ OPERATIONS = (
     of("POST /jobs/{job_id}/rerun", "rerun", "Create a copy of a finished job",
        "operate", Rerun, status=201, value="job_id",
        errors="JOB_NOT_FOUND JOB_IS_RECURRING ILLEGAL_STATE INPUT_VALIDATION_FAILED QUEUE_FULL"),
-    of("POST /jobs:redrive", redrive_jobs, "Run many dead jobs again",
-       "operate", RedrivenMany, body=Redrive, examples={"a queue, since noon": REDRIVE}),
+    of("POST /jobs:redrive", "redrive_many", "Run many dead jobs again",
+       "operate", RedrivenMany, body=Redrive, name="redrive_jobs",
+       examples={"a queue, since noon": REDRIVE}),
     of("POST /jobs:change", "change_many",
        "Change waiting jobs: run now or later, priority, queue, payload",
        "operate", Chosen, body=Change, name="change_jobs",

@@ -1,7 +1,7 @@
 """Lists: an opaque cursor in, items and the next cursor out.
 
-A cursor holds a place and a mark of its list, which is the path and the filters: it leads on in
-that list and in no other.
+A cursor contains a position and a hash of the list's path and filters, so that it is valid only for
+that list.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from jobq_http.errors import ApiError
 from jobq_http.operation import encoded, json
-from jobq_http.values import Said
+from jobq_http.values import RequestPart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# What says how much of a list is shown, and how, but not what is in it.
+# Parameters that do not change which items are in a list.
 ASIDE: Final = frozenset({"limit", "cursor", "vocabulary"})
 
 Cursor = Annotated[
@@ -41,21 +41,17 @@ Cursor = Annotated[
 Limit = Annotated[int, Meta(description="Items in a page.", ge=1, le=200)]
 
 
-class Paging(Said):
+class Paging(RequestPart):
     """The parameters of every list."""
 
     limit: Limit = 50
     cursor: Cursor | None = None
 
     def position(self, call: Call, kind: type[T]) -> T | None:
-        """Return the place that the cursor holds, or None without one.
-
-        Args:
-            call: what asks for the list.
-            kind: the type of what it must hold.
+        """Return the position in the cursor, of a type, or None without a cursor.
 
         Raises:
-            ApiError: it was not made here, or is of another list.
+            ApiError: it is invalid, or of another list.
         """
         if self.cursor is None:
             return None
@@ -70,14 +66,14 @@ class Paging(Said):
 
 
 def mark_of(call: Call) -> str:
-    """Return what tells a list from all others: its path and its filters."""
+    """Return a hash of the path and the filters of a list."""
     items = call.request.query_params.multi_items()
     filters = urlencode(sorted(item for item in items if item[0] not in ASIDE))
     return blake2s(f"{call.request.url.path}?{filters}".encode(), digest_size=6).hexdigest()
 
 
 def next_of(call: Call, last: object) -> str | None:
-    """Return the cursor that leads on from what a function has told, or None at the end."""
+    """Return the cursor for the next page after a position, or None at the end."""
     if last is None:
         return None
     return urlsafe_b64encode(f"{mark_of(call)}:{last}".encode()).rstrip(b"=").decode()
@@ -94,8 +90,8 @@ def cut(
     Args:
         call: the request.
         wanted: its parameters.
-        items: all of them.
-        order: their order, and what a cursor holds: a number, a text, or a list of them.
+        items: all items.
+        order: returns the sort key of an item, which is also its cursor: JSON.
     """
     after = wanted.position(call, str)
     found = sorted(items, key=order)
@@ -109,9 +105,9 @@ def cut(
 
 
 def page(call: Call, rows: Sequence[tuple[Any, ...]]) -> Response:
-    """Answer with the rows (item, cursor) of a function, and the last one's cursor.
+    """Answer with the rows (item, cursor) of a function, and the cursor of the last one.
 
-    A last row may have a cursor alone: a search has stopped there.
+    The last row has no item if a search has stopped there.
     """
     cursor = msgspec.json.encode(next_of(call, rows[-1][1] if rows else None))
     items = b",".join(item for item, _ in rows if item is not None)

@@ -1,4 +1,4 @@
-"""What a known proxy says of a request: its client's address, and whether it came by TLS."""
+"""Headers of trusted proxies: the client's address, and whether it used TLS."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class Proxies:
-    """Heeds X-Forwarded-For and X-Forwarded-Proto from known networks, and from nowhere else.
+    """Uses X-Forwarded-For and X-Forwarded-Proto, but only from given networks.
 
     Args:
-        app: what answers; `jobq.is_proxied` of its scope tells whether a known proxy has asked.
-        networks: where proxies are.
+        app: the application; in its scope, `jobq.is_proxied` is whether a proxy sent the request.
+        networks: networks of the proxies.
 
     Raises:
-        ValueError: one is no network.
+        ValueError: one is not a network.
     """
 
     def __init__(self, app: ASGIApp, networks: Sequence[str]) -> None:
@@ -30,7 +30,7 @@ class Proxies:
         self._heed: ASGIApp = heeding(app, [str(network) for network in self._networks])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on as its client sent it to the proxy."""
+        """Pass a request on with its client's address and scheme."""
         if scope["type"] == "http":
             scope["jobq.is_proxied"] = self._are_at((scope.get("client") or ("",))[0])
         await self._heed(scope, receive, send)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from jobq.models import QueueStats
 from jobq_http.declared import section
 from jobq_http.page import Paging
-from jobq_http.values import Said, answer, answer_of, page_of, request
+from jobq_http.values import RequestPart, answer, answer_of, page_of, request
 
 Pause = request("Pause", "Why something is paused.", "reason?")
 Queue = answer_of(QueueStats, "Queue")
 QueuePage = page_of("QueuePage", "A page of queues, by name.", Queue)
-KeyOf = request("KeyOf", "Which key to look at.", "concurrency_key?", Said)
+KeyOf = request("KeyOf", "Which key to look at.", "concurrency_key?", RequestPart)
 Runner = answer(
     "Runner",
     "A running job that holds a key.",
@@ -67,10 +67,10 @@ OPERATIONS = (
        "read operate", QueuePage, query=Paging, place=("after", str, "max_queues"), may_lag=True),
     of("POST /queues/{queue}/pause", "pause_queue",
        "Stop claims from a queue; running jobs continue, and jobs can be created",
-       "operate", Pausing, body=Pause, says={"is_paused": True},
+       "operate", Pausing, body=Pause, always={"is_paused": True},
        examples={"why": {"reason": "the mail provider is down"}}),
     of("POST /queues/{queue}/resume", "resume_queue", "Resume claims from a queue",
-       "operate", Pausing, says={"is_paused": False}, errors="QUEUE_NOT_FOUND"),
+       "operate", Pausing, always={"is_paused": False}, errors="QUEUE_NOT_FOUND"),
     of("GET /queues/{queue}", "jobq_http.show_queue",
        "Limits of a queue, its held keys, and the jobs that hold keys",
        "read operate", QueueInDetail, query=KeyOf, may_lag=True),

@@ -10,7 +10,6 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from jobq.calls.options import Missed, ScheduleDedup
 from jobq.calls.schedules import Backfilled
 from jobq_http.declared import section
-from jobq_http.enqueued import inputs_of
 from jobq_http.errors import ApiError
 from jobq_http.graphs import SlotGraph
 from jobq_http.operation import Answer, json
@@ -29,6 +28,7 @@ from jobq_http.values import (
     Request,
     answer,
     answer_of,
+    inputs_of,
     list_of,
     page_of,
     request,
@@ -48,13 +48,13 @@ Cron = Annotated[
 
 RecurringStatus = Literal["ACTIVE", "PAUSED", "RETIRED"]
 
-# What the database calls it.
+# The names in the database.
 COLUMNS = {"timezone": "time_zone", "input": "payload", "endpoint": "kind"}
 LENGTHS = {"every_ms": "every", "timeout_ms": "timeout"}
 
 
 class Timing(Request, kw_only=True):
-    """What a recurring job is made of; null means the default."""
+    """Options of a recurring job; null means the default."""
 
     cron: Cron | UnsetType | None = UNSET
     every_ms: Milliseconds | UnsetType | None = UNSET
@@ -74,7 +74,7 @@ class Timing(Request, kw_only=True):
     graph: SlotGraph | UnsetType | None = UNSET
 
     def declared(self) -> dict[str, Any]:
-        """Return the object that the database takes."""
+        """Return the object for the database."""
         given = {k: v for k, v in msgspec.structs.asdict(self).items() if v is not UNSET}
         for name, column in LENGTHS.items():
             if given.get(name) is not None:
@@ -87,7 +87,7 @@ class Timing(Request, kw_only=True):
 
 
 def graph_inputs(declared: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Return the kinds and payloads of the graph of what the database takes."""
+    """Return the kinds and payloads of the graph of a recurring job."""
     return inputs_of((declared.get("graph") or {"jobs": []})["jobs"])
 
 
@@ -96,13 +96,13 @@ class Revision(Timing, kw_only=True):
 
 
 class Kind(Struct):
-    """Just what a job is of."""
+    """The kind of a job."""
 
     kind: str
 
 
 class Recurring(Timing, kw_only=True):
-    """A job that is fired again and again, by `cron` or every so often."""
+    """A recurring job, by `cron` or at an interval."""
 
     trigger: Literal["CRON"]
     name: Annotated[
@@ -113,10 +113,10 @@ class Recurring(Timing, kw_only=True):
     ] = None
 
     def declared(self) -> dict[str, Any]:
-        """Return the object that the database takes.
+        """Return the object for the database.
 
         Raises:
-            ApiError: it fires by cron, and names no time zone.
+            ApiError: it has a cron expression and no time zone.
         """
         if self.timezone is UNSET and isinstance(self.cron, str):
             raise ApiError("INVALID_REQUEST", "cron needs timezone")
@@ -256,7 +256,8 @@ OPERATIONS = (
        errors="JOB_NOT_FOUND"),
     of("POST /jobs/{job_id}/pause", "pause_schedule",
        "Pause a recurring job; its runs continue",
-       "operate", JobPausing, body=Pause, names=SCHEDULE, says={"is_paused": True}, errors=RETIRED),
+       "operate", JobPausing, body=Pause, names=SCHEDULE, errors=RETIRED,
+       always={"is_paused": True}),
     of("POST /jobs/{job_id}/run", "run_schedule",
        "Create one additional run of a recurring job now, without using a slot",
        "operate", JobRun, status=201, names=SCHEDULE, value="job_id",
@@ -266,6 +267,6 @@ OPERATIONS = (
        "operate", BackfilledSlots, body=Backfill, names=SCHEDULE,
        errors=f"{RETIRED} ENQUEUE_DENIED"),
     of("POST /jobs/{job_id}/resume", "resume_schedule", "Resume a paused recurring job",
-       "operate", JobPausing, names=SCHEDULE, says={"is_paused": False}, errors=RETIRED),
+       "operate", JobPausing, names=SCHEDULE, always={"is_paused": False}, errors=RETIRED),
 )
 # fmt: on

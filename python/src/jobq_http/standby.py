@@ -1,4 +1,4 @@
-"""A standby that answers lists and figures, as long as it is not too far behind."""
+"""A standby that serves lists and figures while its lag is small."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("jobq.http")
 
-# Seconds between two questions for the lag, and how long each may take.
+# Interval and timeout of queries of the lag, in seconds.
 PULSE: Final = 1.0
 
 
 class Standby:
-    """A database that may lie behind the one that takes writes.
+    """A standby database.
 
     Args:
         url: a PostgreSQL connection string.
-        pool_size: at most as many connections for each role.
-        patience: seconds that a call waits for a connection, and may then run.
-        longest_lag: seconds; while it lies further behind, it is not to be asked.
+        pool_size: maximum number of connections per role.
+        patience: seconds to wait for a connection, and timeout of a call.
+        longest_lag: maximum lag in seconds; above it, the standby is not used.
     """
 
     def __init__(self, url: str, pool_size: int, patience: float, longest_lag: float) -> None:
@@ -37,21 +37,21 @@ class Standby:
 
     @property
     def lag(self) -> float:
-        """Seconds by which it lies behind, as of a moment ago; NaN while it does not answer."""
+        """The last measured lag in seconds; NaN while it does not respond."""
         return self._lag
 
     @property
     def is_fit(self) -> bool:
-        """Whether it answers, and not from too long ago."""
+        """Whether it responds and its lag is small."""
         return self._lag <= self._longest_lag
 
     async def watch(self) -> None:
-        """Ask it again and again how far it lies behind."""
+        """Measure its lag repeatedly."""
         while True:
             was_fit = self.is_fit
             self._lag = await self._ask()
             if self.is_fit is not was_fit:
-                word = "asked again" if self.is_fit else "not asked"
+                word = "used again" if self.is_fit else "not used"
                 logger.warning("the read database is %s: lag %.1f s", word, self._lag)
             await asyncio.sleep(PULSE)
 
@@ -65,5 +65,5 @@ class Standby:
 
 
 def seconds_of(lag: timedelta | None) -> float:
-    """Return a lag in seconds; a primary has none."""
+    """Return a lag in seconds; that of a primary is 0."""
     return 0.0 if lag is None else lag.total_seconds()

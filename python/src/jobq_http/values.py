@@ -1,7 +1,7 @@
-"""What requests and answers are made of: values with their limits, and members with their types.
+"""The types of requests and answers: values with their limits, and members by their names.
 
-A member has one type wherever its name stands: `GIVEN` of requests, `SHOWN` of answers. A request
-or an answer is its members' names: ``name?`` may be null, ``name~`` left out, ``name*`` is a list.
+A member of a name has the same type everywhere: `GIVEN` in requests, `SHOWN` in answers. A request
+or an answer is a list of names: ``name?`` may be null, ``name~`` left out, and ``name*`` is a list.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from jobq.calls.options import Dedup, OnDead, RetryStrategy
 from jobq.models import AfterFailure, State, words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 SPAN: Final = "_ms"
 MILLISECOND: Final = timedelta(milliseconds=1)
@@ -154,35 +154,35 @@ SHOWN: Final = members(
 )
 
 
-class Said(Struct, forbid_unknown_fields=True):
-    """What a request says: its address, its body, or a part of one."""
+class RequestPart(Struct, forbid_unknown_fields=True):
+    """A query string, a body, or a part of a body."""
 
     def given(self) -> dict[str, Any]:
-        """Return what it says by name, without what it leaves out."""
+        """Return its members that are given and not null, by name."""
         given = msgspec.structs.asdict(self)
         return {k: v for k, v in given.items() if v is not None and v is not UNSET}
 
     def arguments(self) -> dict[str, Any]:
-        """Return it as arguments of a function of the database."""
+        """Return its members as arguments of a function of the database."""
         return dict(argument(*item) for item in self.given().items())
 
     def declared(self) -> dict[str, Any]:
-        """Return it as an object that the database takes."""
+        """Return it as an object for the database."""
         return {
             n.removesuffix(SPAN): f"{v} ms" if n.endswith(SPAN) else v
             for n, v in self.given().items()
         }
 
     def inputs(self, _kind: str | None) -> list[tuple[str, Any]]:
-        """Return the kinds and payloads of the jobs that it is about, of a kind in the path."""
+        """Return the kinds and payloads of its jobs; the kind may be in the path."""
         return []
 
 
-class Request(Said):
+class Request(RequestPart):
     """The body of a request, or a part of one."""
 
     def __post_init__(self) -> None:
-        """Take 5.0 for 5, where a whole number is meant."""
+        """Convert whole numbers: JSON Schema accepts 5.0 as an integer."""
         for name in self.__struct_fields__:
             value = getattr(self, name)
             if isinstance(value, float) and value.is_integer():
@@ -190,12 +190,12 @@ class Request(Said):
 
 
 def argument(name: str, value: Any) -> tuple[str, Any]:  # noqa: ANN401 - any type
-    """Return a member as an argument: a length of time without ``_ms``, JSON as text."""
+    """Return a member as an argument: a duration without ``_ms``, JSON as text."""
     if name.endswith(SPAN):
         return name.removesuffix(SPAN), value * MILLISECOND
     if name in NUMBERS:
         return name, Decimal(repr(value))
-    if isinstance(value, Said):
+    if isinstance(value, RequestPart):
         return name, text(value.declared())
     return name, text(value) if isinstance(value, Raw | dict) else value
 
@@ -214,16 +214,15 @@ def request(
     defaults: Mapping[str, Any] | None = None,
     **others: Any,  # noqa: ANN401 - any types
 ) -> type[Struct]:
-    """Return the type of what a request says; what may be null may be left out too.
+    """Return the type of a request or a part of one; members that may be null may be left out.
 
     Args:
-        title: of the type.
-        meaning: what it says, in a sentence.
-        names: of its members, in their order.
-        bases: types whose members it has too.
-        defaults: of members that may be left out.
-        others: of members for which `GIVEN` has no type or another: the type, words about it,
-            or both.
+        title: name of the type.
+        meaning: its description.
+        names: its members.
+        bases: types whose members it also has.
+        defaults: defaults of members that may be left out.
+        others: types or descriptions (or both) of members that differ from `GIVEN`.
     """
     return _struct((title, meaning, names), GIVEN, bases or (Request,), others, defaults or {})
 
@@ -236,7 +235,7 @@ def answer(
     *bases: type[Struct],
     **others: Any,  # noqa: ANN401 - any types
 ) -> type[Struct]:
-    """Return the type of an answer, as request() does; what may be null is always there."""
+    """Return the type of an answer, like request(); members that may be null are present."""
     return _struct((title, meaning, names), SHOWN, bases, others, None)
 
 
@@ -271,15 +270,14 @@ def _struct(
 
 
 def answer_of(record: type, name: str, **others: Any) -> type[Struct]:  # noqa: ANN401 - any types
-    """Return the type of an answer that is a record of the client's, with its words.
+    """Return the type of an answer that is a record of the client, with its descriptions.
 
-    Times are instants with an offset, and lengths of time milliseconds.
+    Times have an offset, and durations are in milliseconds.
 
     Args:
         record: a dataclass.
-        name: of the type.
-        others: members that are only in the answer, or have another type there; None for those
-            that it does not have.
+        name: name of the type.
+        others: types of members that the record lacks or that differ; None for omitted ones.
     """
     names = {"Decimal": Decimal, "datetime": datetime, "timedelta": timedelta, "UUID": UUID}
     types = get_type_hints(record, localns=names)
@@ -296,7 +294,7 @@ def answer_of(record: type, name: str, **others: Any) -> type[Struct]:  # noqa: 
 
 
 def as_json(kind: Any) -> Any:  # noqa: ANN401 - any type
-    """Return the type in JSON of what has a type in Python."""
+    """Return the type in JSON of a type in Python."""
     known: dict[Any, Any] = {
         Any: AnyJson,
         Decimal: float,
@@ -309,7 +307,7 @@ def as_json(kind: Any) -> Any:  # noqa: ANN401 - any type
 
 
 def kinds_of(kind: Any) -> tuple[Any, ...]:  # noqa: ANN401 - any type
-    """Return the types of a union, or the one type that there is."""
+    """Return the types of a union, or the single type."""
     return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 
@@ -327,3 +325,26 @@ def list_of(
 ) -> type[Struct]:
     """Return the type of an object with one list."""
     return defstruct(name, [(member, list[item]), *others], namespace={"__doc__": meaning})
+
+
+class JobOptions(Request, kw_only=True):
+    """Options of every job."""
+
+    queue: Name | None = None
+    priority: Priority | None = None
+    max_attempts: Attempts | None = None
+    timeout_ms: Milliseconds | None = None
+    metadata: JsonMembers | None = None
+
+
+class JobOfKind(JobOptions, kw_only=True):
+    """Options of every job of a kind."""
+
+    kind: Name
+    payload: Json | UnsetType = UNSET
+    concurrency_key: ConcurrencyKey | None = None
+
+
+def inputs_of(jobs: Iterable[dict[str, Any]]) -> list[tuple[str, Any]]:
+    """Return the kinds and payloads of jobs."""
+    return [(job["kind"], job.get("payload")) for job in jobs]

@@ -77,7 +77,7 @@ class Heartbeat(Request, kw_only=True):
     ) = None
 
     def arguments(self) -> dict[str, Any]:
-        """Return what jobq.heartbeat() takes."""
+        """Return the arguments of jobq.heartbeat()."""
         held = {"job_ids": [job.job_id for job in self.jobs]}
         attempts = [job.attempt for job in self.jobs]
         others = {name: value for name, value in super().arguments().items() if name != "jobs"}
@@ -174,7 +174,7 @@ OPERATIONS = (
        examples={"one job": {"queues": ["mail"], "jobs": [{"job_id": ID, "attempt": 1}]}}),
     of(f"{ATTEMPT}/complete", "complete",
        "Finish an attempt as succeeded; repeating it changes nothing",
-       "work", Settled, body=Completion, says={"state": "succeeded"}, errors=LOST,
+       "work", Settled, body=Completion, always={"state": "succeeded"}, errors=LOST,
        examples={"a result": {"result": {"message_id": "<a1@example.org>"}}}),
     of(f"{ATTEMPT}/fail", "fail", "End an attempt as failed: the job retries, or is dead",
        "work", Settled, body=Failure, value="state", errors=LOST,
@@ -191,12 +191,12 @@ OPERATIONS = (
        examples={"half a minute": {"retry_in_ms": 30000, "reason": "status 429"}}),
     of(f"{ATTEMPT}/cancel", "confirm_cancel",
        "End an attempt as cancelled, after a cancel request",
-       "work", Settled, says={"state": "cancelled"}, errors=f"{LOST} ILLEGAL_STATE"),
+       "work", Settled, always={"state": "cancelled"}, errors=f"{LOST} ILLEGAL_STATE"),
     of(f"{ATTEMPT}/progress", "set_progress", "Store the progress of an attempt",
-       "work", Settled, body=Progress, says={"state": "running"}, errors=LOST,
+       "work", Settled, body=Progress, always={"state": "running"}, errors=LOST,
        examples={"a third": {"progress": {"percent": 33}}}),
     of(f"{ATTEMPT}/spend", "spend", "Report the actual cost of an attempt",
-       "work", Settled, body=Spending, says={"state": "running"}, errors=LOST,
+       "work", Settled, body=Spending, always={"state": "running"}, errors=LOST,
        examples={"tokens": {"cost": 4500}}),
     of(f"{ATTEMPT}/logs", "log", "Add a line to a job's log",
        "work", Logged, status=201, body=Line, errors="JOB_NOT_FOUND",

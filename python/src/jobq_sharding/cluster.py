@@ -1,4 +1,4 @@
-"""Clients of several databases that are one queue: each call goes where its jobs are."""
+"""Clients of several databases that form one queue: each call goes to the shards of its jobs."""
 
 from __future__ import annotations
 
@@ -6,36 +6,31 @@ import time
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack
 
 from jobq.calls.arguments import refuse_unknown
-from jobq.calls.call import Call
 from jobq.client import AsyncClient, Client
 from jobq.database import awaited, finished
 from jobq.errors import DatabaseUnavailable, InvalidArgument, JobqError
-from jobq.models import record
-from jobq_sharding.routes import Epoch, Shard, ShardMap, routed
+from jobq_sharding.routes import EPOCHS, SHARDS, Epoch, Shard, ShardMap, routed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from jobq.calls.call import Call
     from jobq.registry import Registry
-
-__all__ = ["AsyncShardedClient", "ShardedClient"]
 
 T = TypeVar("T")
 
-# Seconds for which a map is good; an epoch begins later than that after it was made.
+# How long a map is used, in seconds; an epoch begins later than that after its creation.
 FRESH: Final = 10.0
-_SHARDS: Final = Call("list_shards", {}, list, record(Shard))
-_EPOCHS: Final = Call("list_epochs", {}, list, record(Epoch))
 
 
 class ClusterOptions(TypedDict, total=False):
-    """What a client of a cluster takes beside the databases.
+    """Options of the client of a cluster.
 
     Attributes:
-        pool_size: at most so many connections to each.
+        pool_size: maximum number of connections to each database.
         patience: seconds to wait for a connection of a pool.
-        is_pooled: whether poolers in transaction mode stand before the databases.
-        registry: as `Client` has it; each shard is told before its first job.
+        is_pooled: whether the databases are behind poolers in transaction mode.
+        registry: as for `Client`; its kinds are declared in each shard before the first job.
     """
 
     pool_size: int
@@ -45,10 +40,10 @@ class ClusterOptions(TypedDict, total=False):
 
 
 class _Cluster:
-    """What a client knows of a cluster: which database is which shard, and the map.
+    """The clients of the shards of a cluster, and its map.
 
     Args:
-        clients: one of each database.
+        clients: one for each database.
 
     Raises:
         InvalidArgument: there is none.
@@ -57,7 +52,7 @@ class _Cluster:
     def __init__(self, clients: Sequence[Client | AsyncClient]) -> None:
         if not clients:
             raise InvalidArgument("a cluster has at least one database")
-        # Whoever told the map last is asked first.
+        # The database that returned the last map is asked first.
         self._places = list(range(len(clients)))
         self._clients = clients
         self._known: dict[int, int] = {}
@@ -65,21 +60,21 @@ class _Cluster:
         self._map_at = 0.0
 
     async def run(self, call: Call[T]) -> T:
-        """Return what the whole cluster answers; with clients that wait, nothing suspends.
+        """Return the result of a call for the whole cluster; with synchronous clients it blocks.
 
         Raises:
             DatabaseUnavailable: a required shard does not respond.
-            InvalidArgument: the call is for one database, or a database is in no cluster.
+            InvalidArgument: the call is for one database, or a database is not in a cluster.
         """
         if self._map is None or time.monotonic() - self._map_at > FRESH:
             await self._learn()
-        assert self._map is not None  # noqa: S101 - it has learnt it
+        assert self._map is not None  # noqa: S101 - by _learn()
         steps = routed(call, self._map)
         answer: Any = None
         away: DatabaseUnavailable | None = None
         while True:
             try:
-                # Lists do without a shard that is away; other calls do not catch this.
+                # Lists omit a shard that does not respond; other calls do not catch this.
                 shard, wanted = steps.send(answer) if away is None else steps.throw(away)
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
@@ -92,21 +87,21 @@ class _Cluster:
             away = _away(shard, answer) if isinstance(answer, DatabaseUnavailable) else None
 
     async def _ask(self, place: int, call: Call[Any]) -> Any:  # noqa: ANN401 - its answer
-        """Return what a database answers, or the error of one that does not answer."""
+        """Return the result of a database, or the error if it does not respond."""
         try:
             return await awaited(self._clients[place].run(call))
         except DatabaseUnavailable as error:
             return error
 
     async def _learn(self, wanted: int | None = None) -> None:
-        """Ask for the map, and go on until a shard that is wanted is known."""
+        """Query the map, and the shards until the wanted one is known."""
         reason: JobqError | None = None
         told: ShardMap | None = None
         for place in list(self._places):
             if told is not None and (wanted is None or wanted in self._known):
                 break
-            shards = await self._ask(place, _SHARDS)
-            epochs = shards if isinstance(shards, JobqError) else await self._ask(place, _EPOCHS)
+            shards = await self._ask(place, SHARDS)
+            epochs = shards if isinstance(shards, JobqError) else await self._ask(place, EPOCHS)
             if isinstance(epochs, JobqError):
                 reason = epochs
                 continue
@@ -125,23 +120,27 @@ class _Cluster:
 
 
 class ShardedClient(Client):
-    """A client of a cluster: `Client`, but that each call goes to the shards it is for.
+    """A `Client` for a cluster.
 
-    A new job goes where its keys say (`jobq.shards.choose_shard`); what names a job, a batch
-    or a schedule by its id goes where that is; definitions go to all, and lists come from
-    all. Calls that only make sense for one database raise InvalidArgument. One call is one
-    transaction on each shard that it goes to: `enqueue_many` is all or none where its jobs
-    have no keys, or the same; else for the jobs of each shard.
+    Each call goes to the shards that it concerns:
+
+    - the keys of a new job determine its shard (`choose_shard`);
+    - the id of a job, batch or schedule determines its shard;
+    - definitions go to all shards, and lists come from all;
+    - calls that make sense only for one database raise InvalidArgument.
+
+    A call is one transaction on each of its shards. So `enqueue_many` is atomic if its jobs have
+    no keys or the same key, and otherwise for the jobs of each shard.
 
     Args:
         databases: libpq URLs of all shards, in any order.
         options: see `ClusterOptions`.
 
     Raises:
-        TypeError: there is no such option.
-        JobqError: every method, as `Client`; DatabaseUnavailable when a shard that is needed
-            does not answer, and names it. `queue_stats` and lists answer for the others, and
-            log a warning that names it.
+        TypeError: an option does not exist.
+        JobqError: from every method, as for `Client`. DatabaseUnavailable names the required shard
+            that does not respond; `queue_stats` and lists return the rows of the others, and log a
+            warning.
     """
 
     def __init__(self, databases: Sequence[str], **options: Unpack[ClusterOptions]) -> None:
@@ -157,12 +156,12 @@ class ShardedClient(Client):
             client.close()
 
     def run(self, call: Call[T]) -> T:
-        """Make a call where it belongs and return what it answers."""
+        """Make a call on the shards that it concerns, and return the result."""
         return finished(self._cluster.run(call))
 
 
 class AsyncShardedClient(AsyncClient):
-    """A client of a cluster whose methods are awaited; otherwise as `ShardedClient`."""
+    """An `AsyncClient` for a cluster; see `ShardedClient`."""
 
     def __init__(self, databases: Sequence[str], **options: Unpack[ClusterOptions]) -> None:
         refuse_unknown(options, ClusterOptions)
@@ -177,7 +176,7 @@ class AsyncShardedClient(AsyncClient):
             await client.close()
 
     async def run(self, call: Call[T]) -> T:
-        """Make a call where it belongs and return what it answers."""
+        """Make a call on the shards that it concerns, and return the result."""
         return await self._cluster.run(call)
 
 
@@ -201,7 +200,7 @@ def _own(shards: list[Shard], epochs: list[Epoch]) -> Shard:
 
 
 def _away(shard: int, error: DatabaseUnavailable) -> DatabaseUnavailable:
-    """Say which shard does not answer."""
+    """Return the error with the number of the shard."""
     detail = ", ".join(filter(None, (f"shard {shard}", error.detail)))
     away = DatabaseUnavailable(
         error.message, sqlstate=error.sqlstate, detail=detail, hint=error.hint

@@ -1,4 +1,4 @@
-"""A cluster's router: a database whose functions call those of the shards, by PL/Proxy."""
+"""The router of a cluster: a database whose functions call those of the shards, by PL/Proxy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -18,7 +18,7 @@ from jobq.database import conninfo, use_json
 from jobq.errors import DatabaseUnavailable, InvalidArgument, JobqError, NotDeployed, translate
 from jobq.models import record
 from jobq.project import project_dir
-from jobq_sharding.routes import Epoch, Shard
+from jobq_sharding.routes import EPOCHS, SHARDS, Epoch, Shard
 from jobq_sharding.shards import choose_shard
 
 if TYPE_CHECKING:
@@ -26,38 +26,24 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from jobq.models import Json
-
-__all__ = [
-    "Difference",
-    "Leftover",
-    "Member",
-    "add",
-    "check",
-    "drain",
-    "init",
-    "members",
-    "move",
-    "remove",
-]
-
-# Whom a connection is for is not part of a shard's address.
+# The login is not part of a shard's address.
 _LOGIN = ("user", "password")
 # Jobs that move in one transaction: few enough that large payloads need little memory.
-BATCH = 200
+BATCH: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A shard, and how it stands.
+    """A shard and its state.
 
     Attributes:
         shard_id: its number.
         url: its address.
-        gets_keys: whether new keys go there.
-        state: `ok`, or why it does not answer.
-        lag: for how long the oldest job that could run has waited; None without one.
-        queued: how many of its jobs wait.
-        running: how many run.
+        gets_keys: whether it receives new keys.
+        state: ``ok``, or why it does not respond.
+        lag: how long the oldest runnable job has waited; None without one.
+        queued: number of waiting jobs.
+        running: number of running jobs.
     """
 
     shard_id: int
@@ -71,12 +57,12 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Something that shards declare differently.
+    """Something that the shards declare differently.
 
     Attributes:
-        type: what it is, such as `kind`.
+        type: its type, such as ``kind``.
         name: its name.
-        finding: which shards have it, or have it otherwise.
+        finding: the shards that lack it or declare it differently.
     """
 
     type: str
@@ -86,7 +72,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """What a shard still has: such as `queued jobs`, and how many."""
+    """The rest of a shard: a type, such as ``queued jobs``, and a number."""
 
     type: str
     count: int
@@ -99,9 +85,16 @@ class _Declaration:
     declaration: Json
 
 
+SEND_JOBS: Final[Call[list[tuple[UUID, Json]]]] = Call("send_jobs", {"max_jobs": BATCH}, list)
+LEFTOVERS: Final[Call[list[Leftover]]] = Call("list_leftovers", {}, list, record(Leftover))
+DECLARATIONS: Final[Call[list[_Declaration]]] = Call(
+    "list_declarations", {}, list, record(_Declaration)
+)
+
+
 @contextmanager
 def connected(url: str) -> Iterator[Client]:
-    """Give a client on one connection, whose failure is told at once."""
+    """Yield a client on one connection; a failure is raised at once."""
     with (
         translate(),
         psycopg.connect(conninfo(url, "jobq cluster"), autocommit=True) as connection,
@@ -110,99 +103,129 @@ def connected(url: str) -> Iterator[Client]:
         yield Client(connection)
 
 
-def init(router: str, shards: Sequence[str]) -> list[int]:
-    """Make a router of a database, or make it anew after an upgrade; return the shards' numbers.
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A cluster with connections to its router and its shards.
 
-    Shards that have a number and an epoch keep them. What is new is numbered in order.
+    Attributes:
+        router: the router's client.
+        known: all shards, also removed ones.
+        epochs: the epochs, the newest first.
+        shards: the clients of the shards, by number.
+    """
+
+    router: Client
+    known: list[Shard]
+    epochs: list[Epoch]
+    shards: dict[int, Client]
+
+    @property
+    def everyone(self) -> list[Client]:
+        """The clients of the shards and the router."""
+        return [*self.shards.values(), self.router]
+
+    def shard(self, shard_id: int) -> Client:
+        """Return the client of a shard."""
+        if shard_id not in self.shards:
+            raise InvalidArgument(f"the cluster has no shard {shard_id}")
+        return self.shards[shard_id]
+
+
+@contextmanager
+def opened(router: str, login: str) -> Iterator[_Opened]:
+    """Connect to a router and its shards."""
+    with ExitStack() as stack:
+        to = stack.enter_context(connected(router))
+        known, epochs = _map(to)
+        shards = {
+            each.shard_id: stack.enter_context(connected(_reached(each.url, router, login)))
+            for each in known
+            if not each.is_removed
+        }
+        yield _Opened(to, known, epochs, shards)
+
+
+def init(router: str, shards: Sequence[str]) -> list[int]:
+    """Create a router in a database, or update it after an upgrade; return the shards' numbers.
+
+    Shards keep their numbers and epochs. New shards are numbered in order.
 
     Args:
-        router: the URL of a superuser's of the router's database.
-        shards: the URLs of the shards, of the owner of jobq there or a superuser.
+        router: URL of the router's database, of a superuser.
+        shards: URLs of the shards, each of the owner of jobq there or a superuser.
 
     Raises:
-        InvalidArgument: a shard is named twice.
+        InvalidArgument: a shard is given twice.
     """
     if len({_address(url) for url in shards}) < len(shards):
         raise InvalidArgument("each shard is another database: one is named twice")
     with ExitStack() as stack:
         clients = [stack.enter_context(connected(url)) for url in shards]
-        known = [client.run(_shards()) for client in clients]
+        known = [client.run(SHARDS) for client in clients]
         removed = {shard.shard_id: shard for rows in known for shard in rows if shard.is_removed}
         if gone := [shard for rows in known for shard in rows if shard.is_own and shard.is_removed]:
             raise InvalidArgument(f"shard {gone[0].shard_id} was removed")
         numbers = _numbered(known, set(removed))
-        told = [client.run(_epochs()) for client in clients]
-        epochs = max(told, key=len)
+        epochs = max((client.run(EPOCHS) for client in clients), key=len)
         _install(router, shards[0])
         to = stack.enter_context(connected(router))
         members = dict(zip(numbers, shards, strict=True))
         for number, client in zip(numbers, clients, strict=True):
-            _tell(client, members, number)
-        _tell(to, {n: shard.url for n, shard in removed.items() if n not in _ids(to)} | members)
-        _succeed(to, known)
+            _put_shards(client, members, number)
+        there = {shard.shard_id for shard in to.run(SHARDS)}
+        _put_shards(to, {n: shard.url for n, shard in removed.items() if n not in there} | members)
+        _put_successors(to, known)
         if not epochs:
             epochs = [Epoch(1, numbers, datetime.now(UTC), datetime.now(UTC))]
         for epoch in sorted(epochs, key=lambda epoch: epoch.epoch):
-            for client in (*clients, to):
-                client.run(_put_epoch(epoch))
-        to.run(_keep_keys(clients))
+            _put_epoch(epoch, [*clients, to])
+        _keep_keys(to, clients)
     return numbers
 
 
 def add(
     router: str, shard: str, login: str = "", wait: float = 30, *, without_workers: bool = False
 ) -> int:
-    """Have a further shard get new keys, some seconds from now; return its number.
+    """Add a shard that receives new keys some seconds from now; return its number.
 
     Args:
         router: the router's URL.
         shard: the new shard's URL.
-        login: how to log in to the other shards, as ``user=... password=...``; empty for the
-            router's own.
-        wait: so many seconds ahead the epoch begins, for clients and routers to learn of it.
+        login: login for the other shards, as ``user=... password=...``; empty for that of the
+            router.
+        wait: seconds until the epoch begins, in which clients and routers learn of it.
         without_workers: whether to add it even if no live worker there serves the queues that
             live workers of the other shards serve.
 
     Raises:
-        InvalidArgument: it is in the cluster already, or nobody would do its jobs.
+        InvalidArgument: it is in the cluster already, or no worker would run its jobs.
     """
-    with ExitStack() as stack:
-        to = stack.enter_context(connected(router))
-        known, epochs = _map(to)
-        clients = {
-            each.shard_id: stack.enter_context(connected(_reached(each.url, router, login)))
-            for each in known
-            if not each.is_removed
-        }
-        new = stack.enter_context(connected(shard))
-        (number,) = _numbered([new.run(_shards())], {each.shard_id for each in known})
-        if number in clients:
+    with opened(router, login) as cluster, connected(shard) as new:
+        known = cluster.known
+        (number,) = _numbered([new.run(SHARDS)], {each.shard_id for each in known})
+        if number in cluster.shards:
             raise InvalidArgument(f"shard {number} is in the cluster already")
-        served = {queue for client in clients.values() for queue in _served(client)}
+        served = {queue for client in cluster.shards.values() for queue in _served(client)}
         if not without_workers and (unserved := sorted(served - _served(new))):
             raise InvalidArgument(
                 "no live worker of the new shard serves queues that the others serve",
                 detail=f"queues {', '.join(unserved)}",
                 hint="start workers with its --database first, or pass --without-workers",
             )
-        _tell(new, {each.shard_id: each.url for each in known} | {number: shard}, number)
-        _succeed(new, [known])
-        for client in (*clients.values(), to):
-            _tell(client, {number: shard})
-        clients[number] = new
-        begins = datetime.now(UTC) + timedelta(seconds=wait)
-        latest = epochs[0]
-        next_ = Epoch(latest.epoch + 1, sorted([*latest.shard_ids, number]), begins, begins)
-        for epoch in reversed(epochs):
-            new.run(_put_epoch(epoch))
-        for client in (*clients.values(), to):
-            client.run(_put_epoch(next_))
-        to.run(_keep_keys(clients.values()))
+        _put_shards(new, {each.shard_id: each.url for each in known} | {number: shard}, number)
+        _put_successors(new, [known])
+        for client in cluster.everyone:
+            _put_shards(client, {number: shard})
+        cluster.shards[number] = new
+        for epoch in reversed(cluster.epochs):
+            _put_epoch(epoch, [new])
+        _begin_epoch(cluster, [*cluster.epochs[0].shard_ids, number], wait)
+        _keep_keys(cluster.router, cluster.shards.values())
     return number
 
 
 def drain(router: str, shard_id: int, login: str = "", wait: float = 30) -> None:
-    """Have a shard get no new keys, some seconds from now. Its jobs go on until they have ended.
+    """Send no new keys to a shard, some seconds from now. Its jobs continue until they end.
 
     Args:
         router: the router's URL.
@@ -211,67 +234,56 @@ def drain(router: str, shard_id: int, login: str = "", wait: float = 30) -> None
         wait: as for `add`.
 
     Raises:
-        InvalidArgument: it gets no keys already, or no other shard would get any.
+        InvalidArgument: it receives no keys already, or no other shard would receive any.
     """
-    with ExitStack() as stack:
-        to = stack.enter_context(connected(router))
-        known, epochs = _map(to)
-        clients = [
-            stack.enter_context(connected(_reached(each.url, router, login)))
-            for each in known
-            if not each.is_removed
-        ]
-        left = sorted(set(epochs[0].shard_ids) - {shard_id})
-        if not left or len(left) == len(epochs[0].shard_ids):
+    with opened(router, login) as cluster:
+        current = cluster.epochs[0].shard_ids
+        left = set(current) - {shard_id}
+        if not left or len(left) == len(current):
             raise InvalidArgument(
-                f"shard {shard_id} cannot be drained",
-                detail=f"new keys go to {_listed(epochs[0].shard_ids)}",
+                f"shard {shard_id} cannot be drained", detail=f"new keys go to {_listed(current)}"
             )
-        begins = datetime.now(UTC) + timedelta(seconds=wait)
-        for client in (*clients, to):
-            client.run(_put_epoch(Epoch(epochs[0].epoch + 1, left, begins, begins)))
+        _begin_epoch(cluster, left, wait)
 
 
 def move(router: str, shard_id: int, successor: int, login: str = "") -> tuple[int, list[Leftover]]:
-    """Move waiting jobs off a drained shard; return how many moved, and what it still has.
+    """Move waiting jobs off a drained shard; return their number, and what is left.
 
-    A job is on one of the two shards, or recorded on the first as on the move: whatever
-    interrupts this, the same call again finishes it, and every job arrives once.
+    A job is on one of the two shards, or recorded on the first one as moving. So after an
+    interruption the same call finishes the move, and every job arrives once.
 
     Args:
         router: the router's URL.
         shard_id: the shard's number.
-        successor: the shard that takes them; the same at every call.
+        successor: the shard that takes them; the same in every call.
         login: as for `add`.
 
     Raises:
-        InvalidArgument: it is not drained, has another successor, or they declare kinds, queues,
-            endpoints or limits differently.
+        InvalidArgument: the shard is not drained or has another successor, or the two declare
+            kinds, queues, endpoints or limits differently.
     """
-    with ExitStack() as stack:
-        to = stack.enter_context(connected(router))
-        clients = _clients(stack, to, router, login)
-        source, target = _known_one(clients, shard_id), _known_one(clients, successor)
+    with opened(router, login) as cluster:
+        source, target = cluster.shard(shard_id), cluster.shard(successor)
         if other := _unlike(source, target):
             raise InvalidArgument(
                 "the shards have different definitions", detail=", ".join(other),
                 hint="run jobq cluster check, and put the definitions again through the router",
             )  # fmt: skip
-        for client in (*clients.values(), to):
-            client.run(_put_successor(shard_id, successor))
+        for client in cluster.everyone:
+            _put_successor(client, shard_id, successor)
         moved = 0
-        while jobs := source.run(_send_jobs()):
+        while jobs := source.run(SEND_JOBS):
             documents = {"jobs": as_jsonb([job for _, job in jobs])}
             moved += target.run(Call("receive_jobs", documents, scalar))
             confirmed = {"job_ids": [job_id for job_id, _ in jobs]}
             source.run(Call("confirm_jobs", confirmed, nothing))
-        return moved, source.run(_leftovers())
+        return moved, source.run(LEFTOVERS)
 
 
 def remove(
     router: str, shard_id: int, login: str = "", *, forget_keys: bool = False
 ) -> tuple[int, list[Leftover]]:
-    """Remove a drained shard that has no unfinished job; return its successor, and what it keeps.
+    """Remove a drained shard without unfinished jobs; return its successor, and what is left.
 
     Args:
         router: the router's URL.
@@ -282,82 +294,53 @@ def remove(
     Raises:
         InvalidArgument: it is not drained, or has unfinished jobs, schedules or valid keys.
     """
-    with ExitStack() as stack:
-        to = stack.enter_context(connected(router))
-        known, epochs = _map(to)
-        clients = _clients(stack, to, router, login)
-        own = _known_one(clients, shard_id)
-        (shard,) = (each for each in known if each.shard_id == shard_id)
-        if shard.successor is not None:
-            successor = shard.successor
-        else:
-            successor = next(n for n in sorted(epochs[0].shard_ids) if n != shard_id)
-        left = own.run(_leftovers())
+    with opened(router, login) as cluster:
+        own = cluster.shard(shard_id)
+        (shard,) = (each for each in cluster.known if each.shard_id == shard_id)
+        successor = shard.successor
+        if successor is None:
+            successor = min(n for n in cluster.epochs[0].shard_ids if n != shard_id)
+        left = own.run(LEFTOVERS)
         if not forget_keys and any(each.type == "idempotency keys" for each in left):
             raise InvalidArgument(
                 f"shard {shard_id} has idempotency keys that are still valid",
                 detail=", ".join(f"{each.count} {each.type}" for each in left),
                 hint="wait until key_retention has passed, or pass --forget-keys",
             )
-        for client in (own, *(c for n, c in clients.items() if n != shard_id), to):
-            client.run(_put_successor(shard_id, successor, is_removed=True))
+        others = [client for client in cluster.everyone if client is not own]
+        for client in (own, *others):
+            _put_successor(client, shard_id, successor, is_removed=True)
         return successor, left
 
 
-def _clients(stack: ExitStack, to: Client, router: str, login: str) -> dict[int, Client]:
-    return {
-        each.shard_id: stack.enter_context(connected(_reached(each.url, router, login)))
-        for each in _map(to)[0]
-        if not each.is_removed
-    }
-
-
-def _known_one(clients: Mapping[int, Client], shard_id: int) -> Client:
-    if shard_id not in clients:
-        raise InvalidArgument(f"the cluster has no shard {shard_id}")
-    return clients[shard_id]
-
-
 def _unlike(source: Client, target: Client) -> list[str]:
-    """Return the definitions of the source that the target lacks or has otherwise."""
-    there = {(each.type, each.name): each.declaration for each in target.run(_declarations())}
+    """Return the definitions of the source that the target lacks or declares differently."""
+    there = {(each.type, each.name): each.declaration for each in target.run(DECLARATIONS)}
     return [
         f"{each.type} {each.name}"
-        for each in source.run(_declarations())
+        for each in source.run(DECLARATIONS)
         if each.type not in {"map", "schedule"}
         and there.get((each.type, each.name)) != each.declaration
     ]
 
 
-def _ids(client: Client) -> set[int]:
-    return {shard.shard_id for shard in client.run(_shards())}
-
-
-def _succeed(client: Client, known: Sequence[Sequence[Shard]]) -> None:
+def _put_successors(client: Client, known: Sequence[Sequence[Shard]]) -> None:
     """Name the successors of shards that any of these rows have, the removed ones first."""
-    rows = {
-        shard.shard_id: shard for rows in known for shard in rows if shard.successor is not None
-    }
+    rows = {shard.shard_id: shard for rows in known for shard in rows}
     for shard in sorted(rows.values(), key=lambda shard: not shard.is_removed):
-        assert shard.successor is not None  # noqa: S101 - so they were chosen
-        client.run(_put_successor(shard.shard_id, shard.successor, is_removed=shard.is_removed))
+        if shard.successor is not None:
+            _put_successor(client, shard.shard_id, shard.successor, is_removed=shard.is_removed)
 
 
-def _put_successor(shard_id: int, successor: int, *, is_removed: bool = False) -> Call[None]:
+def _put_successor(
+    client: Client, shard_id: int, successor: int, *, is_removed: bool = False
+) -> None:
     arguments = {"shard_id": shard_id, "successor": successor, "is_removed": is_removed}
-    return Call("put_successor", arguments, nothing)
-
-
-def _send_jobs() -> Call[list[tuple[UUID, Json]]]:
-    return Call("send_jobs", {"max_jobs": BATCH}, list)
-
-
-def _leftovers() -> Call[list[Leftover]]:
-    return Call("list_leftovers", {}, list, record(Leftover))
+    client.run(Call("put_successor", arguments, nothing))
 
 
 def members(router: str, login: str = "") -> list[Member]:
-    """Return the shards, and how each one stands."""
+    """Return the shards and their states."""
     with connected(router) as client:
         known, epochs = _map(client)
     now = datetime.now(UTC)
@@ -390,10 +373,10 @@ def _member(shard: Shard, gets_keys: bool, router: str, login: str) -> Member:
 
 
 def check(router: str, login: str = "") -> list[Difference]:
-    """Return where the shards differ in what they must have alike.
+    """Return the differences between the declarations of the shards.
 
     Raises:
-        DatabaseUnavailable: a shard does not answer.
+        DatabaseUnavailable: a shard does not respond.
     """
     with connected(router) as client:
         known, epochs = _map(client)
@@ -403,8 +386,8 @@ def check(router: str, login: str = "") -> list[Difference]:
     known = [shard for shard in known if not shard.is_removed]
     for shard in known:
         with connected(_reached(shard.url, router, login)) as client:
-            kept.append(_key_retention(client.run(_epochs())))
-            for each in client.run(_declarations()):
+            kept.append(_key_retention(client.run(EPOCHS)))
+            for each in client.run(DECLARATIONS):
                 text = json.dumps(each.declaration, sort_keys=True)
                 found.setdefault((each.type, each.name), {})[shard.shard_id] = text
     shards = [shard.shard_id for shard in known]
@@ -431,7 +414,7 @@ def check(router: str, login: str = "") -> list[Difference]:
 def _finding(
     type_: str, by_shard: Mapping[int, str], shards: Sequence[int], home: int
 ) -> str | None:
-    """Return what is wrong with one declaration, or None."""
+    """Return the problem of one declaration, or None."""
     if type_ == "schedule":
         wrong = sorted(set(by_shard) - {home})
         return f"fires on {_listed(wrong)}, to which its name does not lead" if wrong else None
@@ -449,62 +432,60 @@ def _listed(shards: Sequence[int]) -> str:
 
 
 def _install(router: str, shard: str) -> None:
-    """Write the router's functions, from the catalog of a shard."""
-    statements = [
-        (project_dir() / "router.sql").read_text(),
-        *_fetched(shard),
-    ]
+    """Create the router's functions, from the catalog of a shard."""
+    with connected(shard) as client:
+        made = client.run(Call("list_router_statements", {}, sorted))
     with translate(), psycopg.connect(router) as connection:
-        for statement in statements:
+        for statement in ((project_dir() / "router.sql").read_text(), *(row[1] for row in made)):
             connection.execute(statement.encode())
 
 
-def _fetched(shard: str) -> list[str]:
-    with connected(shard) as client:
-        return client.run(
-            Call("list_router_statements", {}, lambda rows: [row[1] for row in sorted(rows)])
-        )
-
-
 def _numbered(known: list[list[Shard]], taken: set[int] | None = None) -> list[int]:
-    """Return the number of each shard: the one that it has, else the lowest that is free."""
+    """Return the number of each shard: its own, else the lowest free one."""
     own = [next((each.shard_id for each in rows if each.is_own), None) for rows in known]
     used = (taken or set()) | {number for number in own if number is not None}
     free = iter(sorted(set(range(256)) - used))
     return [next(free) if number is None else number for number in own]
 
 
-def _tell(client: Client, members: Mapping[int, str], own: int | None = None) -> None:
-    """Name shards, of which one may be the one that is told."""
+def _put_shards(client: Client, members: Mapping[int, str], own: int | None = None) -> None:
+    """Name shards to a database, which may be one of them."""
     for number, url in members.items():
         arguments = {"shard_id": number, "url": _address(url), "is_own": number == own}
         client.run(Call("put_shard", arguments, nothing))
 
 
 def _address(url: str) -> str:
-    """Return where a database is, without who asks."""
+    """Return the address of a database, without the login."""
     given = conninfo_to_dict(url)
     return make_conninfo("", **{k: v for k, v in given.items() if k not in _LOGIN})
 
 
 def _reached(url: str, router: str, login: str) -> str:
-    """Return an address with somebody who asks."""
+    """Return an address with a login."""
     given: dict[str, Any] = conninfo_to_dict(login or router)
     return make_conninfo(url, **{k: v for k, v in given.items() if k in _LOGIN})
 
 
-def _put_epoch(epoch: Epoch) -> Call[None]:
+def _begin_epoch(cluster: _Opened, shard_ids: Iterable[int], wait: float) -> None:
+    """Let these shards receive new keys, some seconds from now."""
+    begins = datetime.now(UTC) + timedelta(seconds=wait)
+    epoch = Epoch(cluster.epochs[0].epoch + 1, sorted(shard_ids), begins, begins)
+    _put_epoch(epoch, cluster.everyone)
+
+
+def _put_epoch(epoch: Epoch, clients: Iterable[Client]) -> None:
     arguments = {
         "epoch": epoch.epoch, "shard_ids": epoch.shard_ids, "began_at": epoch.began_at,
     }  # fmt: skip
-    return Call("put_epoch", arguments, nothing)
+    for client in clients:
+        client.run(Call("put_epoch", arguments, nothing))
 
 
-def _keep_keys(shards: Iterable[Client]) -> Call[None]:
-    """Tell a router for how long keys live: as long as on the shard that keeps them longest."""
-    longest = max(_key_retention(shard.run(_epochs())) for shard in shards)
-    arguments = {"key_retention": longest}
-    return Call("jobq_router.keep_keys", arguments, nothing)
+def _keep_keys(router: Client, shards: Iterable[Client]) -> None:
+    """Set the lifetime of keys in a router: the longest of the shards."""
+    longest = max(_key_retention(shard.run(EPOCHS)) for shard in shards)
+    router.run(Call("jobq_router.keep_keys", {"key_retention": longest}, nothing))
 
 
 def _key_retention(epochs: list[Epoch]) -> timedelta:
@@ -513,20 +494,8 @@ def _key_retention(epochs: list[Epoch]) -> timedelta:
 
 def _map(router: Client) -> tuple[list[Shard], list[Epoch]]:
     try:
-        return router.run(_shards()), router.run(_epochs())
+        return router.run(SHARDS), router.run(EPOCHS)
     except NotDeployed as error:
         raise NotDeployed(
             "this database is no router", hint="make it one with: jobq cluster init"
         ) from error
-
-
-def _shards() -> Call[list[Shard]]:
-    return Call("list_shards", {}, list, record(Shard))
-
-
-def _epochs() -> Call[list[Epoch]]:
-    return Call("list_epochs", {}, list, record(Epoch))
-
-
-def _declarations() -> Call[list[_Declaration]]:
-    return Call("list_declarations", {}, list, record(_Declaration))

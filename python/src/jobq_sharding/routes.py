@@ -1,4 +1,4 @@
-"""Which shards a call goes to, and how their answers become one."""
+"""The shards that a call goes to, and how their results are merged."""
 
 from __future__ import annotations
 
@@ -15,29 +15,26 @@ from uuid import UUID
 from psycopg.rows import tuple_row
 
 from jobq.calls.arguments import as_jsonb
-from jobq.calls.call import scalar
+from jobq.calls.call import Call, scalar
 from jobq.errors import DatabaseUnavailable, InvalidArgument
-from jobq.models import JobPage
+from jobq.models import JobPage, record
 from jobq.project import TEXT, project_dir
 from jobq_sharding.shards import choose_shard, shard_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from jobq.calls.call import Call
     from jobq.models import Enqueued
 
 logger = logging.getLogger("jobq.client")
 
-__all__ = ["Epoch", "Shard", "ShardMap", "Steps", "routed"]
-
-# A shard and what to call there, again and again, until the answer is known. What is sent in is the
-# shard's answer; DatabaseUnavailable is thrown in where there is none.
+# Yields a shard and the call for it, receives the result (or DatabaseUnavailable), and so on, until
+# it returns the whole result.
 Steps = Generator["tuple[int, Call[Any]]", Any, Any]
 
 
 def read_routes() -> dict[str, tuple[str, str]]:
-    """Return how each function answers in a cluster: its class and what that needs to know."""
+    """Return the class of each function in a cluster, and a detail of it."""
     text = (project_dir() / "deploy" / "shard_tables.sql").read_text()
     found = re.findall(rf"^    \('(\w+)', {TEXT}, {TEXT}\)", text, re.MULTILINE)
     return {
@@ -49,20 +46,20 @@ def read_routes() -> dict[str, tuple[str, str]]:
 
 # By the name of the function.
 ROUTES: Final = read_routes()
-# What is not of the public interface.
+# Functions outside of the public interface.
 OTHER: Final = ("refused", "it is the HTTP server's")
 MOST: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """From when on which shards get new keys.
+    """The shards that receive new keys from a time on.
 
     Attributes:
         epoch: its number.
         shard_ids: the shards.
-        began_at: from when on.
-        keys_until: until when idempotency keys of the epoch before may live.
+        began_at: its start.
+        keys_until: until when idempotency keys of the epoch before may be valid.
     """
 
     epoch: int
@@ -78,9 +75,9 @@ class Shard:
     Attributes:
         shard_id: its number.
         url: its address.
-        is_own: whether it is the one asked.
+        is_own: whether it is the queried database.
         successor: the shard that takes over its jobs, if any.
-        removed_at: when it was removed; its ids lead to the successor since.
+        removed_at: when it was removed; since then, its ids lead to the successor.
     """
 
     shard_id: int
@@ -91,20 +88,24 @@ class Shard:
 
     @property
     def is_removed(self) -> bool:
-        """Whether it is part of the cluster no more."""
+        """Whether it no longer belongs to the cluster."""
         return self.removed_at is not None
+
+
+SHARDS: Final[Call[list[Shard]]] = Call("list_shards", {}, list, record(Shard))
+EPOCHS: Final[Call[list[Epoch]]] = Call("list_epochs", {}, list, record(Epoch))
 
 
 @dataclass(frozen=True, slots=True)
 class ShardMap:
-    """The shards that there are, and the epochs, the newest first.
+    """The shards and epochs of a cluster.
 
     Attributes:
-        shards: their numbers.
-        epochs: which of them get new keys.
-        moving: shards whose jobs move to their successors.
-        removed: the successors of shards that were removed.
-        moved: jobs that are known to have moved, and where they are.
+        shards: numbers of the shards.
+        epochs: the epochs, newest first.
+        moving: the successors of shards whose jobs move.
+        removed: the successors of removed shards.
+        moved: the shards of jobs that have moved.
     """
 
     shards: Sequence[int]
@@ -114,7 +115,7 @@ class ShardMap:
     moved: Mapping[UUID, int] = field(default_factory=dict)
 
     def of_id(self, job_id: UUID | str) -> int:
-        """Return the shard of an id; of one whose number no shard has, any that can say so."""
+        """Return the shard of an id; any shard if none has its number."""
         id_ = UUID(str(job_id))
         return self.moved.get(id_, self._known(shard_of(id_)))
 
@@ -123,7 +124,7 @@ class ShardMap:
         return shard if shard in self.shards else self.shards[0]
 
     def choices(self, job: Mapping[str, Any]) -> list[int]:
-        """Return the shard for a new job, and those that may hold its key from before."""
+        """Return the shard for a new job, and those that may have its key from earlier epochs."""
         now = datetime.now(UTC)
         begun = [epoch for epoch in self.epochs if epoch.began_at <= now] or self.epochs[-1:]
         living = [begun[0]]
@@ -138,7 +139,7 @@ class ShardMap:
         return list(dict.fromkeys(found)) if job.get("idempotency_key") else found[:1]
 
     def of_schedule(self, name: str) -> int:
-        """Return the shard of a schedule: by its id, or as the first epoch has its name."""
+        """Return the shard of a schedule: by its id, or by its name in the first epoch."""
         try:
             return self.of_id(name)
         except ValueError:
@@ -154,7 +155,7 @@ def _choose(shard_ids: Sequence[int], job: Mapping[str, Any]) -> int:
 
 
 def routed(call: Call[Any], cluster: ShardMap) -> Steps:
-    """Yield which shard to call with what, receive each answer, and return the whole.
+    """Yield shards and calls, receive each result, and return the whole result.
 
     Raises:
         InvalidArgument: the call is for one database.
@@ -166,7 +167,7 @@ def routed(call: Call[Any], cluster: ShardMap) -> Steps:
 
 
 def _find_moved(call: Call[Any], cluster: ShardMap) -> Generator[Any, Any, dict[UUID, int]]:
-    """Ask the shards whose jobs move which of the jobs that a call names have moved."""
+    """Query which of the jobs named by a call have moved to the successors of their shards."""
     asked: dict[int, list[UUID]] = {}
     for id_ in _named(call):
         if (shard := cluster.of_id(id_)) in cluster.moving:
@@ -231,7 +232,7 @@ def _one(shard: int, call: Call[Any]) -> Steps:
 
 
 def _all(call: Call[Any], cluster: ShardMap, merge: Callable[..., Any], *, may_miss: bool) -> Steps:
-    """Merge the answers of all shards. Lists do without shards that do not answer."""
+    """Merge the results of all shards. Lists omit shards that do not respond."""
     answers = []
     for shard in cluster.shards:
         try:
@@ -287,7 +288,7 @@ def _by_ids(call: Call[Any], cluster: ShardMap) -> Steps:
 
 
 def _some(call: Call[Any], cluster: ShardMap) -> Steps:
-    """Go from shard to shard until as many were changed as the caller allows."""
+    """Call one shard after another until the maximum number of jobs is reached."""
     found: list[Any] = []
     most = int(str(call.arguments.get("max_jobs") or MOST))
     for shard in cluster.shards:
@@ -297,7 +298,7 @@ def _some(call: Call[Any], cluster: ShardMap) -> Steps:
     return found
 
 
-def _agreed(answers: list[Any], _call: Call[Any]) -> Any:  # noqa: ANN401 - whatever a call answers
+def _agreed(answers: list[Any], _call: Call[Any]) -> Any:  # noqa: ANN401 - any result
     """Return any true, the sum of counts, or the first."""
     if isinstance(answers[0], bool):
         return any(answers)
@@ -313,7 +314,7 @@ def _distinct(answers: Sequence[list[Any]], _call: Call[Any]) -> list[Any]:
 
 
 def _jobs(answers: list[JobPage], call: Call[Any]) -> JobPage:
-    """Merge pages down to where the first of them ends, as other shards may have gone further."""
+    """Merge pages down to the end of the shortest: other shards may have read further."""
     cursors = [page.cursor for page in answers if page.cursor is not None]
     floor = max(cursors, default=UUID(int=0))
     jobs = [job for job in _joined(answers, call) if job.job_id >= floor]
@@ -329,12 +330,12 @@ def _schedules(answers: list[list[Any]], call: Call[Any]) -> list[Any]:
     return found[: int(str(call.arguments["max_schedules"]))]
 
 
-def _found(answers: list[Any], _call: Call[Any]) -> Any:  # noqa: ANN401 - an id, or none
+def _found(answers: list[Any], _call: Call[Any]) -> Any:  # noqa: ANN401 - an id or None
     return next((answer for answer in answers if answer is not None), None)
 
 
 def _limits(answers: list[list[Any]], call: Call[Any]) -> list[Any]:
-    """Add up what runs of each key, whose limit every shard has."""
+    """Add the running jobs of each key; each shard has its limit."""
     found: dict[tuple[str, str], Any] = {}
     for row in _joined(answers, call):
         seen = found.setdefault((row.queue, row.concurrency_key), row)
@@ -345,7 +346,7 @@ def _limits(answers: list[list[Any]], call: Call[Any]) -> list[Any]:
 
 
 def _summed(answers: list[list[Any]], call: Call[Any]) -> list[Any]:
-    """Add up the figures of each queue; of ages take the greatest."""
+    """Add the figures of each queue; of ages, take the greatest."""
     sums: dict[str, Any] = {}
     for row in _joined(answers, call):
         seen = sums.get(row.queue)

@@ -1,4 +1,4 @@
-"""Where a new job goes in a cluster: the rule that clients share with its router."""
+"""The shard of a new job, by the rule that clients and the router share."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 __all__ = ["choose_shard", "shard_of"]
 
-# Keys are spread over so many slots, and those over the shards.
+# The number of slots of keys, which are distributed over the shards.
 SLOTS: Final = 16384
 
 
 def shard_of(job_id: UUID) -> int:
-    """Return the shard of a job, as jobq_internal.shard_of() does: the tenth byte of its id."""
+    """Return the shard of a job: the tenth byte of its id, as in jobq_internal.shard_of()."""
     return job_id.bytes[9]
 
 
@@ -33,13 +33,16 @@ def choose_shard(
 ) -> int:
     """Return the shard for a new job, as jobq.choose_shard() does.
 
+    The first of these that is given determines it: batch, parent, concurrency key, idempotency
+    key, dedup key. Without any of them it is random.
+
     Args:
-        shard_ids: the shards that get new keys.
-        concurrency_key: decides, where it is given.
-        idempotency_key: decides next.
-        dedup_key: decides next; without any the shard is drawn by lot.
-        after: the jobs that it waits for: it goes where the first of them is.
-        batch_id: the batch that it becomes a member of: it goes there before all.
+        shard_ids: the shards that receive new keys.
+        concurrency_key: its concurrency key.
+        idempotency_key: its idempotency key.
+        dedup_key: its dedup key.
+        after: its parents; the shard of the first one counts.
+        batch_id: its batch.
     """
     if batch_id is not None:
         return shard_of(batch_id)
@@ -48,12 +51,12 @@ def choose_shard(
     for key in (concurrency_key, idempotency_key, dedup_key):
         if key is not None:
             return _of_slot(tuple(shard_ids), int.from_bytes(_md5(key)[:2]) % SLOTS)
-    return random.choice(shard_ids)  # noqa: S311 - no secret
+    return random.choice(shard_ids)  # noqa: S311 - not a secret
 
 
 @lru_cache(maxsize=4 * SLOTS)
 def _of_slot(shard_ids: tuple[int, ...], slot: int) -> int:
-    """Return the shard of the keys of a slot, by which no slot moves but to a shard that is new."""
+    """Return the shard of a slot, so that slots move only to new shards."""
     return max(shard_ids, key=lambda shard: _md5(f"{shard}:{slot}"))
 
 

@@ -1,4 +1,4 @@
-"""A worker of several databases: one for each, in the same slots."""
+"""A worker for several databases, which share its slots."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ __all__ = ["Member", "ShardedWorker", "SharedSlots"]
 
 
 class Member(Protocol):
-    """A producer, as those see it that share its slots."""
+    """A producer that shares slots."""
 
     @property
     def taken(self) -> int:
-        """How many slots it has."""
+        """The number of its slots."""
 
     @property
     def wants(self) -> bool:
-        """Whether jobs wait for a slot, or may be there to be claimed."""
+        """Whether jobs wait for a slot, or may be available."""
 
     @property
     def started_at(self) -> float:
-        """When it last started a job, by time.monotonic."""
+        """When it last started a job, by time.monotonic()."""
 
     def refill(self) -> None:
-        """Start jobs, or claim some: there may be a slot."""
+        """Start or claim jobs: a slot may be free."""
 
 
 class SharedSlots(Slots):
-    """The slots of the workers of several databases in one process.
+    """The slots of a process, shared by the workers of several databases.
 
-    A slot that falls free is for the member that has the fewest of those who want one; among
-    equals, for the one that has waited longest. Nobody keeps a slot that others do not want.
+    A free slot goes to the member with the fewest slots that wants one, and among equals to the
+    one that has waited longest. A slot that only one member wants is that member's.
     """
 
     is_shared = True
@@ -55,11 +55,11 @@ class SharedSlots(Slots):
         self._members: list[Member] = []
 
     def join(self, member: Member) -> None:
-        """Let a producer have slots."""
+        """Add a producer."""
         self._members.append(member)
 
     def limit(self, member: Member) -> int:
-        """Return how many slots a member may have now, with those that it has."""
+        """Return the maximum number of slots of a member, including its present ones."""
         taken = member.taken
         free = self.total - sum(other.taken for other in self._members)
         wanting = [other for other in self._members if other is not member and other.wants]
@@ -69,7 +69,7 @@ class SharedSlots(Slots):
         return taken + max(0, free - sum(max(0, share - other.taken) for other in first))
 
     def pass_on(self, member: object) -> None:
-        """Tell the others that a member has less, or wants no more."""
+        """Wake the other members: one has released a slot, or wants none."""
         for other in self._members:
             if other is not member and other.wants:
                 other.refill()
@@ -78,24 +78,24 @@ class SharedSlots(Slots):
 class ShardedWorker:
     """Runs the jobs of several databases.
 
-    Each database has its own connections, wake-ups, heartbeats and upkeep. Slots are shared:
-    one that falls free goes to the database with the fewest jobs running of those that have
-    some waiting. One that does not answer takes no slot, but for what still runs of it.
+    Each database has its own connections, wake-ups, heartbeats and maintenance. Slots are shared: a
+    free slot goes to the database with the fewest running jobs among those with waiting jobs. A
+    database that does not respond uses slots only for its running jobs.
 
     Args:
-        databases: libpq URLs, and the handlers of each.
-        queues: as `Worker` has them, the same of each database.
-        concurrency: how many jobs run at a time, of all databases together.
-        name: under which jobs are claimed, followed by the database's number.
-        processes: how many processes run handlers registered with ``process=True``.
-        max_jobs: stop to be started afresh after so many jobs.
-        max_bytes: stop to be started afresh when the process uses so much memory.
-        metrics_port: as `Worker` has it.
+        databases: libpq URLs, and the handlers for each.
+        queues: as for `Worker`, the same for each database.
+        concurrency: maximum number of running jobs, over all databases.
+        name: name of the worker; the number of the database is appended.
+        processes: number of processes for handlers registered with ``process=True``.
+        max_jobs: number of jobs after which the worker stops, to be restarted.
+        max_bytes: memory usage above which the worker stops, to be restarted.
+        metrics_port: as for `Worker`.
         metrics_host: the address to serve them on.
-        options: the others of `Worker`.
+        options: other options of `Worker`.
 
     Raises:
-        ValueError: an argument may not have this value.
+        ValueError: an argument has an invalid value.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class ShardedWorker:
         max_bytes: int | None = None,
         metrics_port: int | None = None,
         metrics_host: str = "127.0.0.1",
-        **options: Any,  # noqa: ANN401 - as `Worker` has them
+        **options: Any,  # noqa: ANN401 - those of `Worker`
     ) -> None:
         if not databases:
             raise ValueError("databases must name at least one")
@@ -135,13 +135,13 @@ class ShardedWorker:
         self._task: asyncio.Task[int] | None = None
 
     async def run(self, *, handle_signals: bool = True) -> int:
-        """Work until told to stop, as `Worker.run` does; return its exit codes.
+        """Work until stopped, as `Worker.run`, and return the exit status.
 
-        A database that does not answer at the start is waited for beside the others' work.
+        If a database does not respond at the start, the others are served meanwhile.
 
         Raises:
-            NotPermitted: a database does not let this user work.
-            NotDeployed: jobq is not installed in one.
+            NotPermitted: the user may not work in a database.
+            NotDeployed: jobq is not installed in a database.
         """
         async with AsyncExitStack() as stack:
             if handle_signals:
@@ -158,14 +158,14 @@ class ShardedWorker:
         return self._stop.exit_code
 
     async def _work(self) -> None:
-        """Run every worker; what one of them cannot go on with stops all."""
+        """Run every worker; if one fails, all stop."""
         tasks = [asyncio.create_task(w.run(handle_signals=False)) for w in self._workers]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
         self._stop.requested.set()
         await asyncio.gather(*tasks)
 
     async def stop(self) -> None:
-        """Stop as SIGTERM does, and return when everything has stopped."""
+        """Stop as on SIGTERM, and return when everything has stopped."""
         self._stop.requested.set()
         if self._task is not None:
             await asyncio.shield(self._task)
@@ -178,7 +178,7 @@ class ShardedWorker:
         await self.stop()
 
     def health(self) -> dict[str, object]:
-        """Tell whether one lives, and whether its database has answered of late; then of each."""
+        """Return whether a worker is alive and its database responds, and the same for each."""
         each = [worker.health() for worker in self._workers]
         return {
             "alive": any(health["alive"] for health in each),
@@ -188,7 +188,7 @@ class ShardedWorker:
         }
 
     def metrics_text(self) -> bytes | None:
-        """Return Prometheus's text, of all databases; None without the extra ``metrics``."""
+        """Return the metrics of all databases for Prometheus; None without the extra."""
         if self._shared.metrics is None:
             return None
         return self._shared.metrics.text(

@@ -1,12 +1,12 @@
-"""For tests of your own handlers: run what is due, in the test's own transaction.
+"""Run due jobs in tests of your handlers, in the test's own transaction.
 
     def test_sign_up(connection):                      # psycopg, rolled back at the end
         sign_up(connection, "ada@example.org")         # enqueues send_email
         [ran] = run_due(connection, registry)
         assert ran.state == "succeeded"
 
-Nothing is committed and no worker is needed; with the rollback all of it is gone. In a
-coroutine it is ``await run_due_async(connection, registry)``, with an AsyncConnection.
+Nothing is committed and no worker is needed; the rollback removes everything. In a coroutine, use
+``await run_due_async(connection, registry)`` with an AsyncConnection.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import secrets
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from decimal import Decimal
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar
@@ -28,7 +29,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.pq import TransactionStatus
 
 from jobq.calls.arguments import as_timedelta, encode
-from jobq.calls.call import Call, scalar
+from jobq.calls.call import Call, nothing, scalar
 from jobq.client import Client
 from jobq.errors import JobNotFound
 from jobq.models import ClaimedJob, record
@@ -55,13 +56,11 @@ from jobq_operations.deploy import deploy, single_file
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Sequence
     from datetime import timedelta
-    from decimal import Decimal
     from uuid import UUID
 
     from jobq.models import Job, Json, State
     from jobq.registry import Registry
     from jobq.registry.handler import Handler
-    from jobq.registry.settlement import Hold
 
 __all__ = ["Ran", "advance", "assert_enqueued", "fresh_database", "run_due", "run_due_async"]
 
@@ -71,14 +70,14 @@ C = TypeVar("C", Connection[Any], AsyncConnection[Any])
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What came of one attempt.
+    """The outcome of one attempt.
 
     Attributes:
         job_id: the job.
-        kind: what it does.
-        state: what the attempt left the job in.
-        result: what the handler returned, as JSON keeps it.
-        error: what it raised; None when it returned.
+        kind: its kind.
+        state: the state of the job after the attempt.
+        result: the handler's result, as stored.
+        error: the exception that it raised; None if it returned.
     """
 
     job_id: UUID
@@ -96,25 +95,24 @@ def run_due(
     max_jobs: int = 100,
     reraise: bool = False,
 ) -> list[Ran]:
-    """Run every job that is due, those that handlers enqueue meanwhile too.
+    """Run every due job, including those that handlers enqueue meanwhile.
 
-    Each handler runs here and now: a coroutine in an event loop of its own, a
-    transactional handler on this connection (a coroutine gets it as an AsyncConnection).
-    A handler that fails leaves no rows, as in a worker: it runs in a savepoint. A job that
-    dies of its attempt has its handler's ``on_dead`` called, and jobs of a kind without a
-    handler wait.
+    Each handler runs in this thread: a coroutine in its own event loop, a transactional handler
+    on this connection (a coroutine gets it as an AsyncConnection). A handler runs in a savepoint,
+    so that it leaves no rows if it fails, as in a worker. If a job is dead after its attempt, the
+    ``on_dead`` of its handler is called. Jobs of a kind without a handler wait.
 
     Args:
         connection: the test's; it must be inside a transaction, or begin one.
         registry: the handlers.
-        queues: where to look.
-        max_jobs: after so many attempts it stops, even if jobs make jobs for ever.
-        reraise: raise what a handler raises, unless it is an outcome such as Retry.
+        queues: the queues.
+        max_jobs: maximum number of attempts, so that jobs that enqueue jobs come to an end.
+        reraise: whether to raise exceptions of handlers, unless they are outcomes such as Retry.
 
     Raises:
         JobqError: the database refused something.
-        Exception: what a handler raised, with ``reraise``.
-        RuntimeError: this is inside a running event loop: `run_due_async` is for that.
+        Exception: of a handler, with ``reraise``.
+        RuntimeError: an event loop is running: use `run_due_async`.
     """
     try:
         asyncio.get_running_loop()
@@ -131,21 +129,21 @@ async def run_due_async(
     max_jobs: int = 100,
     reraise: bool = False,
 ) -> list[Ran]:
-    """Run every job that is due, as `run_due` does, for a test that is a coroutine.
+    """Run every due job, as `run_due` does, in a test that is a coroutine.
 
-    Coroutines run in this event loop, plain functions in a thread. Nobody else may use the
-    connection meanwhile.
+    Coroutines run in this event loop, plain functions in a thread. The connection must not be used
+    meanwhile.
 
     Args:
         connection: the test's.
         registry: the handlers.
-        queues: where to look.
-        max_jobs: after so many attempts it stops.
-        reraise: raise what a handler raises, unless it is an outcome such as Retry.
+        queues: the queues.
+        max_jobs: maximum number of attempts.
+        reraise: whether to raise exceptions of handlers, unless they are outcomes such as Retry.
 
     Raises:
         JobqError: the database refused something.
-        Exception: what a handler raised, with ``reraise``.
+        Exception: of a handler, with ``reraise``.
     """
     loop = asyncio.get_running_loop()
 
@@ -165,17 +163,17 @@ def assert_enqueued(
     queue: str | None = None,
     count: int = 1,
 ) -> list[Job]:
-    """Assert that so many jobs of a kind wait or run; return them, the oldest first.
+    """Assert how many live jobs of a kind exist, and return them, oldest first.
 
     Args:
         connection: the test's.
-        kind: of the jobs.
-        payload: what theirs contains: an object has these members, and may have more.
-        queue: of the jobs.
-        count: how many; 0 for none.
+        kind: their kind.
+        payload: what their payload contains: an object may have more members.
+        queue: their queue.
+        count: the expected number; 0 for none.
 
     Raises:
-        AssertionError: there are more, or fewer; it says what there is.
+        AssertionError: there are more or fewer; the message lists them.
     """
     with _waiting(connection) as own:
         found = Client(own).list_jobs(kind=kind, queue=queue, max_jobs=1000)
@@ -191,17 +189,17 @@ def assert_enqueued(
 
 
 def advance(connection: Connection[Any] | AsyncConnection[Any], by: timedelta | float) -> int:
-    """Let time pass for the jobs that wait, in this transaction; return how many they are.
+    """Let time pass for waiting jobs, in this transaction, and return their number.
 
-    What is due within that time can run, and what expires within it is dead. Schedules
-    stay as they are: `Client.run_schedule` runs one.
+    Jobs that are due within that time can run, and jobs that expire are dead. Schedules do not
+    change: run one with `Client.run_schedule`.
 
     Args:
         connection: the test's, of a superuser or the owner of the schema.
-        by: how much time, as a timedelta or in seconds.
+        by: the time, as a timedelta or in seconds.
 
     Raises:
-        NotPermitted: the connection's user is neither.
+        NotPermitted: the user is neither.
     """
     with _waiting(connection) as own:
         moved: int = Client(own).run(Call("advance_clock", {"by": as_timedelta(by)}, scalar))
@@ -210,13 +208,13 @@ def advance(connection: Connection[Any] | AsyncConnection[Any], by: timedelta | 
 
 @contextmanager
 def fresh_database(server: str) -> Iterator[str]:
-    """Make a database with jobq in it, give its URL, and drop it in the end.
+    """Create a database with jobq installed, yield its URL, and drop it at the end.
 
-    The first one of a release takes a second, each one after it a tenth of that: it is
-    copied from a template, ``jobq_template_…``, which stays.
+    The first one of a release takes a second. The others take a tenth of that: they are copied
+    from the template ``jobq_template_…``, which remains.
 
     Args:
-        server: a libpq URL of a user who may create databases and roles.
+        server: libpq URL of a user who may create databases and roles.
 
     Raises:
         DeployError: the schema cannot be installed.
@@ -238,7 +236,7 @@ def fresh_database(server: str) -> Iterator[str]:
 
 
 def _make_template(admin: Connection[Any], server: str, template: str) -> None:
-    """Make the template, under another name until it is whole; others may do so meanwhile."""
+    """Create the template, under another name until it is complete; others may do the same."""
     building = f"{template}_{secrets.token_hex(4)}"
     admin.execute(_named("create database {} template template0", building))
     try:
@@ -255,7 +253,7 @@ def _named(statement: LiteralString, *names: str) -> sql.Composed:
 
 
 def _contains(given: object, wanted: object) -> bool:
-    """Whether a payload has what is wanted of it."""
+    """Whether a payload contains what is wanted."""
     if isinstance(wanted, dict) and isinstance(given, dict):
         return all(name in given and _contains(given[name], wanted[name]) for name in wanted)
     return given == wanted
@@ -263,15 +261,20 @@ def _contains(given: object, wanted: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    """Where jobs run, and how what is awaited is waited for."""
+    """The connection and the handlers of a test, and how coroutines are run."""
 
     connection: Connection[Any]
     registry: Registry
     wait: Callable[[Coroutine[Any, Any, Any]], Any]
     reraise: bool = field(kw_only=True)
 
+    @property
+    def client(self) -> Client:
+        """A client on the connection."""
+        return Client(self.connection)
+
     def done(self, result: Any) -> Any:  # noqa: ANN401 - whatever it is
-        """Return what a function returned, or what it awaits."""
+        """Return a result, or the result of an awaitable."""
 
         async def awaited() -> Any:  # noqa: ANN401
             return await result
@@ -281,17 +284,17 @@ class _Test:
 
 @contextmanager
 def _sharing(kind: type[C], other: Connection[Any] | AsyncConnection[Any]) -> Iterator[C]:
-    """Give another connection object for the same session; the two must take turns."""
+    """Yield another connection object for the same session; the two must take turns."""
     own = kind(other.pgconn)
     try:
         yield own
     finally:
-        del own.pgconn  # which stays the other's to close
+        del own.pgconn  # the other object closes it
 
 
 @contextmanager
 def _waiting(connection: Connection[Any] | AsyncConnection[Any]) -> Iterator[Connection[Any]]:
-    """Give the connection, or one for the same session that need not be awaited."""
+    """Yield the connection, or a synchronous one for the same session."""
     if isinstance(connection, Connection):
         yield connection
         return
@@ -305,26 +308,21 @@ def _run_due(test: _Test, queues: Sequence[str], max_jobs: int) -> list[Ran]:
     ran: list[Ran] = []
     unknown: list[str] = []
     while len(ran) < max_jobs:
-        with test.connection.cursor(row_factory=record(ClaimedJob)) as cursor:
-            cursor.execute(
-                "select * from jobq.claim(%s, %s, 1, except_kinds => %s)",
-                (list(queues), WORKER, unknown),
-            )
-            job = cursor.fetchone()
-        if job is None:
+        given = {"queues": queues, "worker": WORKER, "max_jobs": 1, "except_kinds": unknown}
+        claimed = test.client.run(Call("claim", given, list, record(ClaimedJob)))
+        if not claimed:
             break
-        if test.registry.get(job.kind) is None:
-            unknown.append(job.kind)
-        ran.append(_run(test, job))
+        if test.registry.get(claimed[0].kind) is None:
+            unknown.append(claimed[0].kind)
+        ran.append(_run(test, claimed[0]))
     return ran
 
 
 def _run(test: _Test, job: ClaimedJob) -> Ran:
     error: BaseException | None = None
-    connection = test.connection
-    client = Client(connection)
+    connection, client = test.connection, test.client
     handler = test.registry.get(job.kind)
-    context = _context(connection, job)
+    context = _context(client, job)
     settlement: Settlement = Released()
     journal = _Journal(connection)
     context.steps = Steps(
@@ -337,10 +335,10 @@ def _run(test: _Test, job: ClaimedJob) -> Ran:
             except Suspended:
                 return Ran(job.job_id, job.kind, client.get(job.job_id).state, None, None)
             settlement = settlement_of(Returned(result))
-            _settle_success(connection, job, settlement)
+            _settle_success(client, job, settlement)
     except _UndoneError:
         journal.keep(handler)
-        _settle(connection, job, settlement)
+        _settle(client, job, settlement)
     except BaseException as raised:
         is_defect = not isinstance(raised, OUTCOMES)
         if (test.reraise and is_defect) or isinstance(raised, KeyboardInterrupt):
@@ -349,7 +347,7 @@ def _run(test: _Test, job: ClaimedJob) -> Ran:
         journal.keep(handler)
         rules = handler.rules if handler is not None else DEFAULT_RULES
         settlement = settlement_of(Raised(raised), rules=rules, attempt=job.attempt)
-        _settle(connection, job, settlement)
+        _settle(client, job, settlement)
     ended = _ended(connection, job.job_id)
     if ended is None:
         return Ran(job.job_id, job.kind, "succeeded", None, None)
@@ -359,11 +357,11 @@ def _run(test: _Test, job: ClaimedJob) -> Ran:
 
 
 class _UndoneError(Exception):
-    """On the way out of the savepoint of a handler whose result cannot be stored."""
+    """Rolls back the savepoint of a handler whose result cannot be stored."""
 
 
 def _ended(connection: Connection[Any], job_id: UUID) -> Job | None:
-    """Return a job, or None where it has left no trace."""
+    """Return a job, or None if it was not kept."""
     try:
         with connection.transaction():
             return Client(connection).get(job_id)
@@ -371,8 +369,8 @@ def _ended(connection: Connection[Any], job_id: UUID) -> Job | None:
         return None
 
 
-def _context(connection: Connection[Any], job: ClaimedJob) -> JobContext:
-    """Return what a handler sees of its job."""
+def _context(client: Client, job: ClaimedJob) -> JobContext:
+    """Return the context of a handler."""
     return JobContext(
         job_id=job.job_id,
         attempt=job.attempt,
@@ -386,12 +384,12 @@ def _context(connection: Connection[Any], job: ClaimedJob) -> JobContext:
         delivery_version=job.delivery_version,
         payload_text=encode(job.payload),
         deadline=monotonic() + job.timeout.total_seconds(),
-        recorder=_Recorder(connection),
+        recorder=_Recorder(client),
     )
 
 
 def _call(test: _Test, handler: Handler | None, job: ClaimedJob, context: JobContext) -> Any:  # noqa: ANN401
-    """Return what the handler returns, with the registry's hooks around it."""
+    """Return the handler's result, with the registry's hooks around it."""
     if handler is None:
         raise Unable("UNKNOWN_KIND", f"no handler of kind {job.kind}", in_=0)
     try:
@@ -414,7 +412,7 @@ def _call(test: _Test, handler: Handler | None, job: ClaimedJob, context: JobCon
 
 
 async def _join(handler: Handler, payload: object, context: JobContext) -> object:
-    """Return what a handler of batches comes to for a batch of one job."""
+    """Return the result of a handler of batches for a batch of one job."""
     given = ([payload], [context])[: 1 + bool(handler.extras)]
     if handler.mode == "coroutine":
         returned = await handler.function(*given)
@@ -426,48 +424,47 @@ async def _join(handler: Handler, payload: object, context: JobContext) -> objec
     return did.value
 
 
-def _settle_success(connection: Connection[Any], job: ClaimedJob, settlement: Settlement) -> None:
+def _settle_success(client: Client, job: ClaimedJob, settlement: Settlement) -> None:
     """Settle an attempt within its handler's savepoint.
 
     Raises:
-        _UndoneError: it is no success, and its rows must go.
+        _UndoneError: it is not a success, and its rows must be undone.
     """
     if not isinstance(settlement, Succeeded):
         raise _UndoneError
-    _settle(connection, job, settlement)
+    _settle(client, job, settlement)
 
 
-def _settle(connection: Connection[Any], job: ClaimedJob, settlement: Settlement) -> None:
+def _settle(client: Client, job: ClaimedJob, settlement: Settlement) -> None:
     """Settle an attempt as a worker would."""
-    key = job.job_id, job.attempt
+
+    def call(function: str, **given: object) -> None:
+        key = {"job_id": job.job_id, "attempt": job.attempt}
+        client.run(Call(function, {**key, **given}, nothing))
+
+    if isinstance(settlement, Failed | Released) and settlement.hold is not None:
+        hold = settlement.hold
+        call("hold_lane", hold_for=hold.duration, reason=hold.reason)
     match settlement:
         case Succeeded(text):
-            result = None if text is None else text.decode()
-            connection.execute("select jobq.complete(%s, %s, %s)", (*key, result))
-        case Failed(code, error, is_retryable, retry_in, details, hold):
-            _hold(connection, key, hold)
-            more = None if details is None else bytes(details).decode()
-            connection.execute(
-                "select jobq.fail(%s, %s, %s, %s, %s, %s, %s)",
-                (*key, error, code, is_retryable, retry_in, more),
+            call("complete", result=None if text is None else text.decode())
+        case Failed(code, error, is_retryable, retry_in, details):
+            call(
+                "fail",
+                error=error,
+                error_code=code,
+                retryable=is_retryable,
+                retry_in=retry_in,
+                details=None if details is None else bytes(details).decode(),
             )
-        case Released(until, _, hold):
-            _hold(connection, key, hold)
-            moment = None if until is None else moment_of(until, datetime.now(UTC))
-            connection.execute("select jobq.release(%s, %s, %s)", (*key, moment))
+        case Released(until):
+            call("release", run_at=None if until is None else moment_of(until, datetime.now(UTC)))
         case CancelConfirmed():
-            connection.execute("select jobq.confirm_cancel(%s, %s)", key)
-
-
-def _hold(connection: Connection[Any], key: tuple[UUID, int], hold: Hold | None) -> None:
-    if hold is not None:
-        connection.execute(
-            "select jobq.hold_lane(%s, %s, %s, %s)", (*key, hold.duration, hold.reason)
-        )
+            call("confirm_cancel")
 
 
 class _Journal:
-    """Records steps in the test's transaction, beyond a failure where a worker would."""
+    """Records steps in the test's transaction, also of failed attempts, as a worker does."""
 
     def __init__(self, connection: Connection[Any]) -> None:
         self._call = in_transaction(connection)
@@ -480,7 +477,7 @@ class _Journal:
         return rows
 
     def keep(self, handler: Handler | None) -> None:
-        """Record again what the savepoint's end undid, unless it belongs to those rows."""
+        """Record the steps again that were rolled back, unless the handler is transactional."""
         if handler is not None and not handler.is_transactional:
             for parameters in self._saved:
                 self._call(SAVE_STEP, parameters)
@@ -489,25 +486,19 @@ class _Journal:
 class _Recorder:
     """Writes progress and log lines at once, in the test's transaction."""
 
-    def __init__(self, connection: Connection[Any]) -> None:
-        self._connection = connection
+    def __init__(self, client: Client) -> None:
+        self._client = client
 
     def progress(self, context: JobContext, value: Json) -> Written:
-        self._connection.execute(
-            "select jobq.set_progress(%s, %s, %s)",
-            (context.job_id, context.attempt, encode(value)),
-        )
-        return Written()
+        return self._write("set_progress", context, progress=encode(value))
 
     def log(self, context: JobContext, level: str, message: str) -> Written:
-        self._connection.execute(
-            "select jobq.log(%s, %s, %s, %s)",
-            (context.job_id, context.attempt, level, message),
-        )
-        return Written()
+        return self._write("log", context, level=level, message=message)
 
     def spend(self, context: JobContext, cost: float | Decimal) -> Written:
-        self._connection.execute(
-            "select jobq.spend(%s, %s, %s::numeric)", (context.job_id, context.attempt, cost)
-        )
+        return self._write("spend", context, cost=Decimal(cost))
+
+    def _write(self, function: str, context: JobContext, **given: object) -> Written:
+        key = {"job_id": context.job_id, "attempt": context.attempt}
+        self._client.run(Call(function, {**key, **given}, nothing))
         return Written()
