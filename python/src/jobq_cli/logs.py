@@ -1,4 +1,4 @@
-"""Log lines as JSON or for people; those about a job say which, wherever they come from."""
+"""Log lines as JSON or as text; lines about a job contain its id."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _STANDARD: Final = frozenset(
 
 
 def configure_logging(form: Format, level: int = logging.INFO) -> None:
-    """Send the log to standard error in this form.
+    """Write the log to standard error.
 
     Args:
-        form: ``json``, an object a line; or ``pretty``, for people.
-        level: the least level that is shown.
+        form: ``json``, one object per line; or ``pretty``, text.
+        level: the minimum level.
     """
     handler = Lines(sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else PrettyFormatter())
@@ -37,10 +37,10 @@ def configure_logging(form: Format, level: int = logging.INFO) -> None:
 
 
 class Lines(logging.StreamHandler[TextIO]):
-    """Writes lines; one that cannot be written ends nothing."""
+    """Writes lines; ignores lines that cannot be written."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
-        """Write to standard error again where a handler has closed Python's object for it."""
+        """Open standard error again if a handler has closed Python's object for it."""
         with suppress(OSError, ValueError):
             if self.stream.closed:
                 # Not by setStream(), which flushes the old one.
@@ -51,7 +51,7 @@ class Lines(logging.StreamHandler[TextIO]):
 
 
 def fields(record: logging.LogRecord) -> dict[str, Any]:
-    """Return what a line says beside its message: of its job, and by ``extra``."""
+    """Return the fields of a line besides its message: of its job, and of ``extra``."""
     return fields_of(record) | {k: v for k, v in vars(record).items() if k not in _STANDARD}
 
 
@@ -63,7 +63,7 @@ def trace_of(record: logging.LogRecord) -> str | None:
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line."""
+    """One JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return a line."""
@@ -80,7 +80,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class PrettyFormatter(logging.Formatter):
-    """A line for people: time, level, message, and what is known besides."""
+    """A line of text: time, level, message, and other fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return a line."""

@@ -1,7 +1,7 @@
-"""The conformance suite: whether a program in any language keeps to docs/protocol.md.
+"""The conformance suite: checks a program in any language against docs/protocol.md.
 
-`jobq conformance -- COMMAND` starts the program, talks to it by JSON lines, and brings about what
-is hard on a private server: docs/conformance.md. The scenarios lie in ``scenarios/``.
+`jobq conformance -- COMMAND` starts the program, exchanges JSON lines with it, and causes difficult
+situations on a private server: see docs/conformance.md. The scenarios are in ``scenarios/``.
 """
 
 from jobq_conformance.suite import run

@@ -1,4 +1,4 @@
-"""One scenario, played: each step of it is a method here."""
+"""Runs one scenario: each kind of step is a method."""
 
 from __future__ import annotations
 
@@ -17,20 +17,18 @@ if TYPE_CHECKING:
 
     Step = Mapping[str, Any]
 
-__all__ = ["Play"]
-
 KIND: Final = "conformance"
-# SQLSTATEs, by their beginnings, of a connection that is gone; none where there was no answer.
+# Prefixes of SQLSTATEs of a lost connection; without an answer there is no SQLSTATE.
 AWAY: Final = ("08", "57P", "53300", "25P", "HY")
 
 
 class Play:
-    """Plays the steps of a scenario.
+    """Runs the steps of a scenario.
 
     Args:
         stage: the server.
         program: the program under test.
-        patience: seconds to wait for anything.
+        patience: timeout of each wait, in seconds.
     """
 
     def __init__(self, stage: Stage, program: Program, patience: float) -> None:
@@ -42,15 +40,15 @@ class Play:
         self._asked: dict[str, int] = {}
 
     def step(self, step: Step) -> None:
-        """Do what a step says, or see that it is so.
+        """Perform a step, or check its expectation.
 
         Raises:
-            NotSeenError: it is not.
+            NotSeenError: the expectation failed.
         """
         verb = next(iter(step))
         getattr(self, f"_do_{verb}")(step[verb], {k: v for k, v in step.items() if k != verb})
 
-    # ---- jobs, and what the suite does to them
+    # ---- actions on jobs
 
     def _do_job(self, name: str, options: Step) -> None:
         given = {"kind": KIND, "queue": KIND, "payload": {}, **options}
@@ -58,12 +56,12 @@ class Play:
         self._jobs[name] = str(job.job_id)
 
     def _do_delayed_job(self, name: str, options: Step) -> None:
-        """Enqueue a job that is due in so many seconds, as the database reckons."""
+        """Enqueue a job that is due in some seconds, by the clock of the database."""
         rows = self._stage.do("delayed_job", kind=KIND, by=options["by"])
         self._jobs[name] = str(rows[0][0])
 
     def _do_deceased_job(self, name: str, _: Step) -> None:
-        """Enqueue a job that a worker has claimed of which nobody will hear again."""
+        """Enqueue a job that is claimed by a worker that does not exist."""
         self._jobs[name] = self._stage.value("deceased_job", kind=KIND)
 
     def _do_cancel(self, name: str, options: Step) -> None:
@@ -86,10 +84,10 @@ class Play:
     def _do_let_go(self, *_: object) -> None:
         self._stage.let_go()
 
-    # ---- what happens to the server
+    # ---- actions on the server
 
     def _do_kill(self, what: str, _: Step) -> None:
-        assert what == "connections"  # noqa: S101 - a scenario's slip
+        assert what == "connections"  # noqa: S101 - an error of the scenario
         self._stage.do("kill")
 
     def _do_hang(self, *_: object) -> None:
@@ -104,10 +102,10 @@ class Play:
     def _do_restart(self, clock: str, _: Step) -> None:
         self._stage.restart(clock)
 
-    # ---- what the program is told
+    # ---- requests to the program
 
     def _do_ask(self, op: str, options: Step) -> None:
-        """Ask a producer; what is named ``as`` becomes the names of the jobs of the answer."""
+        """Send a request to a producer; ``as`` gives names to the jobs of the answer."""
         own = ("as", "later", "patient", "answer", "cancelled_job")
         members = {k: v for k, v in options.items() if k not in own}
         if op != "cancel":
@@ -152,7 +150,7 @@ class Play:
     def _do_signal(self, name: str, _: Step) -> None:
         self._program.signal(signal.Signals[f"SIG{name}"])
 
-    # ---- what the program says
+    # ---- events of the program
 
     def _do_started(self, name: str, options: Step) -> None:
         wanted = {"job_id": self._jobs[name]}
@@ -173,7 +171,7 @@ class Play:
     def _do_exits(self, status: int, _: Step) -> None:
         self._same(self._program.end(self._patience), status, "the exit status")
 
-    # ---- what holds in the database
+    # ---- expectations of the database
 
     def _do_idle(self, *_: object) -> None:
         self._until(lambda: self._stage.value("is_idle"), "it does not say that it waits")
@@ -199,7 +197,7 @@ class Play:
             raise NotSeenError(f"{name} is {json.dumps(shown)}") from None
 
     def _do_is_due(self, name: str, options: Step) -> None:
-        """See that it is due in so many seconds, as the database reckons."""
+        """Check when a job is due, by the clock of the database."""
         due = float(self._stage.value("job", job_id=self._jobs[name])["due_in"])
         if not options["from"] <= due <= options["to"]:
             raise NotSeenError(f"{name} is due in {due} s")
@@ -221,7 +219,7 @@ class Play:
             raise NotSeenError(f"{what}: {seen[0]}, not {options['to_be']}") from None
 
     def _do_pause(self, seconds: float, _: Step) -> None:
-        """Give the program time for what it must not do."""
+        """Give the program time for forbidden actions."""
         time.sleep(seconds)
 
     # ---- tools
@@ -235,7 +233,7 @@ class Play:
 
 
 def _is_away(answer: Step) -> bool:
-    """Tell whether an answer says that the connection is gone."""
+    """Whether an answer reports a lost connection."""
     error = answer.get("error")
     if error is None:
         return False
@@ -244,7 +242,7 @@ def _is_away(answer: Step) -> bool:
 
 
 def _plain(value: object) -> str:
-    """Return a value as text, so that 1 is not true; 2.0 is 2."""
+    """Return a value as text, so that 1 differs from true, and 2.0 equals 2."""
     return json.dumps(_whole(value), sort_keys=True)
 
 

@@ -1,4 +1,4 @@
-"""The program under test: a process that is told things and says things, a JSON line each."""
+"""The program under test: a process that reads and writes JSON lines."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     Line = dict[str, Any]
 
-__all__ = ["Program"]
-
 LOG_TAIL: Final = 15
 
 
@@ -30,11 +28,11 @@ class Program:
     """A running program.
 
     Args:
-        command: what starts it.
-        url: the database's, in its environment as DATABASE_URL.
-        log: where its standard error goes.
-        patience: seconds to wait for anything that it is to say.
-        is_traced: whether what is said goes to standard error.
+        command: the command that starts it.
+        url: URL of the database, passed as DATABASE_URL.
+        log: file for its standard error.
+        patience: timeout of each wait, in seconds.
+        is_traced: whether all lines are copied to standard error.
     """
 
     def __init__(
@@ -67,7 +65,7 @@ class Program:
         return self._process.poll() is None
 
     def tell(self, op: str, members: Mapping[str, Any]) -> int:
-        """Tell it something; return the number by which it answers."""
+        """Send a request; return its number, which the answer contains."""
         number = next(self._numbers)
         line = {"op": op, "id": number, **members}
         self._trace(">", line)
@@ -80,18 +78,18 @@ class Program:
         return number
 
     def answer(self, number: int) -> Line:
-        """Wait for the answer to what it was told.
+        """Wait for the answer to a request.
 
         Raises:
-            NotSeenError: none came.
+            NotSeenError: there is none.
         """
         return self.expect(lambda line: line.get("id") == number, f"an answer to {number}")
 
     def event(self, event: str, seconds: float | None = None, **members: object) -> Line:
-        """Wait until it says that something has happened.
+        """Wait for an event.
 
         Raises:
-            NotSeenError: it did not.
+            NotSeenError: it did not happen.
         """
         wanted = {"event": event, **members}
         return self.expect(lambda line: wanted.items() <= line.items(), json.dumps(wanted), seconds)
@@ -99,7 +97,7 @@ class Program:
     def expect(
         self, is_meant: Callable[[Line], bool], what: str, seconds: float | None = None
     ) -> Line:
-        """Wait for a line, and take it.
+        """Wait for a line, and remove it.
 
         Raises:
             NotSeenError: it did not come.
@@ -133,19 +131,19 @@ class Program:
             raise NotSeenError("the program does not end") from None
 
     def kill(self) -> None:
-        """End it, and all that it has started, at once."""
+        """Kill it and its children."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self._reader.join(1)
-        is_read = not self._reader.is_alive()  # else something that it started lives on
+        is_read = not self._reader.is_alive()  # else a child is still alive
         for pipe in (self._process.stdin, self._process.stdout if is_read else None):
             if pipe is not None:
                 with suppress(OSError):
                     pipe.close()
 
     def tail(self) -> str:
-        """The end of what it wrote to standard error."""
+        """The end of its standard error."""
         return "\n".join(self._log.read_text(errors="replace").splitlines()[-LOG_TAIL:])
 
     def _read(self) -> None:
@@ -163,7 +161,7 @@ class Program:
                 self._trace("<", line)
                 self._said.append(dict(line))
             except (ValueError, TypeError):
-                self._garbage = f"this is no JSON object: {text[:200]!r}"
+                self._garbage = f"this is not a JSON object: {text[:200]!r}"
             self._has_news.notify_all()
 
     def _trace(self, direction: str, line: Line) -> None:

@@ -1,4 +1,4 @@
-"""The stage: a private server, and what is done to it behind the program's back."""
+"""The stage: a private server, and disturbances of it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from jobq_operations.deploy import deploy
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["LeftOut", "NotSeenError", "Stage", "until"]
-
 HERE: Final = Path(__file__).parent
 SQL: Final[dict[str, str]] = tomllib.loads((HERE / "stage.toml").read_text())
 SETTINGS: Final = {"fsync": "off", "full_page_writes": "off", "timezone": "UTC"}
@@ -29,18 +27,18 @@ LOOK: Final = 0.03
 
 
 class NotSeenError(AssertionError):
-    """What a scenario waits for did not come."""
+    """An expectation of a scenario failed."""
 
 
-class LeftOut(Exception):  # noqa: N818 - no error, but a reason
-    """A scenario cannot be tried here; the message says why."""
+class LeftOut(Exception):  # noqa: N818 - a reason
+    """A scenario cannot be run here; the message is the reason."""
 
 
 def until(look: Callable[[], Any], seconds: float, what: str) -> None:
-    """Wait until something is so.
+    """Wait for a condition.
 
     Raises:
-        NotSeenError: it was not so in time.
+        NotSeenError: it was not met in time.
     """
     deadline = time.monotonic() + seconds
     while not look():
@@ -50,15 +48,14 @@ def until(look: Callable[[], Any], seconds: float, what: str) -> None:
 
 
 class Stage:
-    """A private PostgreSQL with jobq in it, stopped at the end.
+    """A private PostgreSQL with jobq installed, stopped at the end.
 
     Args:
-        folder: where its data lie.
-        patience: seconds to wait for anything.
+        folder: folder of its data.
+        patience: timeout of each wait, in seconds.
 
     Attributes:
-        client: the suite's own, a superuser's.
-        url: of the database, as the program logs in.
+        client: the suite's client, of a superuser.
     """
 
     def __init__(self, folder: Path, patience: float) -> None:
@@ -87,14 +84,14 @@ class Stage:
 
     @property
     def url(self) -> str:
-        """The database's URL for the program: a producer and a worker, and nothing else."""
+        """The database's URL for the program, with the rights of a producer and a worker."""
         password = f"conformance:{self._password}@"
         return f"postgresql://{password}127.0.0.1:{self._server.port}/postgres"
 
-    # ---- what is done
+    # ---- actions
 
     def do(self, name: str, **values: object) -> list[Any]:
-        """Run a statement of stage.toml; return the rows of the last one that has any."""
+        """Run statements of stage.toml; return the rows of the last one with a result."""
         rows: list[Any] = []
         cursor = self._connection.execute(SQL[name].format(**values))
         while True:
@@ -103,25 +100,25 @@ class Stage:
             if not cursor.nextset():
                 return rows
 
-    def value(self, name: str, **values: object) -> Any:  # noqa: ANN401 - whatever is asked for
+    def value(self, name: str, **values: object) -> Any:  # noqa: ANN401 - any value
         """Return the one value of a statement of stage.toml, or None."""
         rows = self.do(name, **values)
         return rows[0][0] if rows else None
 
     def hold(self, job_id: str) -> None:
-        """Have another transaction hold a job's row, until `let_go`."""
+        """Lock a job's row in another transaction, until `let_go`."""
         other = psycopg.connect(self._server.url)
         self._held.callback(other.close)
         other.execute(SQL["hold"].format(job_id=job_id))
 
     def let_go(self) -> None:
-        """End all transactions that hold something."""
+        """End all transactions that hold locks."""
         self._held.close()
 
     def hang(self) -> None:
-        """Have the program's enqueues and completions hang, done but not confirmed.
+        """Let commits of the program's enqueues and completions hang, done but not confirmed.
 
-        Returns when they do. All else goes on, so that none of it hangs in their stead.
+        Returns when they do. Other commits do not hang.
         """
         self.do("hang")
         self.do("reload")
@@ -132,7 +129,7 @@ class Stage:
         probing.join(self._patience)
 
     def _probe(self) -> None:
-        """Commit again and again, until that hangs and is ended."""
+        """Commit repeatedly, until a commit hangs and is ended."""
         with (
             suppress(psycopg.OperationalError),
             psycopg.connect(self._server.url, autocommit=True, application_name="probe") as probe,
@@ -141,12 +138,12 @@ class Stage:
                 probe.execute(SQL["probe"])
 
     def unhang(self) -> None:
-        """Let commits be confirmed again, if they are not."""
+        """Let commits be confirmed again."""
         self.do("unhang")
         self.do("reload")
 
     def restart(self, clock: str = "") -> None:
-        """Restart the server, as if it had crashed; ``clock`` sets its clock wrong: ``+3600``."""
+        """Restart the server as after a crash; ``clock`` is an offset of its clock: ``+3600``."""
         self._close()
         self._server.stop()
         with _wrong_clock(clock):
@@ -155,19 +152,19 @@ class Stage:
         self._connect()
 
     def clear(self) -> None:
-        """Make the stage ready for another scenario: no jobs, the right time, no disturbance."""
+        """Prepare for the next scenario: no jobs, the right time, no disturbance."""
         self.let_go()
         self.do("clear")
         if self._offset:
             self.restart()
 
-    # ---- the suite's own connections
+    # ---- connections of the suite
 
     def _connect(self) -> None:
         self._connection = psycopg.connect(
             self._server.url,
             autocommit=True,
-            # A statement that waits for a lock of the program's fails its scenario.
+            # A statement that waits for a lock of the program fails the scenario.
             options=f"-c synchronous_commit=local -c statement_timeout={self._patience:.0f}s",
         )
         self.client = Client(self._connection)
@@ -179,7 +176,7 @@ class Stage:
 
 @contextmanager
 def _wrong_clock(offset: str) -> Iterator[None]:
-    """Have programs that are started meanwhile see a clock that is wrong.
+    """Let programs that are started meanwhile have a wrong clock.
 
     Raises:
         LeftOut: faketime is not installed.

@@ -1,4 +1,4 @@
-"""The whole suite: every scenario against one program, and what holds in the end."""
+"""The suite: runs every scenario with one program."""
 
 from __future__ import annotations
 
@@ -20,18 +20,16 @@ from jobq_conformance.vocabulary import LEVELS, Scenario, load
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Outcome", "reached", "run"]
-
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a scenario.
+    """The result of a scenario.
 
     Attributes:
-        scenario: which.
+        scenario: the scenario.
         verdict: ``holds``, ``fails`` or ``left out``.
-        reason: why, and the end of the program's standard error.
-        seconds: how long it took.
+        reason: the reason, and the end of the program's standard error.
+        seconds: its duration.
     """
 
     scenario: Scenario
@@ -41,7 +39,7 @@ class Outcome:
 
 
 class Suite:
-    """Plays scenarios, each on a cleared stage, with one program for as many as may share it."""
+    """Runs scenarios, each on a cleared stage; several may share a process of the program."""
 
     def __init__(
         self, stage: Stage, command: Sequence[str], log: Path, patience: float, *, is_traced: bool
@@ -55,7 +53,7 @@ class Suite:
         self._work: dict[str, object] | None = None
 
     def play(self, scenario: Scenario) -> Outcome:
-        """Play a scenario."""
+        """Run a scenario."""
         began_at = time.monotonic()
         verdict, reason = "fails", ""
         try:
@@ -83,7 +81,7 @@ class Suite:
             self._program = None
 
     def _program_for(self, scenario: Scenario) -> Program:
-        """Return a program that works as the scenario wants it to."""
+        """Return a process with the worker options of a scenario."""
         if self._program and self._program.is_running and self._work == scenario.work:
             return self._program
         self.close()
@@ -109,15 +107,15 @@ def run(
     *,
     is_traced: bool = False,
 ) -> list[Outcome]:
-    """Try a program, on a private server that is gone afterwards.
+    """Test a program on a private server, which is deleted afterwards.
 
     Args:
-        command: what starts it.
+        command: the command that starts the program.
         level: ``producer`` or ``worker`` for the scenarios of that level, ``full`` for all.
-        only: play only scenarios whose name has this in it.
-        patience: seconds to wait for anything.
-        report: called with each outcome as it comes.
-        is_traced: whether what is said goes to standard error.
+        only: run only scenarios whose names contain this.
+        patience: timeout of each wait, in seconds.
+        report: called with each outcome.
+        is_traced: whether all messages are copied to standard error.
 
     Raises:
         ServerError: there is no PostgreSQL on this machine.
@@ -138,7 +136,7 @@ def run(
 
 
 def reached(outcomes: Sequence[Outcome]) -> list[str]:
-    """Return the levels that the outcomes prove; ``full`` takes the other two as well."""
+    """Return the levels that are passed; ``full`` also requires the other two."""
     levels = [
         level
         for level in LEVELS

@@ -1,4 +1,4 @@
-"""The scenarios, as their files say them."""
+"""The scenarios, read from their files."""
 
 from __future__ import annotations
 
@@ -7,28 +7,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["LEVELS", "Scenario", "load"]
-
 LEVELS: Final = ("producer", "worker", "full")
 FOLDER: Final = Path(__file__).parent / "scenarios"
-# What a worker is told unless a scenario says otherwise.
+# The default options of a worker.
 WORK: Final = dict(  # noqa: C408 - "listen" would be SQL
     concurrency=1, poll=0.5, grace=30, listen=True, transactional=False
 )
-# How the jobs' kind is declared unless a scenario says otherwise.
+# The default declaration of the jobs' kind.
 KIND: Final = {"retry_strategy": "fixed", "retry_initial_delay": "0.05 s", "retry_jitter": 0}
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is given, what happens, and what holds then.
+    """A scenario.
 
     Attributes:
         name: a claim about the program.
         level: ``producer``, ``worker`` or ``full``.
-        kind: how the jobs' kind is declared.
-        work: what the worker is told; None for a producer.
-        steps: what is given, what happens and what holds, in this order.
+        kind: declaration of the jobs' kind.
+        work: options of the worker; None for a producer.
+        steps: preparations, actions and expectations, in this order.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""jobq's own producer and worker, as the suite wants to be spoken to.
+"""jobq's own producer and worker, with the interface of the suite.
 
 jobq conformance -- python -m jobq_conformance.worker
 """
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 
     Order = Mapping[str, Any]
 
-# Seconds between looks at whether a job is to be cancelled.
+# Interval of checks for cancellation, in seconds.
 LOOK = 0.02
 
 
 class HostileError(BaseException):
-    """The worst that a handler can raise: no error, and it cannot be shown."""
+    """The worst exception of a handler: not an Exception, and without a text."""
 
     def __str__(self) -> str:
         raise RuntimeError("nor is this")
 
 
 class Peer:
-    """What the suite talks to."""
+    """The peer of the suite."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -50,7 +50,7 @@ class Peer:
         self._told: set[asyncio.Task[None]] = set()
 
     async def run(self) -> int:
-        """Do as told, until the input ends or the worker does; return the exit status."""
+        """Process requests until the input or the worker ends; return the exit status."""
         reader = asyncio.StreamReader(limit=2**24)
         loop = asyncio.get_running_loop()
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
@@ -66,7 +66,7 @@ class Peer:
         return self._worker.result() if self._worker and self._worker.done() else 0
 
     async def _next(self, reader: asyncio.StreamReader) -> bytes:
-        """Return the next line, or nothing when the worker has ended first."""
+        """Return the next line, or nothing if the worker ends first."""
         line = asyncio.create_task(reader.readline())
         while not line.done() and not (self._worker and self._worker.done()):
             await asyncio.wait(
@@ -79,7 +79,7 @@ class Peer:
         line.cancel()
         return b""
 
-    # ---- what it is asked
+    # ---- requests
 
     async def _answer(self, order: Order) -> None:
         given = {k: v for k, v in order.items() if k not in ("op", "id")}
@@ -118,7 +118,7 @@ class Peer:
         queues: list[str],
         *,
         transactional: bool,
-        **options: Any,  # noqa: ANN401 - as Worker has them
+        **options: Any,  # noqa: ANN401 - options of Worker
     ) -> dict[str, Any]:
         registry = Registry()
         if transactional:
@@ -127,11 +127,11 @@ class Peer:
             registry.handler(kind)(self._handle)
         worker = Worker(self._url, registry, queues, declare=False, **options)
         self._worker = asyncio.create_task(worker.run())
-        while not worker.health()["alive"]:  # noqa: ASYNC110 - that is how it tells
+        while not worker.health()["alive"]:  # noqa: ASYNC110 - it has no event
             await asyncio.sleep(LOOK)
         return {}
 
-    # ---- the handler, which does as it is told
+    # ---- the handler, which follows orders of the suite
 
     async def _handle(self, payload: Any, context: JobContext) -> Any:  # noqa: ANN401 - any JSON
         return await self._obey(payload, context, None)
@@ -167,7 +167,7 @@ class Peer:
                     value = await context.step(order["name"], call)
                     say({"event": "step", **about, "value": value, "ran": bool(ran)})
                 elif order["do"] == "note":
-                    assert connection is not None  # noqa: S101 - a scenario's slip
+                    assert connection is not None  # noqa: S101 - an error of the scenario
                     await connection.execute(SQL["note"], [order["note"]])
                     say({"event": "noted", **about})
                 elif order["do"] == "spend":
@@ -210,12 +210,12 @@ def end(order: Order) -> Json:
 
 
 def shown(job: Enqueued) -> dict[str, Any]:
-    """Return what is said of a new job."""
+    """Return a new job for the suite."""
     return {"job_id": str(job.job_id), "created": job.created}
 
 
 def say(line: Mapping[str, Any]) -> None:
-    """Say something to the suite."""
+    """Write a line for the suite."""
     sys.stdout.write(json.dumps(line, ensure_ascii=False) + "\n")
     sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""jobq in other frameworks: sqlalchemy, django, starlette (and FastAPI), flask, pytest.
+"""jobq in frameworks: SQLAlchemy, Django, Starlette (and FastAPI), Flask, pytest.
 
-Each module needs its framework and nothing else; none is imported unless it is asked for.
+Each module requires only its framework, and is imported only by you.
 """

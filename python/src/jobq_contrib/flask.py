@@ -21,12 +21,12 @@ __all__ = ["Jobq"]
 
 
 class Jobq:
-    """The extension: one pooled client for each application, shared by its threads.
+    """The extension: one pooled client per application, shared by its threads.
 
     Args:
-        app: the application, whose setting ``JOBQ_DATABASE_URL`` is a libpq URL; None where
+        app: the application, whose setting ``JOBQ_DATABASE_URL`` is a libpq URL; None if
             `init_app` is called later.
-        registry: handlers whose kinds its clients declare, as `Client` has it.
+        registry: handlers whose kinds the clients declare, as for `Client`.
     """
 
     def __init__(self, app: Flask | None = None, registry: Registry | None = None) -> None:
@@ -35,7 +35,7 @@ class Jobq:
             self.init_app(app)
 
     def init_app(self, app: Flask) -> None:
-        """Make the client of an application; it connects when it is first used.
+        """Create the client of an application; it connects on first use.
 
         Raises:
             KeyError: ``JOBQ_DATABASE_URL`` is not set.

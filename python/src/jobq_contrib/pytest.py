@@ -5,8 +5,8 @@
         [ran] = run_due(registry)
         assert ran.state == "succeeded"
 
-All of a test happens in one transaction, which is rolled back. Override `jobq_connection` to use
-a connection that your tests have already.
+Each test runs in one transaction, which is rolled back. Override `jobq_connection` to use your own
+connection.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["jobq_client", "jobq_connection", "run_due"]
 
 @pytest.fixture
 def jobq_connection() -> Iterator[psycopg.Connection[Any]]:
-    """A connection to ``DATABASE_URL``, where jobq is deployed; rolled back in the end."""
+    """A connection to ``DATABASE_URL``, where jobq is installed; rolled back at the end."""
     with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
         yield connection
         connection.rollback()

@@ -28,11 +28,11 @@ T = TypeVar("T")
 
 
 def client_of(session: Session | Connection) -> Client:
-    """Return a client that works in the session's transaction.
+    """Return a client in the session's transaction.
 
     Args:
-        session: a session or a connection of an engine ``postgresql+psycopg://``; what it has
-            pending is flushed first, so that handlers' schemas and triggers see it.
+        session: a session or a connection of an engine ``postgresql+psycopg://``; pending changes
+            are flushed first, so that triggers see them.
 
     Raises:
         InvalidArgument: the engine has another driver.
@@ -44,7 +44,7 @@ def client_of(session: Session | Connection) -> Client:
 
 
 async def async_client_of(session: AsyncSession | AsyncConnection) -> AsyncClient:
-    """Return a client that works in the transaction of an asynchronous session.
+    """Return a client in the transaction of an asynchronous session.
 
     Args:
         session: as for `client_of`.
@@ -64,5 +64,5 @@ def _checked(connection: object, wanted: type[T]) -> T:
         return connection
     raise InvalidArgument(
         f"the session's driver is {type(connection).__module__.split('.')[0]}",
-        hint="make the engine with postgresql+psycopg://",
+        hint="create the engine with postgresql+psycopg://",
     )

@@ -1,4 +1,4 @@
-"""A client, and a worker if you like, for as long as a Starlette or FastAPI application lives.
+"""A client, and optionally a worker, for the lifetime of a Starlette or FastAPI application.
 
 app = FastAPI(lifespan=lifespan_of("postgresql://localhost/app"))
 
@@ -29,13 +29,13 @@ __all__ = ["client_of", "lifespan_of"]
 def lifespan_of(
     database: str,
     registry: Registry | None = None,
-    **worker: Any,  # noqa: ANN401 - the worker's own options
+    **worker: Any,  # noqa: ANN401 - options of the worker
 ) -> Callable[[Any], AbstractAsyncContextManager[None]]:
-    """Return a lifespan that opens a client, and runs a worker if there are handlers.
+    """Return a lifespan that opens a client, and a worker if there are handlers.
 
     Args:
         database: a libpq URL.
-        registry: the handlers to run in this process; None runs none.
+        registry: the handlers to run in this process; None for no worker.
         worker: further options of `jobq.Worker`, such as ``queues`` and ``concurrency``.
     """
 
@@ -53,6 +53,6 @@ def lifespan_of(
 
 
 def client_of(request: HTTPConnection) -> AsyncClient:
-    """Return the application's client: a dependency of FastAPI, or called by hand."""
+    """Return the application's client; usable as a dependency of FastAPI."""
     client: AsyncClient = request.app.state.jobq
     return client

@@ -29,8 +29,6 @@ from jobq.errors import InvalidArgument
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-__all__ = ["ALLOW", "Address", "AddressRefused", "Guard", "is_public"]
-
 logger = logging.getLogger("jobq.delivery")
 
 ALLOW: Final = "JOBQ_DELIVERY_ALLOW"

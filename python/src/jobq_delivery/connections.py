@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from jobq_delivery.address import Guard
 
-__all__ = ["Connections"]
-
 MOST_IDLE: Final = 100
 KEEP_ALIVE: Final = 30.0
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from jobq.models import Json
     from jobq.registry.context import JobContext
 
-__all__ = ["Deliverer"]
-
 logger = logging.getLogger("jobq.delivery")
 
 POOL_SIZE: Final = 2

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from jobq.registry.context import JobContext
     from jobq_delivery.json_schema.input import InputSchema
 
-__all__ = ["Endpoint", "Endpoints", "list_undeliverable"]
-
 MOST: Final = 10_000
 
 

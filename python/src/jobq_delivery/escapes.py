@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["LONGEST", "Reading", "as_bytes", "as_characters", "readings"]
-
 # The maximum depth of nested escapes.
 LEVELS: Final = 2
 # The most characters for one byte, as in &amp;#x00041; or a long name.

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from jobq_delivery.mask import Mask
     from jobq_delivery.message import Message
 
-__all__ = ["HttpSender"]
-
 EXPECTED: Final = (200, 201, 202, 204)
 # With Retry-After, these statuses apply to other requests too.
 HOLDING: Final = (429, 503)

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from jobq_delivery.address import Guard
     from jobq_delivery.message import Message
 
-__all__ = ["KafkaSender"]
-
 TIMEOUT_MS: Final = 10_000
 MARGIN: Final = 1.0
 MOST_PRODUCERS: Final = 32

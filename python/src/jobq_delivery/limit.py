@@ -19,8 +19,6 @@ from jobq.registry.outcomes import Snooze
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-__all__ = ["Limit"]
-
 DEFAULT_CONCURRENCY: Final = 20
 PATIENCE: Final = 0.2
 SHORTEST_SNOOZE: Final = 1.0

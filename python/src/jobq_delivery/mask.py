@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from jobq.models import Json
 
-__all__ = ["Mask"]
-
 MASK: Final = "***"
 SIGNING: Final = "whsec_"
 MOST_PARTS: Final = 100

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from jobq.registry.context import JobContext
     from jobq_delivery.endpoint import Endpoint
 
-__all__ = ["MAX_BYTES", "Message"]
-
 MAX_BYTES: Final = 4 * 1024 * 1024
 # The field that contains the whole input if the spec does not set it.
 BODIES: Final = {

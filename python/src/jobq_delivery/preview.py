@@ -19,8 +19,6 @@ from jobq_delivery.template import TemplateError, TooLargeError, as_text
 if TYPE_CHECKING:
     from jobq_delivery.endpoint import Endpoint
 
-__all__ = ["preview"]
-
 NOBODY: Final = UUID(int=0)
 NOWHERE: Final[Any] = None
 

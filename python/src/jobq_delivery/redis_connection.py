@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from jobq_delivery.address import Guard
 
-__all__ = ["pool_of"]
-
 CONNECTIONS: Final = 20
 CONNECT_SECONDS: Final = 5
 MOST_BYTES: Final = 65_536

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from jobq_delivery.address import Guard
     from jobq_delivery.message import Message
 
-__all__ = ["RedisStreamSender"]
-
 TIMEOUT_MS: Final = 3000
 MOST_CLIENTS: Final = 64
 ONCE_SECONDS: Final = 7 * 24 * 3600

@@ -10,8 +10,6 @@ from typing import Final
 
 from jobq.registry.outcomes import Retry
 
-__all__ = ["signed"]
-
 PREFIX: Final = "whsec_"
 
 

@@ -23,16 +23,6 @@ if TYPE_CHECKING:
 
     from jobq.models import Json
 
-__all__ = [
-    "Reference",
-    "Rendering",
-    "TemplateError",
-    "TooLargeError",
-    "as_json",
-    "as_text",
-    "exact",
-]
-
 BRACES: Final = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 REFERENCE: Final = re.compile(
     r"\s*(?P<namespace>input|config|secret|job)(?P<path>(?:\.[\w-]+)*)"

@@ -13,8 +13,6 @@ from jobq.errors import InvalidArgument
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CA_FILE", "trusting"]
-
 CA_FILE: Final = "JOBQ_DELIVERY_CA_FILE"
 
 

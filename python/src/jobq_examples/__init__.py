@@ -1,7 +1,7 @@
-"""Five jobs that do real work, and the reference for writing handlers.
+"""Five example jobs with real work.
 
-Each module has the payload (a dataclass, which becomes the schema that the database checks
-at enqueue) and the handler. Run them with ``jobq worker jobq_examples:registry``.
+Each module contains the payload (a dataclass, from which the schema for checks at enqueue is made)
+and the handler. Run them with ``jobq worker jobq_examples:registry``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Two deliveries that need no handler: to an HTTP receiver, and to a Redis stream.
+"""Two deliveries without handlers: to an HTTP receiver and to a Redis stream.
 
-What they need is declared here: a secret, its key, and the endpoints. Redis is shown where
-redis-server is installed.
+This declares a secret, its key, and the endpoints. Redis is used if redis-server is installed.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ INPUT: Final = {"order_id": "order-1234", "amount": 12.5}
 
 
 def environment(folder: Path, hook: str, socket: str | None) -> dict[str, str]:
-    """Return what servers and workers need: a key for secrets, and leave to go to loopback.
+    """Return environment variables for servers and workers: a key, and allowed addresses.
 
     Args:
-        folder: where the key is kept; one that the environment has goes before it.
-        hook: the receiver's URL.
-        socket: Redis's, or None.
+        folder: folder of the key; a key in the environment takes precedence.
+        hook: URL of the receiver.
+        socket: socket of Redis, or None.
     """
     allowed = [os.environ.get(ALLOW, ""), hook.split("/")[2], f"unix:{socket}" if socket else ""]
     settings = {ALLOW: " ".join(filter(None, allowed))}
@@ -62,7 +61,7 @@ def declare(client: Client, settings: dict[str, str], hook: str, socket: str | N
 
 @contextmanager
 def redis() -> Iterator[str | None]:
-    """Run a Redis of its own, and give its socket; None where none is installed."""
+    """Run a private Redis and yield its socket; None if it is not installed."""
     program = shutil.which("redis-server")
     if program is None:
         yield None

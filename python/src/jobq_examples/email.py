@@ -34,11 +34,11 @@ class SendEmail:
 def send_email(payload: SendEmail, context: JobContext) -> dict[str, str]:
     """Hand a message to the server in SMTP_HOST and SMTP_PORT (localhost, 25).
 
-    Message-ID is made from the job's id, so that a repeat can be told.
+    Message-ID contains the job's id, so that repeats can be detected.
 
     Raises:
-        Permanent: the address or subject is not one, or the server refused for good (5xx).
-        OSError: the server cannot be reached or said to try again, which is tried again.
+        Permanent: the address or subject is invalid, or the server refused it (5xx).
+        OSError: the server cannot be reached or asks to try again; the job is retried.
     """
     message = EmailMessage()
     try:

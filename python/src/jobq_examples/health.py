@@ -1,4 +1,4 @@
-"""The smallest job: say that the worker is alive, once or for ever.
+"""The smallest job: report that the worker is alive, once or on a schedule.
 
 client.enqueue("health_check", HealthCheck())  # now
 client.create_schedule("health", "health_check", "*/5 * * * *")  # every five minutes
@@ -20,10 +20,7 @@ class HealthCheck:
 
 
 async def health_check(_payload: HealthCheck, context: JobContext) -> dict[str, str]:
-    """Log the time, and return it.
-
-    Works as a one-shot job and on a schedule alike.
-    """
+    """Log the time and return it."""
     checked_at = datetime.now(UTC).isoformat()
     await context.log("INFO", f"healthy at {checked_at}")
     return {"checked_at": checked_at}

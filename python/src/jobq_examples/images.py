@@ -12,13 +12,13 @@ from jobq.registry import Permanent
 
 @dataclass(frozen=True, slots=True)
 class ResizeImage:
-    """Where an image lies, where the resized one goes, and the box it must fit.
+    """An image, the file for the resized one, and its maximum size.
 
     Args:
         source: path of an image file that exists.
-        target: path of the file to write; its ending chooses the format.
-        width: pixels at the most.
-        height: pixels at the most.
+        target: path of the file to write; its extension determines the format.
+        width: maximum pixels.
+        height: maximum pixels.
     """
 
     source: str
@@ -30,7 +30,7 @@ class ResizeImage:
 def resize_image(payload: ResizeImage) -> dict[str, int | str]:
     """Fit an image into a box, keeping its proportions.
 
-    Writing the same target twice gives the same file, so a second run does no harm.
+    A second run writes the same file again.
 
     Raises:
         Permanent: the source is missing or not an image, or the box is empty.

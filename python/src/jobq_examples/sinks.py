@@ -1,4 +1,4 @@
-"""Where the example jobs deliver to: a small HTTP receiver and a local SMTP server."""
+"""Targets of the example jobs: a small HTTP receiver and a local SMTP server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class WebhookReceiver:
-    """An HTTP server on a free port of the loopback address that keeps what it is sent."""
+    """An HTTP server on a free port of the loopback address that stores request bodies."""
 
     received: list[dict[str, Any]] = field(default_factory=list)
 
@@ -34,7 +34,7 @@ class WebhookReceiver:
                 self.end_headers()
 
             def log_message(self, *_: object) -> None:
-                """Stay quiet."""
+                """Log nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         Thread(target=self._server.serve_forever, daemon=True).start()
@@ -46,13 +46,13 @@ class WebhookReceiver:
 
     @property
     def url(self) -> str:
-        """Where to POST."""
+        """The URL for requests."""
         return f"http://127.0.0.1:{self._server.server_port}/hook"
 
 
 @dataclass
 class MailServer:
-    """An SMTP server on a free port of the loopback address that keeps the subjects."""
+    """An SMTP server on a free port of the loopback address that stores subjects."""
 
     subjects: list[str] = field(default_factory=list)
 
@@ -70,7 +70,7 @@ class MailServer:
     async def handle_DATA(  # noqa: N802 (aiosmtpd names it)
         self, _server: SMTP, _session: Session, envelope: Envelope
     ) -> str:
-        """Keep a message's subject and accept it."""
+        """Store a message's subject and accept it."""
         message = message_from_bytes(envelope.original_content or b"", policy=default)
         self.subjects.append(str(message["Subject"]))
         return "250 kept"

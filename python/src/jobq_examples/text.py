@@ -1,7 +1,7 @@
-"""Summarise a text by the sentences that carry its frequent words.
+"""Summarize a text by the sentences with its frequent words.
 
-After H. P. Luhn, "The Automatic Creation of Literature Abstracts", 1958: a sentence counts
-as much as its words occur in the text, words that occur everywhere left out.
+After H. P. Luhn, "The Automatic Creation of Literature Abstracts", 1958: the weight of a sentence
+is the frequency of its words in the text, without common words.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class SummarizeText:
 
 
 def summarize_text(payload: SummarizeText) -> dict[str, str | int]:
-    """Return the sentences that say most, in the order of the text.
+    """Return the sentences with the greatest weight, in the order of the text.
 
     Raises:
-        Permanent: there is no sentence, or none is asked for.
+        Permanent: the text or the number of sentences is empty.
     """
     sentences = [s for s in re.split(r"(?<=[.!?])\s+", payload.text.strip()) if s]
     if not sentences or payload.sentences < 1:
@@ -48,11 +48,11 @@ def summarize_text(payload: SummarizeText) -> dict[str, str | int]:
 
 
 def words(text: str) -> list[str]:
-    """The words of a text in lower case, common ones left out."""
+    """The words of a text in lower case, without common ones."""
     return [w for w in re.findall(r"[^\W\d_]+", text.lower()) if w not in COMMON]
 
 
 def weight(sentence: str, frequency: Counter[str]) -> float:
-    """How much of the text's vocabulary a sentence carries, for each of its words."""
+    """The mean frequency of the words of a sentence."""
     found = words(sentence)
     return sum(frequency[w] for w in found) / len(found) if found else 0.0

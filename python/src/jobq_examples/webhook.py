@@ -31,12 +31,12 @@ class WebhookDelivery:
 
 
 async def webhook_delivery(payload: WebhookDelivery, context: JobContext) -> dict[str, int]:
-    """POST the body; the job's id goes along, so that the receiver can tell a repeat.
+    """POST the body, with the job's id, so that the receiver can detect repeats.
 
     Raises:
-        Permanent: the receiver refused it (a 4xx but 408, 425 and 429), or the URL is none.
-        Retry: the receiver said when to come back.
-        httpx.HTTPError: anything else, which is tried again.
+        Permanent: the receiver refused it (4xx except 408, 425 and 429), or the URL is invalid.
+        Retry: the receiver asked for a delay.
+        httpx.HTTPError: other errors, after which the job is retried.
     """
     headers = {"Idempotency-Key": str(context.job_id)}
     async with httpx.AsyncClient(timeout=TIMEOUT, trust_env=False) as client:

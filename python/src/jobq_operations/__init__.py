@@ -1,1 +1,1 @@
-"""What operators do with the schema: deploy it, check it."""
+"""Operations on the schema: deploy and check it."""

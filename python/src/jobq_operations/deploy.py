@@ -1,10 +1,9 @@
-"""Install jobq's schema, upgrade, remove and check it.
+"""Install, upgrade, remove and check jobq's schema.
 
-An empty database gets all of it from ``jobq.sql``, in one transaction; what is there already
-is brought to a newer version by Sqitch, which notes what each database has. Both are the
-checkout's own, or the copies that an installed wheel carries. Connection details, the password
-among them, reach Sqitch by libpq's environment variables and never by its command line, which
-other users of the machine can read.
+In an empty database, ``jobq.sql`` is run in one transaction. An existing schema is upgraded by
+Sqitch, which records the changes of each database. The scripts are those of the checkout or of the
+installed wheel. Sqitch gets connection details, such as the password, in environment variables,
+because other users of the machine can read its command line.
 """
 
 from __future__ import annotations
@@ -40,21 +39,19 @@ if TYPE_CHECKING:
 
     from jobq_operations.schema import Difference
 
-__all__ = ["DeployError", "adopt", "deploy", "project_dir", "revert", "single_file", "verify"]
-
-# A change that waits for a busy table makes everybody else wait behind it. It gives up before
-# the server looks for deadlocks (deadlock_timeout, 1 s), so no client is their victim.
+# A change that waits for a busy table blocks all later users of the table. It gives up before the
+# server checks for deadlocks (deadlock_timeout, 1 s), so that no client is a victim.
 _OPTIONS = "-c lock_timeout=500ms -c client_min_messages=warning"
-# What Sqitch's psql says of an error begins with its SQLSTATE.
+# With this, errors of Sqitch's psql begin with their SQLSTATE.
 _DEPLOY = ("deploy", "--mode", "change", "--verify", "--set", "VERBOSITY=verbose")
-# A change that is in place already, though Sqitch has not noted it: what it makes is there
-# (duplicate schema, table or object).
+# A change that is applied but not recorded by Sqitch: its objects exist already (duplicate schema,
+# table or object).
 _UNRECORDED = re.compile(
     r"^  \+ (\S+) \.\.+ (?:psql:.*\n)*?psql:.*ERROR:  (?:42P06|42P07|42710):", re.MULTILINE
 )
-# What another installation that was quicker leaves to say: its schema, role or type is there.
+# Errors if another installation was faster: its schema, role or type exists.
 _ALREADY_THERE = (errors.DuplicateSchema, errors.DuplicateObject, errors.UniqueViolation)
-# Somebody else holds a lock that is needed, or waits for one that is held.
+# Errors if another session holds a required lock.
 _IN_THE_WAY = (errors.LockNotAvailable, errors.DeadlockDetected, errors.QueryCanceled)
 _BLOCKED = re.compile(r"ERROR:  (?:55P03|40P01):")
 _TRIES = 60
@@ -91,7 +88,7 @@ _ANOTHER = (
     "jobq, jobq_http, jobq_internal, jobq_private and sqitch, and deploy again"
 )
 _NO_SQITCH = "install sqitch and libdbd-pg-perl, which upgrade tables"
-# All that is asked of a database before there is a jobq in it.
+# The only query of a database without jobq.
 _LOOK = """
     select to_regclass('jobq.job') is not null, to_regclass('sqitch.changes') is not null,
         to_regclass('jobq_private.job') is not null
@@ -100,10 +97,10 @@ _LOOK = """
 
 
 class DeployError(RuntimeError):
-    """The schema cannot be brought to this version, or not checked.
+    """The schema cannot be upgraded or checked.
 
     Attributes:
-        remedy: what the reader can do about it, as one sentence.
+        remedy: what to do about it, as one sentence.
     """
 
     def __init__(self, message: str, remedy: str) -> None:
@@ -112,19 +109,19 @@ class DeployError(RuntimeError):
 
 
 def deploy(url: str, report: Callable[[str], None] | None = None) -> str:
-    """Bring a database to this release's schema; return a report.
+    """Install or upgrade the schema of this release; return a report.
+
+    Sqitch changes the tables of a released version. Then the database is compared with the release,
+    object by object: functions, views, triggers, indexes, constraints, grants and owners that
+    differ are replaced in one transaction.
 
     Args:
         url: a libpq URL or connection string of a user who may create roles.
-        report: called with each line of the report as it comes.
-
-    Sqitch changes the tables of a released version. After that the database is compared with
-    the release, object by object: functions, views, triggers, indexes, constraints, grants
-    and owners that differ are made anew in one transaction.
+        report: called with each line of the report.
 
     Raises:
         DeployError: the database cannot be reached, Sqitch is missing for an upgrade, a change
-            failed and was taken back, or tables are not those of this release.
+            failed and was reverted, or the tables are not those of this release.
     """
     say = report or _nothing
     has_jobq, has_record, is_core = _look(url)
@@ -144,12 +141,12 @@ def deploy(url: str, report: Callable[[str], None] | None = None) -> str:
 
 
 def _mend(url: str, say: Callable[[str], None], failure: DeployError | None) -> str:
-    """Make what differs from the release as it has it; return what was done.
+    """Replace objects that differ from the release; return a report.
 
     Args:
         url: the database.
-        say: what to do with each line of the report.
-        failure: why Sqitch could not upgrade the database, if it could not.
+        say: called with each line of the report.
+        failure: the error of Sqitch, if it failed.
 
     Raises:
         DeployError: tables differ, or the database refused something.
@@ -192,20 +189,20 @@ def _mend(url: str, say: Callable[[str], None], failure: DeployError | None) -> 
 
 
 def _some(differences: Sequence[Difference]) -> str:
-    """Name the first few of what differs: tables first, and details last."""
+    """Return the first differences as text: tables first, and details last."""
     ordered = sorted(differences, key=lambda d: (not d.holds_data, d.is_detail))
     more = f" and {len(ordered) - _NAMED} more" if len(ordered) > _NAMED else ""
     return ", ".join(map(str, ordered[:_NAMED])) + more
 
 
 def _wait(url: str, say: Callable[[str], None]) -> None:
-    """Say who is in the way, and let those who wait behind this deployment go first."""
+    """Report the blocking sessions, and let those behind this deployment go first."""
     say(f"waiting for {_holders(url) or 'others'}; trying again")
     time.sleep(_SECONDS_BETWEEN_TRIES)
 
 
 def _holders(url: str) -> str:
-    """Name the sessions that have held locks on jobq's tables for longest."""
+    """Return the sessions that have held locks on jobq's tables for longest, as text."""
     with _patient(url) as connection:
         rows = connection.execute(_HOLDERS).fetchall()
     return ", ".join(str(row[0]) for row in rows)
@@ -220,22 +217,22 @@ def _patient(url: str) -> psycopg.Connection[tuple[Any, ...]]:
 
 
 def _note(url: str, say: Callable[[str], None], *, is_anew: bool) -> None:
-    """Have Sqitch note that all changes are in place, which they are.
+    """Let Sqitch record that all changes are applied.
 
     Args:
         url: the database.
-        say: what to do with each line of the report.
-        is_anew: whether to forget what it has noted before.
+        say: called with each line of the report.
+        is_anew: whether to delete its earlier records.
     """
     if is_anew:
         with psycopg.connect(url) as connection:
             connection.execute(_FORGET)
-    say("noting the changes for sqitch")
+    say("recording the changes for sqitch")
     adopt(url)
 
 
 def _look(url: str) -> tuple[bool, bool, bool]:
-    """Tell whether a database has jobq, Sqitch's record of changes, and the core alone.
+    """Return whether a database has jobq, records of Sqitch, and only the core.
 
     Raises:
         DeployError: it cannot be reached.
@@ -251,12 +248,12 @@ def _look(url: str) -> tuple[bool, bool, bool]:
 
 
 def _install(url: str, say: Callable[[str], None], *, is_core: bool) -> str:
-    """Load the single file in one transaction, and have Sqitch note it where there is one.
+    """Run the single file in one transaction, and record it if Sqitch is installed.
 
     Args:
         url: the database.
-        say: what to do with each line of the report.
-        is_core: whether the core is there already, and features are added.
+        say: called with each line of the report.
+        is_core: whether the core is installed, so that only the features are added.
 
     Raises:
         DeployError: the database refused it, or Sqitch failed.
@@ -282,12 +279,12 @@ def _install(url: str, say: Callable[[str], None], *, is_core: bool) -> str:
 
 
 def _upgrade(url: str, say: Callable[[str], None]) -> str:
-    """Have Sqitch deploy what is missing; return what it printed.
+    """Let Sqitch deploy missing changes; return its output.
 
-    What is there and not noted is noted, change by change, where its verification passes.
+    A change that is applied and not recorded is recorded, if its verification passes.
 
     Raises:
-        DeployError: a change failed and was taken back.
+        DeployError: a change failed and was reverted.
     """
     recorded: set[str] = set()
     tries_left = _TRIES
@@ -307,11 +304,11 @@ def _upgrade(url: str, say: Callable[[str], None]) -> str:
 
 
 def _nothing(_line: str) -> None:
-    """Take a report that nobody reads."""
+    """Ignore a line of the report."""
 
 
 def adopt(url: str) -> str:
-    """Record that ``jobq.sql`` has been loaded, so that later deploys go on from there.
+    """Record that ``jobq.sql`` has been run, so that later deployments continue from there.
 
     Raises:
         DeployError: Sqitch is missing, or the schema is not that of this version.
@@ -320,12 +317,12 @@ def adopt(url: str) -> str:
 
 
 def single_file(*, is_core: bool = False) -> str:
-    """Return the text of ``jobq.sql``, which installs everything with psql alone.
+    """Return ``jobq.sql``, which installs everything with psql.
 
-    A checkout renders it from its sources; an installed package has the file.
+    A checkout renders it from its sources; an installed package contains it.
 
     Args:
-        is_core: return ``jobq-core.sql``, the core without the features.
+        is_core: whether to return ``jobq-core.sql``, the core without the features.
     """
     project = project_dir()
     render = project / "sql" / "render.py"
@@ -336,28 +333,28 @@ def single_file(*, is_core: bool = False) -> str:
 
 
 def revert(url: str) -> str:
-    """Take every change back, jobs included; the cluster's roles stay.
+    """Revert all changes, which deletes all jobs; the cluster's roles remain.
 
     Raises:
-        DeployError: Sqitch is missing, or a change could not be taken back.
+        DeployError: Sqitch is missing, or a change could not be reverted.
     """
     return _sqitch(url, "revert", "-y")
 
 
 def verify(url: str) -> str:
-    """Check that all changes are in place; return Sqitch's report.
+    """Check that all changes are applied; return Sqitch's report.
 
     Raises:
-        DeployError: Sqitch is missing, or something is not as deployed.
+        DeployError: Sqitch is missing, or something differs.
     """
     return _sqitch(url, "verify")
 
 
 def _sqitch(url: str, verb: str, *options: str, report: Callable[[str], None] | None = None) -> str:
-    """Run one Sqitch command and return what it printed.
+    """Run a Sqitch command and return its output.
 
     Raises:
-        DeployError: Sqitch is missing, or it failed; the message ends with its output.
+        DeployError: Sqitch is missing, or it failed; the message contains its output.
     """
     program = shutil.which("sqitch")
     if program is None:
@@ -394,10 +391,9 @@ def _sqitch(url: str, verb: str, *options: str, report: Callable[[str], None] | 
 
 
 def _target(url: str) -> tuple[str, dict[str, str]]:
-    """Translate a libpq URL into Sqitch's target and libpq's environment.
+    """Convert a libpq URL to a target of Sqitch and environment variables of libpq.
 
-    Host, port, user, password and every parameter that has an environment variable go
-    there; Sqitch's own connection and its psql both read them.
+    Sqitch's own connection and its psql read these.
     """
     given = {k: str(v) for k, v in conninfo_to_dict(url).items() if v is not None}
     environment = {}
@@ -412,7 +408,7 @@ def _target(url: str) -> tuple[str, dict[str, str]]:
 
 
 def _client() -> str:
-    """Return the psql to run scripts with: the one on PATH, else the wheel's.
+    """Return the path of psql: from PATH, else from the wheel.
 
     Raises:
         DeployError: there is none.
@@ -430,7 +426,7 @@ def _client() -> str:
 
 
 def _identity() -> dict[str, str]:
-    """Return a locale, and the name that Sqitch uses where it has no other."""
+    """Return a locale, and the default name for Sqitch's records."""
     defaults = {
         "SQITCH_ORIG_SYSUSER": "jobq",
         "SQITCH_ORIG_FULLNAME": "jobq",

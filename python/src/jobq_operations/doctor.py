@@ -1,4 +1,4 @@
-"""What threatens the promise that no job is lost, and what to do about it: `jobq doctor`."""
+"""`jobq doctor`: find what threatens jobs, and the remedies."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 
     from jobq.client import Client
 
-__all__ = ["Finding", "examine", "status_of"]
-
-# The parts of jobq.health(), each asked for by a call of its own: one that takes too long is
-# cancelled, and the others still answer.
+# The parts of jobq.health(), each with its own call, so that a slow one is cancelled alone.
 PARTS: Final = (
     "server", "vacuum", "replication", "trial", "locks", "settings", "jobs", "workers",
     "maintenance", "schema", "clock",
@@ -30,14 +27,14 @@ CANCELLED: Final = "57014"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at.
+    """The result of one check.
 
     Attributes:
-        subject: what it is, such as ``fsync`` or ``leases``.
-        is_ok: whether it is as it should be.
-        finding: what was found, in words.
-        remedy: what to do; None where nothing is to be done.
-        severity: how bad it is while it is not as it should be.
+        subject: its subject, such as ``fsync`` or ``leases``.
+        is_ok: whether it passed.
+        finding: the finding as text.
+        remedy: the remedy; None if it passed.
+        severity: the severity if it fails.
     """
 
     subject: str
@@ -48,14 +45,14 @@ class Finding:
 
 
 def examine(client: Client) -> list[Finding]:
-    """Return what was found: failures first, then warnings, then what is in order.
+    """Return the findings: failures first, then warnings, then passed checks.
 
     Args:
-        client: of a user who may act as jobq_operator or jobq_reader; the statement timeout
-            of its connection bounds each part.
+        client: client of a user who may act as jobq_operator or jobq_reader; the statement timeout
+            of its connection applies to each part.
 
     Raises:
-        JobqError: the database cannot be asked.
+        JobqError: the database does not respond.
         FileNotFoundError: the package lacks the files of its release.
     """
     release = release_of(single_file())
@@ -64,7 +61,7 @@ def examine(client: Client) -> list[Finding]:
 
 
 def status_of(findings: Iterable[Finding]) -> int:
-    """Return the exit status: 0 when all is well, 1 for warnings, 2 when anything failed."""
+    """Return the exit status: 0 if all checks pass, 1 for warnings, 2 for failures."""
     bad = {finding.severity for finding in findings if not finding.is_ok}
     return 2 if "failure" in bad else len(bad)
 
@@ -76,5 +73,5 @@ def _part(client: Client, part: str, release: str) -> list[Finding]:
     except JobqError as error:
         if error.sqlstate != CANCELLED:
             raise
-        remedy = "look at pg_stat_activity for what the server is busy with, and ask again"
+        remedy = "find in pg_stat_activity why the server is busy, and try again"
         return [Finding(part, False, "could not be checked in time", remedy, "failure")]

@@ -1,4 +1,4 @@
-"""Why a database cannot be used, in a word, for /ready; never its address or user."""
+"""The reason why a database cannot be used, for /ready, without its address or user."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from jobq.calls.call import statement
 from jobq.errors import NotDeployed, NotPermitted, of_database
 
-__all__ = ["ready"]
-
 SECONDS: Final = 2
 
 
 def ready(url: str) -> tuple[str, str]:
-    """Ask on a connection of its own whether queue and repo can be used: ok, or error(reason).
+    """Check on a new connection whether queue and repo can be used: ok, or error(reason).
 
     Args:
         url: a libpq URL or connection string.
@@ -33,7 +31,7 @@ def ready(url: str) -> tuple[str, str]:
 
 
 def reason(url: str, error: psycopg.Error) -> str:
-    """Return why a connection has failed: what the server said, else what the network says."""
+    """Return why a connection failed, from the server's error or else from the network."""
     refusal = of_database(error)
     if isinstance(refusal, NotPermitted):
         return "auth_failed"
@@ -45,7 +43,7 @@ def reason(url: str, error: psycopg.Error) -> str:
 
 
 def reason_of_network(url: str) -> str:
-    """Return why nobody can be reached at an address; ``unreachable`` where somebody can."""
+    """Return why an address cannot be reached; ``unreachable`` if it can."""
     given = {name: str(value) for name, value in conninfo_to_dict(url).items() if value}
     host = given.get("hostaddr") or given.get("host") or environ.get("PGHOST", "")
     port = given.get("port") or environ.get("PGPORT", "5432")
@@ -63,10 +61,10 @@ def reason_of_network(url: str) -> str:
 
 
 def knock(host: str, port: int) -> None:
-    """Connect to a server, and hang up.
+    """Connect to a server, and disconnect.
 
     Raises:
-        OSError: of the class that says why it cannot be reached.
+        OSError: it cannot be reached; the class is the reason.
     """
     if host and not host.startswith("/"):
         socket.create_connection((host, port), SECONDS).close()

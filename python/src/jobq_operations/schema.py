@@ -1,7 +1,7 @@
-"""Compare what a database has of jobq with a release, and mend what differs.
+"""Compare the schema of a database with a release, and replace what differs.
 
-The release is installed beside the schema, under other names and in a transaction that is
-undone. So both are compared as PostgreSQL has understood them, whoever made them and however.
+The release is installed beside the schema, under other names, in a transaction that is rolled back.
+So both are compared as PostgreSQL stores them.
 """
 
 from __future__ import annotations
@@ -19,22 +19,10 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
-__all__ = [
-    "Difference",
-    "Release",
-    "Unmendable",
-    "compare",
-    "lock",
-    "mend",
-    "record",
-    "release_of",
-    "statements",
-]
-
 _SHADOW: Final = "jobq_shadow"
 _SCHEMA: Final = re.compile(r"\bjobq(_http|_internal|_private)?\b")
 _PARTS: Final = ("schema", "table", "column", "sequence", "type", "row of jobq_private.transition")
-"""What holds data, and is made and changed by Sqitch's changes only."""
+"""Objects with data, which only Sqitch changes."""
 _ROWS: Final = ("error", "route", "transition")
 """Tables whose rows belong to the release."""
 _RELEASE: Final = re.compile(r"^select jobq_private\.record_release\('(\w+)'\);$", re.MULTILINE)
@@ -44,17 +32,17 @@ _SCHEMAS: Final = re.compile(
 _TABLE: Final = re.compile(r"\bjobq(?:_\w+)?\.\w+")
 _LOCK_PATIENCE: Final = "set local statement_timeout = '800ms'"
 _ROUNDS: Final = 4
-"""A view that is made anew takes what depends on it along, which is then made in the next."""
+"""Replacing a view drops its dependents, which are created in the next round."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """An object that is not as the release has it.
+    """An object that differs from the release.
 
     Attributes:
         object: its kind and name.
-        wanted: what makes it; None where the release does not have it.
-        found: what makes what is there; None where it is missing.
+        wanted: the statement that creates it; None if the release does not have it.
+        found: the statement that creates the present one; None if it is missing.
     """
 
     object: str
@@ -63,7 +51,7 @@ class Difference:
 
     @property
     def holds_data(self) -> bool:
-        """Whether it is, or is a part of, what holds data."""
+        """Whether it is an object with data, or a part of one."""
         return self.object.startswith(_PARTS)
 
     @property
@@ -79,18 +67,18 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What a release consists of.
+    """The objects of a release.
 
     Attributes:
-        objects: what makes each object, in the order of their making.
-        restored: what PostgreSQL says of the same objects after they were dumped and restored.
+        objects: the statement that creates each object, in the order of creation.
+        restored: the same statements after a dump and restore, which can change their text.
     """
 
     objects: dict[str, str]
     restored: dict[str, str]
 
     def differences(self, found: dict[str, str]) -> list[Difference]:
-        """Return what differs, in the order of its making, and last what should not be there."""
+        """Return the differences in the order of creation, unknown objects last."""
         names = [*self.objects, *(name for name in found if name not in self.objects)]
         return [
             Difference(name, self.objects.get(name), found.get(name))
@@ -99,8 +87,8 @@ class Release:
         ]
 
 
-class Unmendable(Exception):  # noqa: N818 - as Difference, it says what there is
-    """What differs cannot be mended without touching what holds data."""
+class Unmendable(Exception):  # noqa: N818 - a list of differences
+    """The differences cannot be removed without changing objects with data."""
 
     def __init__(self, differences: Iterable[Difference]) -> None:
         self.differences = list(differences)
@@ -108,21 +96,21 @@ class Unmendable(Exception):  # noqa: N818 - as Difference, it says what there i
 
 
 def statements(script: str) -> str:
-    """Return a script for psql as statements that can run in a caller's transaction."""
+    """Return a script for psql as statements for the caller's transaction."""
     return re.sub(r"^(\\.*|.* \\gset|begin;|commit;)$", "", script, flags=re.MULTILINE)
 
 
 def of_features(script: str) -> str:
-    """Return what a script for psql does where the core is installed already."""
+    """Return the part of a script for psql that applies if the core is installed."""
     return re.sub(r"^\\if :is_new\n.*?^\\endif\n", "", script, flags=re.MULTILINE | re.DOTALL)
 
 
 def compare(connection: Connection, script: str) -> tuple[Release, list[Difference]]:
-    """Return what a release consists of, and what differs from it.
+    """Return the objects of a release, and the differences of the database.
 
     Args:
-        connection: of a user who may create schemas; what is done on it is undone.
-        script: what installs the release.
+        connection: connection of a user who may create schemas; its changes are rolled back.
+        script: the script that installs the release.
     """
     with connection.transaction(force_rollback=True):
         connection.execute(_in_shadow(statements(script)).encode())
@@ -140,7 +128,7 @@ def _in_shadow(text: str) -> str:
 
 
 def _remake(connection: Connection, objects: dict[str, str]) -> None:
-    """Make things of what PostgreSQL says of them, as a dump does: then it says other words."""
+    """Create objects from PostgreSQL's text of them, as a restore does; the text may change."""
     connection.execute("set local role jobq_owner")
     for name, made in objects.items():
         if name.startswith(("view", "trigger", "index", "policy")) or " CHECK (" in made[:200]:
@@ -153,18 +141,18 @@ def _remake(connection: Connection, objects: dict[str, str]) -> None:
 
 
 def lock(connection: Connection, differing: Iterable[Difference]) -> None:
-    """Lock all tables that will change, in one order and before anything else.
+    """Lock all tables that will change, in one order, before anything else.
 
-    So nobody waits for this transaction while it waits for them, except here. That ends before
-    the server looks for deadlocks.
+    So this is the only point at which other sessions and this transaction wait for each other. It
+    ends before the server checks for deadlocks.
 
     Args:
-        connection: of a user who may act as jobq_owner, in a transaction.
-        differing: what will be changed.
+        connection: connection of a user who may act as jobq_owner, in a transaction.
+        differing: the differences that will be removed.
 
     Raises:
-        psycopg.errors.LockNotAvailable: somebody holds one of them.
-        psycopg.errors.QueryCanceled: several hold them.
+        psycopg.errors.LockNotAvailable: another session uses one of them.
+        psycopg.errors.QueryCanceled: several sessions use them.
     """
     named = {
         name
@@ -187,13 +175,13 @@ def lock(connection: Connection, differing: Iterable[Difference]) -> None:
 def mend(
     connection: Connection, script: str, release: Release, differing: list[Difference]
 ) -> None:
-    """Make everything but what holds data as a release has it.
+    """Replace all objects without data that differ from a release.
 
     Args:
-        connection: of a user who may act as jobq_owner, in a transaction.
-        script: what installs the release.
-        release: what the release consists of.
-        differing: what differs from it.
+        connection: connection of a user who may act as jobq_owner, in a transaction.
+        script: the script that installs the release.
+        release: the release.
+        differing: the differences.
 
     Raises:
         Unmendable: something still differs.
@@ -220,18 +208,18 @@ def mend(
 
 
 def record(connection: Connection, script: str) -> None:
-    """Note in the database what it consists of, and of which release, for `jobq doctor`."""
+    """Record the release and its objects in the database, for `jobq doctor`."""
     connection.execute("select jobq_private.record_release(%s)", [release_of(script)])
 
 
 def release_of(script: str) -> str:
-    """Return what tells a release from others, which its script notes at its end."""
+    """Return the fingerprint of a release, at the end of its script."""
     [found] = _RELEASE.findall(script)
     return str(found)
 
 
 def _objects(connection: Connection, schema: str, prefix: str) -> dict[str, str]:
-    """Return all objects of a prefix's schemas, in the order of their making."""
+    """Return all objects of the schemas with a prefix, in the order of creation."""
     query = sql.SQL("select object, definition from {}.schema_objects(%s) order by nth")
     asked = query.format(sql.Identifier(f"{schema}_private"))
     objects = {name: made or "" for name, made in connection.execute(asked, [prefix])}
@@ -243,7 +231,7 @@ def _objects(connection: Connection, schema: str, prefix: str) -> dict[str, str]
 
 
 def _rows(connection: Connection, table: str) -> dict[str, str]:
-    """Return the rows of a table, and what makes each."""
+    """Return the rows of a table, each with the statement that inserts it."""
     query = sql.SQL("select to_jsonb(t)::text from {} as t order by 1")
     rows = connection.execute(query.format(sql.Identifier(*table.split("."))))
     make = "insert into {0} select (jsonb_populate_record(null::{0}, {1})).*"
@@ -251,7 +239,7 @@ def _rows(connection: Connection, table: str) -> dict[str, str]:
 
 
 def _is_replaced(difference: Difference) -> bool:
-    """Whether an object needs not be dropped first; owners have been changed before."""
+    """Whether an object is not dropped first; owners were changed before."""
     if difference.object.startswith("owner"):
         return True
     return difference.wanted is not None and difference.object.startswith(
@@ -260,7 +248,7 @@ def _is_replaced(difference: Difference) -> bool:
 
 
 def _drop(difference: Difference) -> str | None:
-    """Return the statement that removes what is there."""
+    """Return the statement that removes the present object."""
     kind, _, name = difference.object.partition(" ")
     statement = None
     match kind:
@@ -284,7 +272,7 @@ def _drop(difference: Difference) -> str | None:
 
 
 def _make(connection: Connection, difference: Difference) -> None:
-    """Make an object, in the place of one that cannot be replaced if need be."""
+    """Create an object; drop the present one if it cannot be replaced."""
     if not difference.object.startswith(("routine", "view")):
         return _run(connection, difference.wanted)
     try:

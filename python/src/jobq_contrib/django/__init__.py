@@ -4,8 +4,8 @@
         customer = Customer.objects.create(name="Ada")
         client().enqueue("welcome", {"customer_id": customer.pk})
 
-The job exists when the transaction has committed, so there is no need for ``on_commit``. The app
-brings `manage.py jobq_worker`, and jobs and schedules to look at in the admin.
+The job exists when the transaction has committed, without ``on_commit``. The app adds
+`manage.py jobq_worker`, and shows jobs and schedules in the admin.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ __all__ = ["client"]
 
 
 def client(using: str = "default") -> Client:
-    """Return a client that works on Django's connection, in its transaction where one is open.
+    """Return a client that uses Django's connection and its transaction.
 
     Args:
         using: the alias of the database.
 
     Raises:
-        InvalidArgument: the database is not PostgreSQL by way of psycopg 3.
+        InvalidArgument: the database is not PostgreSQL with psycopg 3.
     """
     home = connections[using]
     home.ensure_connection()

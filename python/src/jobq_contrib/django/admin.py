@@ -1,4 +1,4 @@
-"""Jobs and schedules in the admin: to look at, and not to change."""
+"""Jobs and schedules in the admin, read-only."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from django.utils.functional import cached_property
 
 from jobq_contrib.django.models import Job, Schedule
 
-# Jobs that a page counts at most: a count of millions would read all of them.
+# The maximum count of a page: to count millions of jobs, all would be read.
 COUNTED = 10_000
 
 
 class CappedPaginator(Paginator):
-    """Counts no further than anybody would turn pages."""
+    """Counts up to a maximum."""
 
     @cached_property
     def count(self) -> int:
-        """How many there are, or ``COUNTED``."""
+        """The number of rows, at most ``COUNTED``."""
         return len(self.object_list.values_list("pk").order_by()[:COUNTED])
 
 
 class ReadOnly(admin.ModelAdmin):
-    """Shows, and offers no change."""
+    """A read-only admin."""
 
     paginator = CappedPaginator
     show_full_result_count = False

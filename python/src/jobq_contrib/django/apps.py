@@ -8,7 +8,7 @@ __all__ = ["JobqConfig"]
 
 
 class JobqConfig(AppConfig):
-    """jobq, as Django knows it; it has no tables of its own and so no migrations."""
+    """The app of jobq, without tables and migrations."""
 
     name = "jobq_contrib.django"
     label = "jobq"

@@ -1,6 +1,6 @@
-"""Jobs and schedules as models: the views jobq.job and jobq.schedule, to read.
+"""Jobs and schedules as read-only models of the views jobq.job and jobq.schedule.
 
-Django writes neither: jobs change by functions, which `jobq_contrib.django.client` calls.
+To change jobs, use `jobq_contrib.django.client`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Job(models.Model):
     updated_at = models.DateTimeField()
 
     class Meta:
-        """A view, which migrations leave alone."""
+        """A view, which has no migrations."""
 
         managed = False
         db_table = '"jobq"."job"'
@@ -63,7 +63,7 @@ class Schedule(models.Model):
     next_run_at = models.DateTimeField(null=True)
 
     class Meta:
-        """A view, which migrations leave alone."""
+        """A view, which has no migrations."""
 
         managed = False
         db_table = '"jobq"."schedule"'

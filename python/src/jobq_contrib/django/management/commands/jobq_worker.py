@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 
 
 class Command(BaseCommand):
-    """As `jobq worker`, with the database of the project's settings."""
+    """`jobq worker` with the database of the project's settings."""
 
-    help = "Run the handlers of TARGET, such as app.jobs:registry, until told to stop."
+    help = "Run jobs with the handlers in TARGET, such as app.jobs:registry."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take a target, a database, and whatever `jobq worker` takes."""
+        """Add a target, a database, and the options of `jobq worker`."""
         parser.add_argument("target")
         parser.add_argument("--using", default="default", help="the alias of the database")
         parser.add_argument("options", nargs="*", help="after --: the options of `jobq worker`")
 
     def handle(self, *_: object, target: str, using: str, options: list[str], **__: object) -> None:
-        """Run the worker in this process, so that its signals and status are its own."""
+        """Run the worker in this process, which so gets its signals and exit status."""
         words = ["worker", target, "--database", url_of(using), *options]
         main.main(args=words, prog_name="manage.py jobq_worker", standalone_mode=True)
 
 
 def url_of(using: str) -> str:
-    """Return how Django connects to one of its databases, for libpq."""
+    """Return the libpq URL of a database of Django."""
     parameters = connections[using].get_connection_params()
     names = ("dbname", "user", "password", "host", "port", "sslmode", "service", "passfile")
     return make_conninfo(**{name: parameters[name] for name in names if parameters.get(name)})
