@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from jobq_cli.declared import calling, group
+from jobq_cli.parameters import DATABASE, argument
+from jobq_cli.terminal import asking, say
 from jobq_delivery.keyring import (
     KEY_FILE,
     KEYS,
@@ -15,9 +18,6 @@ from jobq_delivery.keyring import (
     new_key,
     rotate_secret,
 )
-from jobq_cli.declared import calling, group
-from jobq_cli.parameters import DATABASE, argument
-from jobq_cli.terminal import asking, say
 
 if TYPE_CHECKING:
     from jobq.client import Client
