@@ -139,6 +139,33 @@ def test_an_open_claim_and_a_changed_limit_stop_no_claim(
         assert len(claim(third, 1, "q1")) == 1
 
 
+@pytest.mark.parametrize(
+    "limit",
+    [
+        "put_kind('k', max_running => {})",
+        "put_kind('k', rate_limit => {}, rate_period => '1 s')",
+        "put_kind('k', key_max_running => {})",
+        "put_queue('default', max_running => {})",
+        "put_queue('default', rate_limit => {}, rate_period => '1 s')",
+        "put_queue('default', key_max_running => {})",
+        "put_limit('default', 'a', {})",
+        "put_budget('queue', 'default', {})",
+        "put_budget('queue', 'default', {}, concurrency_key => 'a')",
+    ],
+)
+def test_a_limit_that_an_open_claim_has_passed_can_be_changed(
+    connect: Connect, limit: str
+) -> None:
+    one, other = connect(), connect()
+    other.execute("set lock_timeout = '1 s'")
+    one.execute(f"select jobq.{limit.format(50)}".encode())
+    enqueue(one)
+    with one.transaction():
+        assert len(claim(one)) == 1
+        for n in (60, 50):
+            other.execute(f"select jobq.{limit.format(n)}".encode())
+
+
 @pytest.mark.parametrize("key", ["a", None])
 @pytest.mark.parametrize(
     "change",

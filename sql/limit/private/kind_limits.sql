@@ -9,13 +9,18 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _kind constant text := coalesce(new.kind, old.kind);
+    _was_limited constant boolean
+        := num_nonnulls(old.max_running, old.rate_limit, old.budget) > 0;
     _queue text;
 begin
     perform jobq_private.note_change(256);
     if num_nonnulls(new.max_running, new.rate_limit, new.budget) > 0 then
-        insert into jobq_private.limit_state as g (limit_id, kind)
-        values (jobq_private.limit_id(null, _kind), _kind)
-        on conflict on constraint limit_state_pkey do nothing;
+        -- A row that is there must not be inserted: that would wait for the claim that has locked it.
+        if not _was_limited then
+            insert into jobq_private.limit_state as g (limit_id, kind)
+            values (jobq_private.limit_id(null, _kind), _kind)
+            on conflict on constraint limit_state_pkey do nothing;
+        end if;
     else
         delete from jobq_private.limit_state as g
         where g.ctid = any (array(
