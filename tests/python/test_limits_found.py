@@ -153,9 +153,7 @@ def test_an_open_claim_and_a_changed_limit_stop_no_claim(
         "put_budget('queue', 'default', {}, concurrency_key => 'a')",
     ],
 )
-def test_a_limit_that_an_open_claim_has_passed_can_be_changed(
-    connect: Connect, limit: str
-) -> None:
+def test_a_limit_that_an_open_claim_has_passed_can_be_changed(connect: Connect, limit: str) -> None:
     one, other = connect(), connect()
     other.execute("set lock_timeout = '1 s'")
     one.execute(f"select jobq.{limit.format(50)}".encode())

@@ -18,23 +18,34 @@ from psycopg.conninfo import conninfo_to_dict
 import render
 from catalog import catalog, seeds
 from jobq_operations import deploy
-from jobq_operations.schema import release_of
+from jobq_operations.schema import compare, release_of
 from servers import ROOT, Cluster, copy_project
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = pytest.mark.xdist_group("sqitch")
-
 PATIENCE = 60.0
+of_deployed = pytest.mark.xdist_group("sqitch")
+"""Marks what shares a database that took Sqitch long to deploy."""
+
+
+@pytest.fixture(scope="module")
+def exported(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The copy that the other databases are made from, with rendered scripts as in the wheel.
+
+    They cost a third of those of a checkout, which run Python for each change.
+    """
+    folder = tmp_path_factory.mktemp("project") / "exported"
+    render.export(project, folder)
+    return folder
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _deploy_the_copy(project: Path) -> Iterator[None]:
-    """Let jobq.deploy use the copy that the other databases are made from."""
+def _deploy_the_copy(exported: Path) -> Iterator[None]:
+    """Let jobq.deploy use it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(deploy, "project_dir", lambda: project)
+        patch.setattr(deploy, "project_dir", lambda: exported)
         yield
 
 
@@ -80,22 +91,24 @@ def test_a_topic_without_python_is_not_deployed_as_nothing(
     assert scalar(empty_database, "select to_regclass('jobq.job') is null") is True
 
 
+@pytest.mark.long
 def test_rendered_scripts_and_those_of_the_checkout_do_the_same(
-    cluster: Cluster, deployed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    empty_database: str, database: str, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    render.export(cluster.project, tmp_path / "exported")
-    monkeypatch.setattr(deploy, "project_dir", lambda: tmp_path / "exported")
-    with cluster.database(template="template0") as url:
-        deploy._upgrade(url, print)
-        assert catalog(url) == catalog(deployed)
-        deploy.revert(url)
-        assert schemas(url) == 0
+    """The rendered ones build what the single file does, as another test shows."""
+    monkeypatch.setattr(deploy, "project_dir", lambda: project)
+    deploy._upgrade(empty_database, print)
+    assert catalog(empty_database) == catalog(database)
+    deploy.revert(empty_database)
+    assert schemas(empty_database) == 0
 
 
+@of_deployed
 def test_a_deployed_database_is_verified(deployed: str) -> None:
     assert "Verify successful" in deploy.verify(deployed)
 
 
+@of_deployed
 def test_deploying_twice_changes_nothing(deployed: str) -> None:
     assert "is up to date" in deploy.deploy(deployed)
 
@@ -105,6 +118,7 @@ def test_an_empty_database_is_not_adopted(empty_database: str) -> None:
         deploy.adopt(empty_database)
 
 
+@of_deployed
 def test_verify_notices_damage(cluster: Cluster, deployed: str) -> None:
     name = conninfo_to_dict(deployed)["dbname"]
     with cluster.database(template=str(name)) as damaged:
@@ -119,10 +133,10 @@ def test_verify_notices_damage(cluster: Cluster, deployed: str) -> None:
 
 
 def test_a_change_that_a_killed_deployment_left_unrecorded_is_recorded(
-    project: Path, empty_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    exported: Path, empty_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed between a change's commit and Sqitch's note of it, held there by a lock."""
-    copy = copy_project(tmp_path, project)
+    copy = shutil.copytree(exported, tmp_path / "copy")
     plan = (copy / "sqitch.plan").read_text()
     (copy / "sqitch.plan").write_text(plan[: plan.index("delivery_tables ")])
     monkeypatch.setattr(deploy, "project_dir", lambda: copy)
@@ -148,6 +162,7 @@ def test_a_change_that_a_killed_deployment_left_unrecorded_is_recorded(
     assert "Verify successful" in deploy.verify(empty_database)
 
 
+@pytest.mark.long
 def test_an_installation_that_was_killed_before_all_was_noted_goes_on(
     database: str,
 ) -> None:
@@ -178,17 +193,17 @@ def suppress_that_it_exists() -> Iterator[None]:
 
 
 def test_every_change_can_be_repeated_or_says_that_it_is_there(
-    cluster: Cluster, database: str, tmp_path: Path
+    cluster: Cluster, database: str, exported: Path
 ) -> None:
     """What a killed deployment left behind is found by these words alone."""
     before = catalog(database)
-    render.export(cluster.project, tmp_path / "exported")
-    for name in render.scripts(render.read_plan(cluster.project)):
+    for name in render.scripts(render.read_plan(exported)):
         with suppress_that_it_exists():
-            cluster.psql(database, tmp_path / "exported" / "deploy" / f"{name}.sql")
+            cluster.psql(database, exported / "deploy" / f"{name}.sql")
     assert catalog(database) == before
 
 
+@of_deployed
 def test_the_single_file_builds_the_same_catalog(deployed: str, database: str) -> None:
     assert catalog(database) == catalog(deployed)
     assert seeds(database) == seeds(deployed)
@@ -291,12 +306,13 @@ def test_tables_of_another_commit_are_refused_and_named(
     assert catalog(empty_database) == before
 
 
+@pytest.mark.long
 def test_a_record_that_sqitch_does_not_understand_is_made_anew(
-    empty_database: str, database: str, project: Path, tmp_path: Path,
+    empty_database: str, database: str, exported: Path, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """A commit between releases had other changes; its tables are the same."""
-    stale = copy_project(tmp_path, project)
+    stale = shutil.copytree(exported, tmp_path / "stale")
     edit(stale / "sqitch.plan", "(?m)^http 2026-11-22T01", "http 2026-11-22T02")
     with monkeypatch.context() as patch:
         patch.setattr(deploy, "project_dir", lambda: stale)
@@ -308,22 +324,25 @@ def test_a_record_that_sqitch_does_not_understand_is_made_anew(
 
 @pytest.mark.every_version
 def test_what_was_damaged_is_made_anew(database: str) -> None:
-    """And `jobq doctor` names it before."""
+    """And `jobq doctor` names each damage before."""
     before = catalog(database)
-    release = release_of(deploy.single_file())
+    script = deploy.single_file()
+    release = release_of(script)
     asked = "select is_ok, finding from jobq.health(null, %s) where subject = 'schema'"
+    unchanged = (True, "the schema is unchanged since its deployment")
     with psycopg.connect(database, autocommit=True) as connection:
-        assert connection.execute(asked, [release]).fetchone() == (
-            True, "the schema is unchanged since its deployment",
-        )  # fmt: skip
         for damage, name in DAMAGES.items():
+            with connection.transaction(force_rollback=True):
+                connection.execute(damage)
+                found = connection.execute(asked, [release]).fetchone()
+                assert found is not None and not found[0] and name in found[1], damage
+            assert connection.execute(asked, [release]).fetchone() == unchanged
+        for damage in DAMAGES:
             connection.execute(damage)
-            found = connection.execute(asked, [release]).fetchone()
-            assert found is not None and not found[0] and name in found[1], damage
-            assert name in deploy._mend(database, print, None)
-            assert connection.execute(asked, [release]).fetchone() == (
-                True, "the schema is unchanged since its deployment",
-            ), damage  # fmt: skip
+        differing = "; ".join(map(str, compare(connection, script)[1]))
+        assert [name for name in DAMAGES.values() if name not in differing] == []
+        deploy._mend(database, print, None)
+        assert connection.execute(asked, [release]).fetchone() == unchanged
     assert catalog(database) == before
 
 
@@ -429,6 +448,7 @@ revoke all on function jobq_private.old_helper from public;
 """
 
 
+@pytest.mark.long
 def test_a_released_topic_is_reworked(
     cluster: Cluster, empty_database: str, project: Path, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -480,6 +500,7 @@ def functions(url: str, name: str) -> list[str]:
     return [", ".join(a.split(" ", 1)[1] for a in row[0].split(", ") if a) for row in rows]
 
 
+@pytest.mark.long
 def test_an_upgrade_and_a_new_database_have_the_same_catalog(
     cluster: Cluster, empty_database: str, project: Path, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -541,6 +562,7 @@ def test_topics_that_need_each_other_are_refused(project: Path, tmp_path: Path) 
         render.updated(copy)
 
 
+@of_deployed
 def test_revert_leaves_nothing_and_deploy_starts_over(deployed: str) -> None:
     before = catalog(deployed)
     deploy.revert(deployed)
