@@ -6,17 +6,15 @@ import json
 from dataclasses import fields
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
+from jobq.client import Client
 from jobq.models import EndpointStats
 from jobq_cli.declared import calling, listing_group
 from jobq_cli.parameters import OWN_DATABASE, PAYLOAD, Seconds, argument, limit, option, reason
 from jobq_cli.terminal import needing
-
-if TYPE_CHECKING:
-    from jobq.client import Client
 
 ENDPOINT: Final = argument("endpoint")
 COLUMNS: Final = ("name", "type", "version", "queue", "paused_at", "pause_reason")

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
+from uuid import UUID
 
 import click
 
 from jobq.calls.options import EnqueueOptions
-from jobq.models import State
+from jobq.models import Job, JobPage, State
 from jobq_cli.declared import calling
 from jobq_cli.parameters import (
     AS_JSON,
@@ -30,12 +32,6 @@ from jobq_cli.parameters import (
 )
 from jobq_cli.terminal import asking, plain, say, show_json, show_rows, show_table
 from jobq_cli.tree import drawn
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from uuid import UUID
-
-    from jobq.models import Job, JobPage
 
 
 @click.command(

@@ -8,11 +8,12 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from uuid import uuid4
 
 import httpx
@@ -25,9 +26,6 @@ from jobq_examples import deliveries, registry
 from jobq_examples.sinks import MailServer, WebhookReceiver
 from jobq_http import create_key
 from jobq_operations.deploy import deploy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 __all__ = ["RunError", "run"]
 

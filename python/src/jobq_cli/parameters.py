@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 import click
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from jobq.models import words_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 LONGEST_DELAY: Final = 3660 * 24 * 3600.0
 """Maximum delay of a job or hold of a key, in seconds."""

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import Any, Final, get_args
 
 import click
 
 from jobq.calls.options import CommonOptions, KindOptions, LimitOptions
+from jobq.client import Client
 from jobq.errors import NotFound
-from jobq.models import Privilege
+from jobq.models import Privilege, QueueStats
 from jobq_cli.declared import calling, group
 from jobq_cli.parameters import AS_JSON, DATABASE, argument, option, options_of, reason
 from jobq_cli.terminal import asking, plain, show_json, show_rows, show_table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from jobq.client import Client
-    from jobq.models import QueueStats
 
 QUEUE: Final = argument("queue")
 KIND: Final = argument("kind")

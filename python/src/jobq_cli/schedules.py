@@ -6,12 +6,13 @@ import json
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import Any, Final, get_args
 
 import click
 
 from jobq.calls.options import Fold, Gap, ScheduleOptions
-from jobq.calls.schedules import ScheduleStatus
+from jobq.calls.schedules import Schedule, ScheduleStatus, Slot
+from jobq.client import Client
 from jobq_cli.declared import calling, listing_group
 from jobq_cli.parameters import (
     AS_JSON,
@@ -26,10 +27,6 @@ from jobq_cli.parameters import (
     reason,
 )
 from jobq_cli.terminal import asking, plain, show_rows
-
-if TYPE_CHECKING:
-    from jobq.calls.schedules import Schedule, Slot
-    from jobq.client import Client
 
 own: Final = partial(calling, of=OWN_DATABASE)
 SCHEDULE: Final = argument("schedule")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
+from jobq.client import Client
 from jobq_cli.declared import calling, group
 from jobq_cli.parameters import DATABASE, argument
 from jobq_cli.terminal import asking, say
@@ -18,9 +19,6 @@ from jobq_delivery.keyring import (
     new_key,
     rotate_secret,
 )
-
-if TYPE_CHECKING:
-    from jobq.client import Client
 
 COLUMNS: Final = ("secret", "version", "key_id")
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
 
 import click
 
+from jobq.client import Client
 from jobq_cli.parameters import DATABASE, Json, argument, limit, moment, option, reason
 from jobq_cli.terminal import asking, say
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
-    from jobq.client import Client
 
 # What selects jobs.
 WHICH: Final = (

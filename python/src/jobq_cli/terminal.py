@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from decimal import Decimal
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import psycopg
@@ -20,9 +21,6 @@ from jobq.errors import JobqError, translate
 from jobq.redaction import in_line, visible
 from jobq_embedded import ServerError
 from jobq_operations.deploy import DeployError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 
 def logged(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from jobq.client import Client
 from jobq.redaction import in_line
 from jobq_cli.parameters import DATABASE, Seconds, option
 from jobq_cli.queues import sickest_first
 from jobq_cli.terminal import asking, needing, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rich.console import Group
     from rich.table import Table
-
-    from jobq.client import Client
 
 # Columns of short texts, which are not folded.
 BRIEF: Final = frozenset({"oldest", "ended/s", "seen", "attempt", "for"})

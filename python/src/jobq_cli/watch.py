@@ -6,13 +6,11 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from types import FrameType
+from typing import Final
 
 import click
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from types import FrameType
 
 __all__ = ["watch"]
 

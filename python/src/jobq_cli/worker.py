@@ -8,10 +8,11 @@ import importlib
 import logging
 import math
 import sys
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -20,9 +21,6 @@ from psycopg.conninfo import conninfo_to_dict
 from jobq.registry import Registry
 from jobq_cli.parameters import DATABASES, Seconds, argument, option
 from jobq_cli.terminal import logged, plainly
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Sequence
 
 logger = logging.getLogger("jobq.worker")
 

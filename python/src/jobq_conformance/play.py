@@ -5,17 +5,13 @@ from __future__ import annotations
 import json
 import signal
 import time
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
-from jobq_conformance.stage import NotSeenError, until
+from jobq_conformance.program import Program
+from jobq_conformance.stage import NotSeenError, Stage, until
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from jobq_conformance.program import Program
-    from jobq_conformance.stage import Stage
-
-    Step = Mapping[str, Any]
+Step = Mapping[str, Any]
 
 KIND: Final = "conformance"
 # Prefixes of SQLSTATEs of a lost connection; without an answer there is no SQLSTATE.

@@ -9,17 +9,15 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from jobq_conformance.stage import NotSeenError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    Line = dict[str, Any]
+Line = dict[str, Any]
 
 LOG_TAIL: Final = 15
 

@@ -7,18 +7,16 @@ import secrets
 import threading
 import time
 import tomllib
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 import psycopg
 
 from jobq.client import Client
 from jobq_embedded import Server
 from jobq_operations.deploy import deploy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 HERE: Final = Path(__file__).parent
 SQL: Final[dict[str, str]] = tomllib.loads((HERE / "stage.toml").read_text())

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import psycopg
 
@@ -16,9 +16,6 @@ from jobq_conformance.play import KIND, Play
 from jobq_conformance.program import Program
 from jobq_conformance.stage import LeftOut, NotSeenError, Stage
 from jobq_conformance.vocabulary import LEVELS, Scenario, load
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 
 @dataclass(frozen=True)

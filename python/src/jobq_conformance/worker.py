@@ -10,23 +10,20 @@ import json
 import os
 import sys
 import traceback
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 
 from jobq import AsyncClient, JobContext, Permanent, Registry, Retry, Snooze, Worker
 from jobq.errors import JobqError, of_database
+from jobq.models import Enqueued, Json
 from jobq.registry.outcomes import Cancelled
 from jobq_conformance.stage import SQL
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from jobq.models import Enqueued, Json
-
-    Order = Mapping[str, Any]
+Order = Mapping[str, Any]
 
 # Interval of checks for cancellation, in seconds.
 LOOK = 0.02

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.responses import RedirectResponse
-from starlette.routing import Mount, Route
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from jobq_console import bulk, endpoints, entrance, job, jobs, lists, overview, queues, schedules
@@ -15,17 +17,9 @@ from jobq_console.console import Console
 from jobq_console.guard import Guard
 from jobq_console.options import PATH, PATIENCE, Options
 from jobq_console.visit import refuse, routes
+from jobq_http.auth import Keys
 from jobq_http.database import Database
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.routing import BaseRoute
-
-    from jobq_http.auth import Keys
-    from jobq_http.standby import Standby
+from jobq_http.standby import Standby
 
 DEFAULTS: Final = Options()
 SECTIONS: Final = (entrance, overview, queues, jobs, bulk, job, schedules, endpoints, lists)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from uuid import UUID
 
 import psycopg
+from starlette.responses import Response
 
 from jobq_console.bulks import ACTIONS, Bulk
 from jobq_console.filters import NAMES, Filter
 from jobq_console.visit import Page, Visit
 from jobq_console.words import plural
 from jobq_http.errors import ApiError
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
 
 AT_ONCE: Final = 500
 SIZES: Final = (AT_ONCE, 50, 5, 1)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import UUID
 
+from jobq_console.filters import Filter
 from jobq_http.errors import ApiError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from jobq_console.filters import Filter
 
 KEPT: Final = 50  # previews, of 10,000 ids at most
 

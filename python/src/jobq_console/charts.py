@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from jobq_console.words import length, parsed
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 WIDTH: Final = 1000
 LEAST: Final = 0.012  # of the width, so that what was short is still seen

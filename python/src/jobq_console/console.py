@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import hmac
-from typing import TYPE_CHECKING
 
 from jobq_console.bulks import Bulks
 from jobq_console.memory import Memory
+from jobq_console.options import Options
 from jobq_console.sessions import Sessions
 from jobq_console.visitor import Visitor
-from jobq_http.database import LOG_IN
+from jobq_http.auth import Keys
+from jobq_http.database import LOG_IN, Database
 from jobq_http.limits import Rates
-
-if TYPE_CHECKING:
-    from jobq_console.options import Options
-    from jobq_http.auth import Keys
-    from jobq_http.database import Database
-    from jobq_http.standby import Standby
+from jobq_http.standby import Standby
 
 GUESSES_PER_SECOND = 1
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from starlette.responses import Response
 
 from jobq_console.visit import Page, Visit, acting
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
 
 NEWEST: Final = 2000  # dead jobs, of which the last errors are told
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import psycopg
 from psycopg.conninfo import make_conninfo
-from starlette.responses import RedirectResponse
+from starlette.responses import RedirectResponse, Response
 
+from jobq_console.console import Console
 from jobq_console.guard import hashed
 from jobq_console.options import PATIENCE
 from jobq_console.sessions import Session, cookie_of
@@ -16,11 +15,6 @@ from jobq_console.visit import Page, Visit
 from jobq_console.visitor import Visitor
 from jobq_http.database import LOG_IN, Database
 from jobq_http.errors import ApiError
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-
-    from jobq_console.console import Console
 
 REFUSED = {
     "key": "The key is invalid or was revoked.",

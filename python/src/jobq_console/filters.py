@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 from uuid import UUID
 
 import msgspec
+from starlette.datastructures import QueryParams
 
 from jobq_console.words import query
 from jobq_http.errors import ApiError
-
-if TYPE_CHECKING:
-    from starlette.datastructures import QueryParams
 
 STATES = ("queued", "running", "retrying", "blocked", "succeeded", "dead", "cancelled")
 MEMBERS = "{}: tenant=acme, retries:=3 (a number, true, null …), user.id=7, or a JSON object"

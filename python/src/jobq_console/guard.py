@@ -5,25 +5,21 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import parse_qsl
 
 import psycopg
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from jobq_console.console import Console
 from jobq_console.options import PATIENCE
 from jobq_console.sessions import Session, cookie_of
 from jobq_http.errors import ApiError
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from starlette.responses import Response
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-    from jobq_console.console import Console
 
 MAX_FORM: Final = 64 * 1024
 HEADERS: Final = {

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import UUID
 
 import msgspec
 from starlette.responses import RedirectResponse, Response
@@ -14,10 +16,6 @@ from jobq_console.words import MOST_TEXT, plural
 from jobq_http import operation
 from jobq_http.errors import ApiError
 from jobq_http.executions import LAST_LINE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from uuid import UUID
 
 MOST_ATTEMPTS: Final = 200
 MOST_LINES: Final = 200

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import UUID
+
+from starlette.responses import Response
 
 from jobq_console.filters import NAMES, STATES, cursor
 from jobq_console.visit import Page, Visit
 from jobq_console.words import query
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
 
 PAGE: Final = 50
 

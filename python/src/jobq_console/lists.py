@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
 
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, Response
 
 from jobq_console.filters import identity
 from jobq_console.visit import Page, Visit
 from jobq_http.errors import ApiError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
-    from starlette.responses import Response
 
 STATES: Final = ("blocked", "queued", "running", "retrying", "succeeded", "dead", "cancelled")
 TYPES: Final = ("endpoint", "payload_spec", "config", "secret")

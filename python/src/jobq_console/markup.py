@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from markupsafe import Markup
 
+from jobq_console.charts import Stack
 from jobq_console.words import NOTHING, ago, moment, parsed, plain
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from jobq_console.charts import Stack
 
 NONE: Final = Markup(f'<span class="none">{NOTHING}</span>')  # noqa: S704 - a constant
 

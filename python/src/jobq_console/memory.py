@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any, Final, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Hashable
+from collections.abc import Callable, Coroutine, Hashable
+from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from starlette.responses import Response
 
 from jobq_console import charts
 from jobq_console.visit import Page, Visit
 from jobq_http.errors import ApiError
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
 
 SPANS: Final = ("hour", "day", "month")
 

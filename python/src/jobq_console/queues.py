@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from starlette.responses import Response
 
 from jobq_console import charts
 from jobq_console.visit import Page, Visit, acting
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
 
 PAGE: Final = 200
 MOST_SERVERS: Final = 20

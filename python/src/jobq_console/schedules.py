@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import Final
+from uuid import UUID
+
+from starlette.responses import Response
 
 from jobq_console.filters import cursor
 from jobq_console.job import check_shown, file, read
 from jobq_console.visit import Page, Visit
 from jobq_http import operation
 from jobq_http.errors import ApiError
-
-if TYPE_CHECKING:
-    from uuid import UUID
-
-    from starlette.responses import Response
 
 PAGE: Final = 20
 FIRINGS: Final = 10

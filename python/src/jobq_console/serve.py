@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from socket import socket
 
 import uvicorn
 from starlette.applications import Starlette
@@ -13,10 +14,6 @@ from jobq_console.app import Site
 from jobq_console.options import PATH, PATIENCE, Options
 from jobq_http.connection import connections
 from jobq_http.database import LOG_IN, Database
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-    from socket import socket
 
 
 def serve(

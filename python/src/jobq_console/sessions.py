@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import re
 import secrets
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    import asyncio
+from starlette.requests import Request
+from starlette.responses import Response
 
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from jobq_console.options import Options
-    from jobq_console.visitor import Visitor
+from jobq_console.options import Options
+from jobq_console.visitor import Visitor
 
 MOST: Final = 2000
 MOST_OF_ONE: Final = 20  # of a proxy's user: a client that keeps no cookies begins many

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from markupsafe import Markup
 
 from jobq_console.words import MOST_TEXT, plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 MOST_NODES: Final = 2000
 MOST_DEPTH: Final = 24

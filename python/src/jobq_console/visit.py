@@ -6,31 +6,25 @@ import asyncio
 import logging
 import re
 import secrets
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 from starlette.exceptions import HTTPException
-from starlette.responses import HTMLResponse, RedirectResponse
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from jobq_console.console import Console
 from jobq_console.filters import Filter
 from jobq_console.guard import check_origin, form
 from jobq_console.options import PATH
 from jobq_console.rendering import TEMPLATES
-from jobq_console.sessions import cookie_of
+from jobq_console.sessions import Session, cookie_of
+from jobq_console.visitor import Visitor
 from jobq_http.errors import ApiError, translate
 from jobq_http.limits import check_address
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterable
-
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from jobq_console.console import Console
-    from jobq_console.sessions import Session
-    from jobq_console.visitor import Visitor
 
 logger = logging.getLogger("jobq.console")
 

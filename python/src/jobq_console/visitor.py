@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
-from jobq_http.database import LOG_IN
-
-if TYPE_CHECKING:
-    from jobq_console.memory import Memory
-    from jobq_http.database import Database
-    from jobq_http.standby import Standby
+from jobq_console.memory import Memory
+from jobq_http.database import LOG_IN, Database
+from jobq_http.standby import Standby
 
 # Functions that a standby can answer.
 LISTS: Final = {

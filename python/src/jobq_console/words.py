@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import urlencode
 
 import msgspec
 
 from jobq.redaction import visible
 from jobq.version import __version__
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SCALE: Final = (("d", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
 NOTHING: Final = "\N{EN DASH}"

@@ -13,6 +13,7 @@ import logging
 import os
 import re
 import socket
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import (
     IPv4Address,
@@ -22,12 +23,9 @@ from ipaddress import (
     ip_address,
     ip_network,
 )
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from jobq.errors import InvalidArgument
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
 
 logger = logging.getLogger("jobq.delivery")
 

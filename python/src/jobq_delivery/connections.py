@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
+from collections.abc import AsyncIterator, Iterable
 from contextlib import aclosing, asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import httpcore
 from anyio.streams.tls import TLSStream
 
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import AsyncIterator, Iterable
-
-    from jobq_delivery.address import Guard
+from jobq_delivery.address import Guard
 
 MOST_IDLE: Final = 100
 KEEP_ALIVE: Final = 30.0

@@ -8,10 +8,12 @@ import logging
 import os
 import time
 import traceback
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import Any, Final, Protocol, Self
 
 from jobq.client import AsyncClient
 from jobq.errors import InvalidArgument
+from jobq.models import Json
+from jobq.registry.context import JobContext
 from jobq.registry.outcomes import Permanent, Retry, Snooze, Unable
 from jobq_delivery.address import Guard
 from jobq_delivery.endpoint import Endpoint, Endpoints, list_undeliverable
@@ -20,10 +22,6 @@ from jobq_delivery.limit import Limit
 from jobq_delivery.message import MAX_BYTES, Message
 from jobq_delivery.template import TemplateError, TooLargeError, as_json
 from jobq_delivery.trust import trusting
-
-if TYPE_CHECKING:
-    from jobq.models import Json
-    from jobq.registry.context import JobContext
 
 logger = logging.getLogger("jobq.delivery")
 

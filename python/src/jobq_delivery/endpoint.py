@@ -9,22 +9,21 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from psycopg.rows import dict_row
 
 from jobq.calls.call import Call
+from jobq.client import AsyncClient
+from jobq.registry.context import JobContext
 from jobq_delivery.template import exact
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-    from uuid import UUID
-
-    from jobq.client import AsyncClient
-    from jobq.registry.context import JobContext
     from jobq_delivery.json_schema.input import InputSchema
 
 MOST: Final = 10_000

@@ -8,22 +8,19 @@ import ssl
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import httpcore
 import httpx
 
+from jobq.models import Json
 from jobq.registry.outcomes import Permanent, Retry
-from jobq_delivery.address import AddressRefused
+from jobq_delivery.address import AddressRefused, Guard
 from jobq_delivery.connections import Connections
+from jobq_delivery.mask import Mask
+from jobq_delivery.message import Message
 from jobq_delivery.signature import signed
 from jobq_delivery.template import as_json, as_text
-
-if TYPE_CHECKING:
-    from jobq.models import Json
-    from jobq_delivery.address import Guard
-    from jobq_delivery.mask import Mask
-    from jobq_delivery.message import Message
 
 EXPECTED: Final = (200, 201, 202, 204)
 # With Retry-After, these statuses apply to other requests too.

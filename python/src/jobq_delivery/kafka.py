@@ -5,21 +5,17 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import Message as KafkaMessage
 
+from jobq.models import Json
 from jobq.registry.outcomes import Permanent, Retry
-from jobq_delivery.address import AddressRefused
+from jobq_delivery.address import AddressRefused, Guard
+from jobq_delivery.message import Message
 from jobq_delivery.template import as_json, as_text
-
-if TYPE_CHECKING:
-    from confluent_kafka import Message as KafkaMessage
-
-    from jobq.models import Json
-    from jobq_delivery.address import Guard
-    from jobq_delivery.message import Message
 
 TIMEOUT_MS: Final = 10_000
 MARGIN: Final = 1.0

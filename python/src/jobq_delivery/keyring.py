@@ -12,6 +12,7 @@ import os
 import secrets
 import time
 from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -21,8 +22,6 @@ from jobq.errors import JobqError
 from jobq.models import record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 __all__ = [

@@ -10,14 +10,12 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from jobq.registry.outcomes import Snooze
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 DEFAULT_CONCURRENCY: Final = 20
 PATIENCE: Final = 0.2
@@ -45,10 +43,15 @@ class Limit:
         Raises:
             Snooze: there was no free slot in time.
         """
-        if self._slots.locked():
-            await self._wait()
-        else:
-            await self._slots.acquire()
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self._slots.acquire()
+        except TimeoutError:
+            # No delivery to a hanging target ends: retry less often, the longer it takes.
+            seconds = max(self._mean, time.monotonic() - self._moved_at)
+            seconds = min(max(seconds, SHORTEST_SNOOZE), LONGEST_SNOOZE)
+            seconds *= random.uniform(1, 2)  # noqa: S311 - spreads
+            raise Snooze(timedelta(seconds=seconds)) from None
         started = self._moved_at = time.monotonic()
         try:
             yield
@@ -56,16 +59,3 @@ class Limit:
             self._slots.release()
             self._moved_at = time.monotonic()
             self._mean += (self._moved_at - started - self._mean) / 8
-
-    async def _wait(self) -> None:
-        """Wait for a slot, for a short time."""
-        try:
-            async with asyncio.timeout(PATIENCE):
-                await self._slots.acquire()
-        except TimeoutError:
-            # No delivery to a hanging target ends: retry less often, the longer it takes.
-            raise self._snooze(max(self._mean, time.monotonic() - self._moved_at)) from None
-
-    def _snooze(self, seconds: float) -> Snooze:
-        seconds = min(max(seconds, SHORTEST_SNOOZE), LONGEST_SNOOZE)
-        return Snooze(timedelta(seconds=seconds * random.uniform(1, 2)))  # noqa: S311 - spreads

@@ -7,16 +7,13 @@ So a text is searched as it is, and with one or two levels of escapes resolved.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
+from jobq.models import Json
 from jobq.redaction import error_text
 from jobq.registry.outcomes import Permanent, Retry
 from jobq_delivery.escapes import LONGEST, as_bytes, as_characters, readings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from jobq.models import Json
 
 MASK: Final = "***"
 SIGNING: Final = "whsec_"

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+from uuid import UUID
 
+from jobq.registry.context import JobContext
+from jobq_delivery.endpoint import Endpoint
 from jobq_delivery.mask import Mask
 from jobq_delivery.template import Rendering, as_text, exact
-
-if TYPE_CHECKING:
-    from uuid import UUID
-
-    from jobq.registry.context import JobContext
-    from jobq_delivery.endpoint import Endpoint
 
 MAX_BYTES: Final = 4 * 1024 * 1024
 # The field that contains the whole input if the spec does not set it.

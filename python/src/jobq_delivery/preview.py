@@ -6,18 +6,16 @@ import json
 import re
 from datetime import UTC, datetime
 from math import inf
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from uuid import UUID
 
 from jobq.errors import NotFound, PayloadInvalid
 from jobq.registry.context import JobContext
 from jobq.registry.outcomes import Permanent
+from jobq_delivery.endpoint import Endpoint
 from jobq_delivery.mask import MASK
 from jobq_delivery.message import Message
 from jobq_delivery.template import TemplateError, TooLargeError, as_text
-
-if TYPE_CHECKING:
-    from jobq_delivery.endpoint import Endpoint
 
 NOBODY: Final = UUID(int=0)
 NOWHERE: Final[Any] = None

@@ -5,7 +5,8 @@ The size of replies is limited: expected ones have some hundred bytes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from redis._parsers import _AsyncRESP2Parser
 from redis.asyncio import BlockingConnectionPool
@@ -19,10 +20,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import InvalidResponse
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from jobq_delivery.address import Guard
+from jobq_delivery.address import Guard
 
 CONNECTIONS: Final = 20
 CONNECT_SECONDS: Final = 5

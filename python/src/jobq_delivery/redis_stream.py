@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 
 from redis.asyncio import Redis
 from redis.exceptions import (
@@ -19,15 +19,12 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from jobq.models import Json
 from jobq.registry.outcomes import Permanent, Retry
-from jobq_delivery.address import AddressRefused
+from jobq_delivery.address import AddressRefused, Guard
+from jobq_delivery.message import Message
 from jobq_delivery.redis_connection import pool_of
 from jobq_delivery.template import as_text
-
-if TYPE_CHECKING:
-    from jobq.models import Json
-    from jobq_delivery.address import Guard
-    from jobq_delivery.message import Message
 
 TIMEOUT_MS: Final = 3000
 MOST_CLIENTS: Final = 64

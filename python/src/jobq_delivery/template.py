@@ -9,19 +9,17 @@ no other features.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from unicodedata import normalize
 from urllib.parse import quote, unquote
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from jobq.models import Json
+from jobq.models import Json
 
 BRACES: Final = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 REFERENCE: Final = re.compile(

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import ssl
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 import certifi
 
 from jobq.errors import InvalidArgument
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 CA_FILE: Final = "JOBQ_DELIVERY_CA_FILE"
 

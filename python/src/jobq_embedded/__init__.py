@@ -17,14 +17,12 @@ import shlex
 import shutil
 import socket
 import subprocess
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+from typing import Self
 
 __all__ = ["Server", "ServerError", "bin_dirs", "find_bin_dir"]
 

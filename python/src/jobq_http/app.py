@@ -8,9 +8,11 @@ import random
 import re
 import secrets
 import time
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from socket import socket
+from typing import Final, Protocol, TypeAlias
 
 import msgspec
 import psycopg
@@ -19,6 +21,8 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jobq_http import (
     batches,
@@ -49,13 +53,6 @@ from jobq_http.limits import Bounds
 from jobq_http.operation import path_of, routes
 from jobq_http.proxies import Proxies
 from jobq_http.standby import Standby
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
-    from socket import socket
-
-    from starlette.routing import BaseRoute
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 logger = logging.getLogger("jobq.http")
 access = logging.getLogger("jobq.http.access")

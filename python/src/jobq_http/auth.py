@@ -6,19 +6,16 @@ import asyncio
 import hashlib
 import secrets
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from datetime import datetime
+from typing import Any, Final
 
+import psycopg
+
+from jobq_http.database import Database
 from jobq_http.errors import ApiError
 from jobq_http.limits import Rates
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
-    import psycopg
-
-    from jobq_http.database import Database
 
 SCOPES: Final = ("produce", "work", "operate", "read")
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 import psycopg
-from psycopg import IsolationLevel
+from psycopg import AsyncConnection, AsyncCursor, IsolationLevel
+from psycopg.abc import Buffer
 from psycopg.adapt import Loader
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import dict_row
@@ -17,12 +19,6 @@ from jobq.calls.call import statement
 from jobq.client.json_schemas import JsonSchemas
 from jobq.database import OWN_CALLS, AsyncPool, confirmed, renewed
 from jobq_operations.reachability import ready
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-
-    from psycopg import AsyncConnection, AsyncCursor
-    from psycopg.abc import Buffer
 
 T = TypeVar("T")
 Fetch: TypeAlias = "Callable[..., Awaitable[list[dict[str, Any]]]]"

@@ -8,11 +8,12 @@ from the request.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
+from typing import Any, Final, get_args, get_origin
 
 import msgspec
 import psycopg
@@ -20,15 +21,9 @@ from msgspec import Raw
 from starlette.responses import Response
 
 from jobq_http.errors import ApiError, status_of
-from jobq_http.operation import Answer, Operation, encoded, etag, json
+from jobq_http.operation import Answer, Call, Operation, encoded, etag, json
 from jobq_http.page import Paging, cut, page
-from jobq_http.values import MILLISECOND, SPAN
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from jobq_http.operation import Call
-    from jobq_http.values import RequestPart
+from jobq_http.values import MILLISECOND, SPAN, RequestPart
 
 # Errors of the database if another request has stored the next version at the same time.
 CHANGED: Final = (psycopg.errors.SerializationFailure, psycopg.errors.UniqueViolation)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta, defstruct
@@ -24,10 +25,6 @@ from jobq_http.values import (
     answer_of,
     page_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
 
 IfMatch = Annotated[
     str, Meta(description="The ETag of the version to change; 412 if the version is another.")

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
+from starlette.responses import Response
 
 from jobq.calls.options import RetryStrategy
 from jobq.models import EndpointStats
 from jobq_http import examples
 from jobq_http.declared import section
 from jobq_http.definitions import SHOWN, Definition, DefinitionName, Named, definition, delivery
-from jobq_http.operation import encoded
+from jobq_http.operation import Call, encoded
 from jobq_http.queues import Pause
 from jobq_http.values import (
     MILLISECOND,
@@ -32,11 +33,6 @@ from jobq_http.values import (
     request,
     text,
 )
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-
-    from jobq_http.operation import Call
 
 Text = {"type": "string", "minLength": 1}
 Template = {"description": "JSON with {{input.*}}, {{job.*}}, {{config.*}} and {{secret.*}}."}

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import msgspec
 import psycopg
 from msgspec import Meta, Struct
+from psycopg.errors import Diagnostic
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import Response
 
 from jobq.errors import ERROR_TABLE, JobqError, NotFound
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from psycopg.errors import Diagnostic
-    from starlette.requests import Request
 
 logger = logging.getLogger("jobq.http")
 

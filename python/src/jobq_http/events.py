@@ -5,27 +5,21 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 import psycopg
 from msgspec import Meta, Raw
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from jobq.calls import events
 from jobq_http.declared import section
 from jobq_http.errors import ApiError
 from jobq_http.jobs import View
-from jobq_http.operation import Answer, encoded
+from jobq_http.operation import Answer, Call, encoded
 from jobq_http.values import TEXT, JsonObject, Moment, Name, RequestPart, answer_of
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-
-    from starlette.responses import Response
-
-    from jobq_http.operation import Call
 
 LOOK: Final = 0.5
 KEEPALIVE: Final = 15.0

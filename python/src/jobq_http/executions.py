@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
+from starlette.responses import Response
 
 from jobq_http.declared import section
 from jobq_http.jobs import Cancel
+from jobq_http.operation import Call
 from jobq_http.page import Paging, page
 from jobq_http.values import answer, page_of
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-
-    from jobq_http.operation import Call
-
 
 Execution = answer(
     "Execution",

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
 from msgspec import Meta, Raw
+from starlette.responses import Response
 
 from jobq_http.declared import section
 from jobq_http.jobs import STATES, metadata_of
-from jobq_http.operation import encoded
+from jobq_http.operation import Call, encoded
 from jobq_http.page import Limit, Paging, next_of
 from jobq_http.values import Count, Moment, Name, RequestPart, Text, answer, page_of, request
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-
-    from jobq_http.operation import Call
 
 Totals = answer(
     "Totals",

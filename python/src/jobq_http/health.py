@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from importlib.resources import files
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from jobq import __version__
 from jobq_http.declared import section
-from jobq_http.operation import Answer, encoded
+from jobq_http.operation import Answer, Call, encoded
 from jobq_http.values import answer
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-
-    from jobq_http.operation import Call
-
 
 PAGE: Final = (files("jobq_http") / "pages" / "index.html").read_text()
 POLICY: Final = (

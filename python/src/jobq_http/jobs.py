@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import Annotated, Literal, get_args
 from uuid import UUID
 
 import msgspec
 from msgspec import Meta, Raw
+from starlette.responses import Response
 
 from jobq.models import State
 from jobq_http.declared import section
 from jobq_http.errors import ApiError
-from jobq_http.operation import Answer, encoded
+from jobq_http.operation import Answer, Call, encoded
 from jobq_http.operators import same
 from jobq_http.page import Paging, page
 from jobq_http.schedules import RecurringJob, RecurringJobPage, RecurringStatus
@@ -27,12 +28,6 @@ from jobq_http.values import (
     answer,
     page_of,
 )
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-
-    from jobq_http.operation import Call
-
 
 ExecutionOfJob = answer(
     "ExecutionOfJob", "A summary of the execution of a job.", "execution_id status created_at"

@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import unquote_to_bytes
 
 import msgspec
+from starlette.requests import Request
+from starlette.types import Scope
 
+from jobq_http.database import Database
 from jobq_http.errors import ApiError
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.types import Scope
-
-    from jobq_http.database import Database
 
 # The maximum size of a request without its payload and metadata.
 ENVELOPE_BYTES: Final = 1 << 16

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import psycopg
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram
@@ -18,12 +19,7 @@ from starlette.responses import Response
 
 from jobq.version import __version__
 from jobq_http.declared import section
-from jobq_http.operation import Answer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from jobq_http.operation import Call
+from jobq_http.operation import Answer, Call
 
 logger = logging.getLogger("jobq.http")
 

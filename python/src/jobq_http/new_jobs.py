@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from starlette.datastructures import Headers
+from starlette.responses import Response
 
 from jobq.calls.options import Dedup
 from jobq.models import AfterFailure
@@ -14,7 +16,7 @@ from jobq_http import examples, metrics
 from jobq_http.declared import section
 from jobq_http.errors import ApiError
 from jobq_http.jobs import Job
-from jobq_http.operation import Answer, encoded, json
+from jobq_http.operation import Answer, Call, encoded, json
 from jobq_http.schedules import NewRecurringJob, Recurrence, RecurrenceOfKind, graph_inputs
 from jobq_http.values import (
     ConcurrencyKey,
@@ -29,13 +31,6 @@ from jobq_http.values import (
     list_of,
     text,
 )
-
-if TYPE_CHECKING:
-    from starlette.datastructures import Headers
-    from starlette.responses import Response
-
-    from jobq_http.operation import Call
-
 
 # An item of a batch: without a header, a job of an endpoint has its key in the body.
 EITHER: Final = {

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import Any, Final, get_args
 
 import msgspec
+from starlette.responses import Response
 
 from jobq_http.declared import section
 from jobq_http.errors import ENQUEUES, Error, meaning
 from jobq_http.examples import ID, MOMENT
-from jobq_http.operation import LAG, Answer, Operation, json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from starlette.responses import Response
-
-    from jobq_http.operation import Call
+from jobq_http.operation import LAG, Answer, Call, Operation, json
 
 REFERENCE: Final = "#/components/schemas/{name}"
 PARAMETER: Final = re.compile(r"{(\w+)}")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 from uuid import UUID
 
@@ -15,19 +17,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
+from jobq_http.database import Database, Fetch
 from jobq_http.errors import ApiError
 from jobq_http.limits import check_address, read_json
+from jobq_http.standby import Standby
 from jobq_http.values import RequestPart
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
-    from contextlib import AbstractAsyncContextManager
-
-    from starlette.types import Receive, Scope, Send
-
-    from jobq_http.database import Database, Fetch
-    from jobq_http.standby import Standby
 
 T = TypeVar("T")
 

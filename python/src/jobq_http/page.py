@@ -7,23 +7,18 @@ that list.
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2s
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
 from msgspec import Meta
+from starlette.responses import Response
 
 from jobq_http.errors import ApiError
-from jobq_http.operation import encoded, json
+from jobq_http.operation import Call, encoded, json
 from jobq_http.values import RequestPart
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from starlette.responses import Response
-
-    from jobq_http.operation import Call
 
 T = TypeVar("T")
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
+from starlette.responses import Response
 
 from jobq.calls.options import Missed, ScheduleDedup
 from jobq.calls.schedules import Backfilled
 from jobq_http.declared import section
 from jobq_http.errors import ApiError
 from jobq_http.graphs import SlotGraph
-from jobq_http.operation import Answer, json
+from jobq_http.operation import Answer, Call, json
 from jobq_http.page import Paging
 from jobq_http.queues import Pause
 from jobq_http.values import (
@@ -34,11 +35,6 @@ from jobq_http.values import (
     request,
     text,
 )
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-
-    from jobq_http.operation import Call
 
 TimeZone = Annotated[str, Meta(min_length=1, max_length=64, description="IANA name.")]
 Cron = Annotated[

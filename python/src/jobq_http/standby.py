@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from typing import TYPE_CHECKING, Final
+from datetime import timedelta
+from typing import Final
 
 import psycopg
 
 from jobq_http.database import Database
-
-if TYPE_CHECKING:
-    from datetime import timedelta
 
 logger = logging.getLogger("jobq.http")
 

@@ -7,11 +7,11 @@ or an answer is a list of names: ``name?`` may be null, ``name~`` left out, and 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
 from types import UnionType
 from typing import (
-    TYPE_CHECKING,
     Annotated,
     Any,
     Final,
@@ -28,9 +28,6 @@ from msgspec import NODEFAULT, UNSET, Meta, Raw, Struct, UnsetType, defstruct
 
 from jobq.calls.options import Dedup, OnDead, RetryStrategy
 from jobq.models import AfterFailure, State, words_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 SPAN: Final = "_ms"
 MILLISECOND: Final = timedelta(milliseconds=1)

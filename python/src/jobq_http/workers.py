@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 import msgspec
 from msgspec import Meta
+from starlette.responses import Response
 
 from jobq import models
 from jobq_http.declared import picked, section
 from jobq_http.examples import ID
-from jobq_http.operation import encoded
+from jobq_http.operation import Call, encoded
 from jobq_http.page import Paging
 from jobq_http.values import (
     JsonMembers,
@@ -26,11 +27,6 @@ from jobq_http.values import (
     page_of,
     request,
 )
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-
-    from jobq_http.operation import Call
 
 QueueNames = Annotated[list[Name], Meta(min_length=1, max_length=100)]
 UnknownKinds = Annotated[

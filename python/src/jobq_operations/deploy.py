@@ -14,8 +14,9 @@ import runpy
 import shutil
 import subprocess
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import psycopg
@@ -25,6 +26,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from jobq.project import project_dir
 from jobq_embedded import ServerError, find_bin_dir
 from jobq_operations.schema import (
+    Difference,
     Unmendable,
     compare,
     lock,
@@ -33,11 +35,6 @@ from jobq_operations.schema import (
     record,
     statements,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from jobq_operations.schema import Difference
 
 # A change that waits for a busy table blocks all later users of the table. It gives up before the
 # server checks for deadlocks (deadlock_timeout, 1 s), so that no client is a victim.
@@ -123,7 +120,7 @@ def deploy(url: str, report: Callable[[str], None] | None = None) -> str:
         DeployError: the database cannot be reached, Sqitch is missing for an upgrade, a change
             failed and was reverted, or the tables are not those of this release.
     """
-    say = report or _nothing
+    say = report or (lambda _line: None)
     has_jobq, has_record, is_core = _look(url)
     if is_core or (not has_jobq and not has_record):
         return _install(url, say, is_core=is_core)
@@ -301,10 +298,6 @@ def _upgrade(url: str, say: Callable[[str], None]) -> str:
                 raise
         recorded.add(unrecorded[1])
         _sqitch(url, "deploy", "--log-only", "--to", unrecorded[1], report=say)
-
-
-def _nothing(_line: str) -> None:
-    """Ignore a line of the report."""
 
 
 def adopt(url: str) -> str:

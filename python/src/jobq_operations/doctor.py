@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from jobq.calls.call import Call
+from jobq.client import Client
 from jobq.errors import JobqError
 from jobq.models import record
 from jobq_operations.deploy import single_file
 from jobq_operations.schema import release_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from jobq.client import Client
 
 # The parts of jobq.health(), each with its own call, so that a slow one is cancelled alone.
 PARTS: Final = (

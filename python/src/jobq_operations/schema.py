@@ -7,17 +7,15 @@ So both are compared as PostgreSQL stores them.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import psycopg
 from psycopg import sql
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    Connection = psycopg.Connection[tuple[Any, ...]]
+Connection = psycopg.Connection[tuple[Any, ...]]
 
 _SHADOW: Final = "jobq_shadow"
 _SCHEMA: Final = re.compile(r"\bjobq(_http|_internal|_private)?\b")

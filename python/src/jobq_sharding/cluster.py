@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack
+from collections.abc import Sequence
+from typing import Any, Final, TypedDict, TypeVar, Unpack
 
 from jobq.calls.arguments import refuse_unknown
+from jobq.calls.call import Call
 from jobq.client import AsyncClient, Client
 from jobq.database import awaited, finished
 from jobq.errors import DatabaseUnavailable, InvalidArgument, JobqError
+from jobq.registry import Registry
 from jobq_sharding.routes import EPOCHS, SHARDS, Epoch, Shard, ShardMap, routed
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jobq.calls.call import Call
-    from jobq.registry import Registry
 
 T = TypeVar("T")
 

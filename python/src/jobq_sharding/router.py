@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+from uuid import UUID
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -16,16 +18,11 @@ from jobq.calls.call import Call, nothing, scalar
 from jobq.client import Client
 from jobq.database import conninfo, use_json
 from jobq.errors import DatabaseUnavailable, InvalidArgument, JobqError, NotDeployed, translate
-from jobq.models import record
+from jobq.models import Json, record
 from jobq.project import project_dir
 from jobq_sharding.routes import EPOCHS, SHARDS, Epoch, Shard
 from jobq_sharding.shards import choose_shard
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from uuid import UUID
-
-    from jobq.models import Json
 # The login is not part of a shard's address.
 _LOGIN = ("user", "password")
 # Jobs that move in one transaction: few enough that large payloads need little memory.
@@ -378,19 +375,16 @@ def check(router: str, login: str = "") -> list[Difference]:
     Raises:
         DatabaseUnavailable: a shard does not respond.
     """
-    with connected(router) as client:
-        known, epochs = _map(client)
     found: dict[tuple[str, str], dict[int, str]] = {}
     kept = []
-    homes = {s.shard_id: s.successor for s in known if s.removed_at and s.successor is not None}
-    known = [shard for shard in known if not shard.is_removed]
-    for shard in known:
-        with connected(_reached(shard.url, router, login)) as client:
+    with opened(router, login) as cluster:
+        known, epochs, shards = cluster.known, cluster.epochs, list(cluster.shards)
+        for shard_id, client in cluster.shards.items():
             kept.append(_key_retention(client.run(EPOCHS)))
             for each in client.run(DECLARATIONS):
                 text = json.dumps(each.declaration, sort_keys=True)
-                found.setdefault((each.type, each.name), {})[shard.shard_id] = text
-    shards = [shard.shard_id for shard in known]
+                found.setdefault((each.type, each.name), {})[shard_id] = text
+    homes = {s.shard_id: s.successor for s in known if s.removed_at and s.successor is not None}
     first = epochs[-1].shard_ids
 
     def home(name: str) -> int:

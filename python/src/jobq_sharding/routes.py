@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from uuid import UUID
 
 from psycopg.rows import tuple_row
@@ -17,14 +17,9 @@ from psycopg.rows import tuple_row
 from jobq.calls.arguments import as_jsonb
 from jobq.calls.call import Call, scalar
 from jobq.errors import DatabaseUnavailable, InvalidArgument
-from jobq.models import JobPage, record
+from jobq.models import Enqueued, JobPage, record
 from jobq.project import TEXT, project_dir
 from jobq_sharding.shards import choose_shard, shard_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from jobq.models import Enqueued
 
 logger = logging.getLogger("jobq.client")
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import random
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from uuid import UUID
+from typing import Final
+from uuid import UUID
 
 __all__ = ["choose_shard", "shard_of"]
 

@@ -6,18 +6,15 @@ import asyncio
 import os
 import secrets
 import socket
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import Any, Protocol, Self
 
+from jobq.registry import Registry
 from jobq.worker import Shared, Worker
 from jobq.worker.controller import Slots
 from jobq.worker.metrics import HAS_PROMETHEUS, Metrics, Probe
 from jobq.worker.signals import Stop, leave_soon, stopping_on_signals, watching_the_loop
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from jobq.registry import Registry
 
 __all__ = ["Member", "ShardedWorker", "SharedSlots"]
 

@@ -15,13 +15,15 @@ import asyncio
 import hashlib
 import inspect
 import secrets
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar
+from typing import Any, Final, LiteralString, TypeVar
+from uuid import UUID
 
 import psycopg
 from psycopg import AsyncConnection, Connection, sql
@@ -32,9 +34,11 @@ from jobq.calls.arguments import as_timedelta, encode
 from jobq.calls.call import Call, nothing, scalar
 from jobq.client import Client
 from jobq.errors import JobNotFound
-from jobq.models import ClaimedJob, record
+from jobq.models import ClaimedJob, Job, Json, State, record
 from jobq.redaction import error_text
+from jobq.registry import Registry
 from jobq.registry.context import JobContext, Written
+from jobq.registry.handler import Handler
 from jobq.registry.outcomes import OUTCOMES, Permanent, Unable
 from jobq.registry.settlement import (
     DEFAULT_RULES,
@@ -52,15 +56,6 @@ from jobq.registry.settlement import (
 )
 from jobq.registry.steps import SAVE_STEP, Steps, in_transaction
 from jobq_operations.deploy import deploy, single_file
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Sequence
-    from datetime import timedelta
-    from uuid import UUID
-
-    from jobq.models import Job, Json, State
-    from jobq.registry import Registry
-    from jobq.registry.handler import Handler
 
 __all__ = ["Ran", "advance", "assert_enqueued", "fresh_database", "run_due", "run_due_async"]
 

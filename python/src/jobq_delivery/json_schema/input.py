@@ -7,27 +7,22 @@ No input keeps a check busy for more than 2 s.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import unquote
 
 import re2
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
+from jsonschema.exceptions import ValidationError, best_match
 from jsonschema_specifications import REGISTRY
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
 from jobq.errors import PayloadInvalid
+from jobq.models import Json
 from jobq_delivery.json_schema.keywords import BoundedValidator
 from jobq_delivery.json_schema.patterns import SECONDS, TooSlow, deadline, pattern_problem
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from jsonschema.exceptions import ValidationError
-
-    from jobq.models import Json
 
 __all__ = ["InputSchema", "check_schema", "schema_problem"]
 

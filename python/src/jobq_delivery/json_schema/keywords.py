@@ -7,19 +7,16 @@ linear in the text, and every keyword looks at what the whole check has used up 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, Final
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
+from jobq.models import Json
 from jobq_delivery.json_schema.patterns import compiled, look_at_the_clock
 from jobq_delivery.json_schema.unevaluated import unevaluated
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator
-
-    from jobq.models import Json
 
 __all__ = ["BoundedValidator"]
 

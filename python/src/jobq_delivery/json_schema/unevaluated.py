@@ -6,14 +6,11 @@ up in a list of those that other keywords have seen.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
+from jobq.models import Json
 from jobq_delivery.json_schema.patterns import compiled, look_at_the_clock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from jobq.models import Json
 
 __all__ = ["unevaluated"]
 
