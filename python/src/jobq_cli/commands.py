@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-from click.shell_completion import get_completion_class
 
 from jobq.version import __version__
 from jobq_cli.cluster import cluster
+from jobq_cli.completion import completion
 from jobq_cli.conformance import conformance
 from jobq_cli.console import console
 from jobq_cli.deploy import deploy, print_sql
@@ -45,9 +45,9 @@ from jobq_cli.worker import worker
 from jobq_cli.workflows import cancel_tree, emit, graph, signal
 
 COMMANDS = (
-    budgets, cancel, cancel_tree, change, cluster, conformance, console, declare, delete,
-    delete_kind, deploy, print_sql, doctor, emit, endpoints, enqueue, events, explain, graph,
-    grants, http, jobs, kinds, limits, new, pause, preview, queues, redrive, rerun, resume,
+    budgets, cancel, cancel_tree, change, cluster, completion, conformance, console, declare,
+    delete, delete_kind, deploy, print_sql, doctor, emit, endpoints, enqueue, events, explain,
+    graph, grants, http, jobs, kinds, limits, new, pause, preview, queues, redrive, rerun, resume,
     run, schedules, settings, show, signal, work, worker, workers,
 )  # fmt: skip
 
@@ -136,16 +136,6 @@ def open_standard_streams() -> None:
     if isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):
         # With PYTHONUNBUFFERED, Python drops the rest of a partially written text.
         sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115 - stays open
-
-
-@main.command()
-@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
-@click.pass_context
-def completion(context: click.Context, shell: str) -> None:
-    """Print the completion script of SHELL: eval "$(jobq completion bash)"."""
-    found = get_completion_class(shell)
-    assert found is not None  # noqa: S101 - click has these three
-    click.echo(found(context.find_root().command, {}, "jobq", "_JOBQ_COMPLETE").source())
 
 
 for command in COMMANDS:

@@ -9,6 +9,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from jobq.calls.call import Call, nothing
+from jobq.client import Client
 from jobq.database import conninfo
 from jobq.errors import translate
 from jobq_cli.declared import calling, group
@@ -59,16 +60,17 @@ def create(
     say(key)
 
 
+def revoked(client: Client, *, name: str) -> list[str]:
+    """Revoke a key."""
+    client.run(Call("jobq_http.revoke_api_key", {"name": name}, nothing))
+    return [f"{name} is revoked; servers refuse it within 5 seconds"]
+
+
 # fmt: off
 keys = group(
     "keys", "Manage the keys of the HTTP API.", create,
     calling("list", lambda client: client.run(Call("jobq_http.list_api_keys", {}, list, dict_row)),
             "List keys with their prefix, scopes and last use.", rows=COLUMNS),
-    calling("revoke",
-            lambda client, name: [
-                client.run(Call("jobq_http.revoke_api_key", {"name": name}, nothing)),
-                f"{name} is revoked; servers refuse it within 5 seconds",
-            ],
-            "Invalidate the key NAME.", argument("name"), lines=lambda done: done[1:]),
+    calling("revoke", revoked, "Invalidate the key NAME.", argument("name"), lines=list),
 )
 # fmt: on

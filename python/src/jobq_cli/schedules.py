@@ -105,7 +105,7 @@ schedules = listing_group(
         *options_of(ScheduleOptions, but=("from_completion", "payload", "time_zone")),
         lines=lambda schedule_id: [schedule_id]),
     own("show", standing, "Show SCHEDULE (name or id) and its status.", SCHEDULE,
-        lines=lambda found: found),
+        lines=list),
     own("versions", "schedule_versions", "List the versions of SCHEDULE, newest first.", SCHEDULE,
         rows=("version", "schedule_id", "status", "fires", "zone", "payload", "created_at"),
         cells=lambda s: (s.version, s.schedule_id, s.status, timing(s), s.time_zone,

@@ -1,8 +1,8 @@
-"""Secrets: encrypted here, by AES-256-GCM, under keys that no database ever sees.
+"""Secrets, encrypted by AES-256-GCM with keys that the database never gets.
 
-A secret's name is bound to its ciphertext as associated data, so that no ciphertext passes
-for another secret. The first key encrypts; the others decrypt what older keys encrypted,
-until ``jobq secrets rotate``.
+The name of a secret is associated data of its ciphertext, so that a ciphertext cannot be used for
+another secret. The first key encrypts. The other keys decrypt older ciphertexts until
+``jobq secrets rotate``.
 """
 
 from __future__ import annotations
@@ -24,17 +24,6 @@ from jobq.models import record
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-__all__ = [
-    "KEYS",
-    "KEY_FILE",
-    "Keyring",
-    "SecretKeyError",
-    "Vault",
-    "list_ciphertexts",
-    "new_key",
-    "rotate_secret",
-]
-
 KEYS: Final = "JOBQ_SECRET_KEYS"
 KEY_FILE: Final = "JOBQ_SECRET_KEY_FILE"
 KEY_BYTES: Final = 32
@@ -42,7 +31,7 @@ NONCE_BYTES: Final = 12
 
 
 class SecretKeyError(JobqError):
-    """The key of a secret is missing or wrong; nothing of either is in the text."""
+    """The key of a secret is missing or wrong; the text contains neither."""
 
     code = "SECRET_KEY_MISSING"
 
@@ -65,13 +54,13 @@ class Keyring:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Keyring:
-        """Read the keys of JOBQ_SECRET_KEYS, or of the file that JOBQ_SECRET_KEY_FILE names.
+        """Read the keys in JOBQ_SECRET_KEYS, or in the file JOBQ_SECRET_KEY_FILE.
 
-        Keys are base64, with commas, spaces or new lines between them. Without either
-        variable there are no keys, and that is an error only when a secret is needed.
+        Keys are base64, separated by commas, spaces or new lines. Without both variables there are
+        no keys, which is an error only if a secret is needed.
 
         Raises:
-            SecretKeyError: the file cannot be read, or what is there is no key.
+            SecretKeyError: the file cannot be read, or a key is invalid.
         """
         text = environment.get(KEYS, "")
         name = environment.get(KEY_FILE, "")
@@ -107,7 +96,7 @@ class Keyring:
         """Return the ciphertext of a secret, and the id of its key.
 
         Args:
-            name: the secret's, which decryption will need again.
+            name: its name, which decryption requires too.
             value: the secret.
 
         Raises:
@@ -122,12 +111,12 @@ class Keyring:
         """Return a secret.
 
         Args:
-            name: the secret's.
-            ciphertext: as `encrypt` made it.
+            name: its name.
+            ciphertext: the result of `encrypt`.
             key: the id of its key.
 
         Raises:
-            SecretKeyError: the key is not here, or it is not what has encrypted this.
+            SecretKeyError: the key is missing, or is not the one that encrypted the secret.
         """
         cipher = self._ciphers.get(key)
         if cipher is None:
@@ -151,11 +140,11 @@ class Keyring:
 
 
 class Vault:
-    """Secrets that are decrypted, each for a while.
+    """A cache of decrypted secrets.
 
     Args:
         keyring: the keys.
-        lifetime: seconds until a secret is forgotten here.
+        lifetime: seconds for which a secret is cached.
     """
 
     def __init__(self, keyring: Keyring, lifetime: float) -> None:
@@ -172,7 +161,7 @@ class Vault:
         """Return secrets by their names.
 
         Args:
-            sealed: of each secret ``ciphertext``, as base64, and ``key_id``.
+            sealed: ``ciphertext`` (base64) and ``key_id`` of each secret.
 
         Raises:
             SecretKeyError: a key is missing or wrong.
@@ -215,14 +204,14 @@ def decoded(text: str) -> bytes:
 
 
 def cipher_of(key: bytes) -> AESGCM:
-    """Return what encrypts under a key; imported here since it takes 7 MB of every worker."""
+    """Return the cipher of a key; imported here because it takes 7 MB of every worker."""
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - memory
 
     return AESGCM(key)
 
 
 def key_id(key: bytes) -> str:
-    """Return the name of a key, which tells nothing of it."""
+    """Return the id of a key, which reveals nothing about it."""
     return hashlib.sha256(b"jobq key id" + key).hexdigest()[:16]
 
 
@@ -231,7 +220,7 @@ def key_id(key: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Ciphertext:
-    """A secret as it is stored."""
+    """A stored secret."""
 
     secret: str
     version: int
@@ -240,16 +229,16 @@ class Ciphertext:
 
 
 def list_ciphertexts() -> Call[list[Ciphertext]]:
-    """Return every secret as it is stored."""
+    """Return all stored secrets."""
     return Call("list_ciphertexts", {}, list, record(Ciphertext))
 
 
 def rotate_secret(keyring: Keyring, stored: Ciphertext) -> Call[bool]:
-    """Encrypt a secret with the first key; answers whether it had not changed meanwhile.
+    """Encrypt a secret with the first key; returns false if it has changed meanwhile.
 
     Args:
-        keyring: holds the key that it was encrypted with, too.
-        stored: the secret as it is stored.
+        keyring: the keys, including the present one of the secret.
+        stored: the stored secret.
 
     Raises:
         SecretKeyError: its key is missing or wrong.

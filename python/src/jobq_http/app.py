@@ -136,8 +136,9 @@ def create_app(database_url: str, settings: Settings = DEFAULTS) -> Starlette:
             jobq_worker, jobq_operator and jobq_reader.
         settings: its settings.
     """
-    database = Database(database_url, settings.pool_size, settings.patience)
-    standby = standby_of(settings)
+    read, limits = settings.read_database_url, (settings.pool_size, settings.patience)
+    database = Database(database_url, *limits)
+    standby = Standby(read, *limits, settings.longest_lag) if read else None
     keys = Keys(database, settings.requests_per_second)
     console = settings.console and settings.console(database_url, keys, standby)
 
@@ -208,15 +209,6 @@ async def maintain(database: Database, every: float) -> None:
         except psycopg.Error as error:
             logger.warning("maintain: %s", error)
         await asyncio.sleep(every * random.uniform(0.8, 1.2))  # noqa: S311
-
-
-def standby_of(settings: Settings) -> Standby | None:
-    """Return the standby for lists, if there is one."""
-    if not settings.read_database_url:
-        return None
-    return Standby(
-        settings.read_database_url, settings.pool_size, settings.patience, settings.longest_lag
-    )
 
 
 def serve(

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from jobq_http.declared import section
 from jobq_http.jobs import Cancel
 from jobq_http.operation import Call
-from jobq_http.page import Paging, page
+from jobq_http.page import BigInteger, Integer, Paging, page
 from jobq_http.values import answer, page_of
 
 Execution = answer(
@@ -44,8 +44,6 @@ LogLine = answer(
 LogPage = page_of("LogPage", "A page of log lines, in their order.", LogLine)
 READERS = "read produce work operate"
 LAST_LINE = 2**63 - 1
-LINE = Annotated[int, Meta(ge=0, le=LAST_LINE)]
-NUMBER = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
 
 class LogPaging(Paging):
@@ -58,7 +56,7 @@ async def list_logs(call: Call) -> Response:
     """Return a page of log lines."""
     wanted = call.query(LogPaging)
     [job_id] = call.given().values()
-    cursor = wanted.position(call, LINE)
+    cursor = wanted.position(call, BigInteger)
     place = {"before": cursor or LAST_LINE} if wanted.newest else {"after": cursor}
     rows = await call.fetch("jobq_http.page_logs", job_id=job_id, max_lines=wanted.limit, **place)
     return page(call, rows)
@@ -88,7 +86,7 @@ OPERATIONS = (
        "List the executions of a job, the newest first", "read operate produce", ExecutionPage,
        query=Paging, place=("before", datetime, "max_executions"), errors="JOB_NOT_FOUND"),
     *(of(f"GET {path}/attempts", "jobq_http.page_attempts", ATTEMPTS, "read operate work",
-         AttemptPage, query=Paging, place=("after", NUMBER, "max_attempts"),
+         AttemptPage, query=Paging, place=("after", Integer, "max_attempts"),
          names={"execution_id": "job_id"}, errors=of_both(code))
       for path, code in PLACES),
     *(of(f"GET {path}/logs", list_logs, LINES, "read operate work", LogPage, query=LogPaging,

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
-from uuid import UUID
 
 import msgspec
 from msgspec import Meta, Raw
 from starlette.responses import Response
 
 from jobq_http.declared import section
-from jobq_http.jobs import STATES, metadata_of
+from jobq_http.jobs import Filters
 from jobq_http.operation import Call, encoded
-from jobq_http.page import Limit, Paging, next_of
-from jobq_http.values import Count, Moment, Name, RequestPart, Text, answer, page_of, request
+from jobq_http.page import BigInteger, Limit, Paging, next_of
+from jobq_http.values import Count, RequestPart, Text, answer, page_of, request
 
 Totals = answer(
     "Totals",
@@ -47,19 +46,10 @@ class QueuePage(Paging):
 QueueGlances = page_of("QueueGlances", "A page of queues, by name.", QueueGlance)
 
 
-class Found(Paging):
+class Found(Filters):
     """Which jobs to find; of recurring jobs, their runs."""
 
-    state: Annotated[str, STATES] | None = None
-    kind: Name | None = None
-    queue: Name | None = None
-    error_code: Text | None = None
     worker: Text | None = None
-    created_after: Moment | None = None
-    created_before: Moment | None = None
-    metadata: Annotated[
-        str | None, Meta(description="A JSON object that the job's metadata contains.")
-    ] = None
 
 
 JobGlance = answer(
@@ -150,22 +140,15 @@ async def glance_at_queues(call: Call) -> Response:
 async def glance_at_jobs(call: Call) -> Response:
     """Return a page of jobs for overviews, and the number of matches."""
     wanted = call.query(Found)
-    given = wanted.given()
-    del given["limit"]
-    if "state" in given:
-        given["states"] = given.pop("state").split(",")
-    if "metadata" in given:
-        given["metadata"] = metadata_of(given["metadata"])
-    if given.pop("cursor", None):
-        given["before"] = wanted.position(call, UUID)
-    [(document,)] = await call.fetch("jobq_http.show_jobs", **given, max_jobs=wanted.limit)
+    [(document,)] = await call.fetch(
+        "jobq_http.show_jobs", **wanted.filters(call), max_jobs=wanted.limit
+    )
     found: dict[str, Any] = msgspec.json.decode(document, type=dict[str, Raw])
     del found["job_ids"]
     found["cursor"] = next_of(call, msgspec.json.decode(found["cursor"]))
     return encoded(found)
 
 
-NUMBER = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 of = section("glances")
 # fmt: off
 OPERATIONS = (
@@ -185,6 +168,6 @@ OPERATIONS = (
        "Numbers of created and finished jobs, and their durations",
        "read operate", HistoryAnswer, query=History, may_lag=True),
     of("GET /audit", "jobq_http.page_audit", "Actions with author, subject and reason",
-       "operate", Deeds, query=AuditFilter, place=("before", NUMBER, "max_rows")),
+       "operate", Deeds, query=AuditFilter, place=("before", BigInteger, "max_rows")),
 )
 # fmt: on

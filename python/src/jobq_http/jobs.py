@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 from uuid import UUID
 
 import msgspec
@@ -71,7 +71,37 @@ STATES = Meta(
 )
 
 
-class JobFilter(Paging):
+class Filters(Paging):
+    """The filters of lists of jobs."""
+
+    state: Annotated[str, STATES] | None = None
+    kind: Name | None = None
+    queue: Name | None = None
+    error_code: (
+        Annotated[str, Meta(max_length=128, description="The code of the job's last error.")] | None
+    ) = None
+    created_after: Moment | None = None
+    created_before: Moment | None = None
+    metadata: Annotated[
+        str | None, Meta(description="A JSON object that the job's metadata contains.")
+    ] = None
+
+    def filters(self, call: Call) -> dict[str, Any]:
+        """Return the filters and the position of the page as arguments.
+
+        Raises:
+            ApiError: the cursor is invalid.
+            msgspec.MsgspecError: metadata is not a JSON object.
+        """
+        given = {n: v for n, v in self.given().items() if n not in ("limit", "cursor", "state")}
+        if self.state:
+            given["states"] = self.state.split(",")
+        if self.metadata:
+            msgspec.json.decode(self.metadata, type=dict[str, Raw])
+        return given | {"before": self.position(call, UUID)}
+
+
+class JobFilter(Filters):
     """Which jobs to list."""
 
     trigger: Annotated[
@@ -82,18 +112,7 @@ class JobFilter(Paging):
         RecurringStatus | None, Meta(description="PAUSED: only with trigger=CRON.")
     ] = None
     idempotency_key: KeyText | None = None
-    state: Annotated[str, STATES] | None = None
-    kind: Name | None = None
     endpoint: Annotated[Name | None, Meta(description="The same as kind.")] = None
-    queue: Name | None = None
-    error_code: (
-        Annotated[str, Meta(max_length=128, description="The code of the job's last error.")] | None
-    ) = None
-    created_after: Moment | None = None
-    created_before: Moment | None = None
-    metadata: Annotated[
-        str | None, Meta(description="A JSON object that the job's metadata contains.")
-    ] = None
     vocabulary: Vocabulary = None
 
 
@@ -116,23 +135,11 @@ async def list_jobs(call: Call) -> Response:
         return await list_recurring(call, wanted)
     if wanted.status == "PAUSED":
         raise ApiError("INVALID_REQUEST", "status: PAUSED with trigger=CRON alone")
-    given = wanted.given()
-    for name in ("limit", "cursor", "endpoint", "state", "status"):
-        given.pop(name, None)
-    if wanted.metadata:
-        metadata_of(wanted.metadata)
-    rows = await call.fetch(
-        "jobq_http.page_jobs",
-        **given
-        | {
-            "kind": same(wanted.kind, wanted.endpoint),
-            "states": wanted.state.split(",") if wanted.state else None,
-            "is_finished": wanted.status and wanted.status == "RETIRED",
-            "before": wanted.position(call, UUID),
-            "max_jobs": wanted.limit,
-        },
-    )
-    return page(call, rows)
+    given = wanted.filters(call) | {"kind": same(wanted.kind, wanted.endpoint)}
+    given.pop("endpoint", None)
+    if status := given.pop("status", None):
+        given["is_finished"] = status == "RETIRED"
+    return page(call, await call.fetch("jobq_http.page_jobs", **given, max_jobs=wanted.limit))
 
 
 async def list_recurring(call: Call, wanted: JobFilter) -> Response:
@@ -141,14 +148,9 @@ async def list_recurring(call: Call, wanted: JobFilter) -> Response:
     Raises:
         ApiError: a filter is given that they do not have.
     """
-    others = (
-        "state",
-        "idempotency_key",
-        "error_code",
-        "created_after",
-        "created_before",
-        "metadata",
-    )
+    others = """
+        state idempotency_key error_code created_after created_before metadata
+    """.split()
     for name in others:
         if getattr(wanted, name) is not None:
             raise ApiError("INVALID_REQUEST", f"{name}: not with trigger=CRON")
@@ -164,12 +166,6 @@ async def list_recurring(call: Call, wanted: JobFilter) -> Response:
             vocabulary=wanted.vocabulary,
         ),
     )
-
-
-def metadata_of(given: str) -> str:
-    """Return the filter on metadata, if it is a JSON object."""
-    msgspec.json.decode(given, type=dict[str, Raw])
-    return given
 
 
 async def cancel_job(call: Call) -> Response:

@@ -33,6 +33,9 @@ Cursor = Annotated[
         pattern="^[-_=0-9A-Za-z]*$",
     ),
 ]
+# Positions in lists, by the types of the database.
+Integer = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+BigInteger = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Limit = Annotated[int, Meta(description="Items in a page.", ge=1, le=200)]
 
 

@@ -14,7 +14,7 @@ from jobq_http.declared import section
 from jobq_http.errors import ApiError
 from jobq_http.graphs import SlotGraph
 from jobq_http.operation import Answer, Call, json
-from jobq_http.page import Paging
+from jobq_http.page import Integer, Paging
 from jobq_http.queues import Pause
 from jobq_http.values import (
     Attempts,
@@ -226,7 +226,6 @@ async def update_job(call: Call) -> Response:
     return json(item)
 
 
-NUMBER = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 READERS = "read produce operate"
 RETIRED = "JOB_NOT_FOUND SCHEDULE_RETIRED"
 SCHEDULE = {"job_id": "schedule"}
@@ -244,7 +243,7 @@ OPERATIONS = (
        READERS, JobStatus, names=SCHEDULE, errors="JOB_NOT_FOUND"),
     of("GET /jobs/{job_id}/versions", "jobq_http.page_schedule_versions",
        "List the versions of a recurring job, the newest first", READERS, RecurringJobPage,
-       names=SCHEDULE, query=Paging, place=("before", NUMBER, "max_versions"),
+       names=SCHEDULE, query=Paging, place=("before", Integer, "max_versions"),
        errors="JOB_NOT_FOUND"),
     of("GET /jobs/{job_id}/preview", "jobq_http.preview_slots",
        "When a recurring job fires next: five times",

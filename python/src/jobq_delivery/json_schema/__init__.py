@@ -1,1 +1,1 @@
-"""Payloads against JSON Schema, draft 2020-12; needs the extra ``delivery``."""
+"""Validation by JSON Schema, draft 2020-12; requires the extra ``delivery``."""

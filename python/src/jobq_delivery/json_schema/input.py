@@ -1,7 +1,7 @@
-"""The input of endpoints against their JSON Schemas, draft 2020-12.
+"""Validation of the input of endpoints by JSON Schema, draft 2020-12.
 
-Schemas are never fetched: a reference leads into the schema itself, or to the draft's own.
-No input keeps a check busy for more than 2 s.
+Schemas are never fetched: references lead into the schema itself or to those of the draft. A
+validation takes at most 2 s of CPU time.
 """
 
 from __future__ import annotations
@@ -24,29 +24,27 @@ from jobq.models import Json
 from jobq_delivery.json_schema.keywords import BoundedValidator
 from jobq_delivery.json_schema.patterns import SECONDS, TooSlow, deadline, pattern_problem
 
-__all__ = ["InputSchema", "check_schema", "schema_problem"]
-
 DRAFT: Final = "https://json-schema.org/draft/2020-12/"
-# Keywords that hold values, and no schemas; but a reference may lead into them.
+# Keywords that contain values instead of schemas; references may lead into them.
 VALUES: Final = frozenset({"const", "default", "enum", "examples"})
-# Keywords that hold schemas under names that are no keywords.
+# Keywords that contain schemas by name.
 MAPS: Final = frozenset(
     {"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"}
 )
-# What keywords raise where a reference has led to what is no schema, and big numbers do.
+# Errors of keywords if a reference leads to something else than a schema, or a number is too large.
 UNFIT: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, re2.error)
 REFERENCES: Final = frozenset({"$ref", "$dynamicRef"})
-# A schema that leads back to itself does so for one of these.
+# Values that reveal a schema that refers to itself endlessly.
 SAMPLES: Final[tuple[Json, ...]] = ({}, [[]], "", 0, None)
-MOST_TOLD: Final = 1000
+MAX_TEXT: Final = 1000
 META: Final[Any] = BoundedValidator(Draft202012Validator.META_SCHEMA, registry=REGISTRY)
 
 
 def check_schema(schema: Json) -> None:
-    """Refuse what is no JSON Schema of draft 2020-12.
+    """Check that a schema can be used.
 
     Raises:
-        PayloadInvalid: with the code SCHEMA_INVALID.
+        PayloadInvalid: it cannot; with the code SCHEMA_INVALID.
     """
     problem = schema_problem(schema)
     if problem is not None:
@@ -68,7 +66,7 @@ def schema_problem(schema: Json) -> str | None:
 
 
 def problems(schema: dict[str, Json]) -> Iterator[str]:
-    """Yield why a schema cannot be used; what comes after the first may make no sense."""
+    """Yield why a schema cannot be used; problems after the first may be consequences."""
     try:
         yield from map(told, META.iter_errors(schema))
     except TooSlow:
@@ -80,7 +78,7 @@ def problems(schema: dict[str, Json]) -> Iterator[str]:
     steps = unquote("/".join(led)).split("/")
     values = VALUES if VALUES.isdisjoint(steps) else frozenset()
     yield from filter(None, map(pattern_problem, patterns(schema, values)))
-    # Of a schema with ids in it, only who follows a reference knows where it leads.
+    # In a schema with ids, a reference can only be resolved by following it.
     if not any(texts([*schema.values()], frozenset({"$id"}))):
         yield from (f"{r} leads nowhere" for r in led if not leads_somewhere(r, schema))
     try:
@@ -91,15 +89,15 @@ def problems(schema: dict[str, Json]) -> Iterator[str]:
 
 
 def validator_of(schema: Json) -> Any:  # noqa: ANN401 - jsonschema's own
-    """Return what validates values."""
+    """Return a validator for values."""
     return BoundedValidator(schema, registry=REGISTRY)
 
 
 def first_error(validator: Any, value: Json) -> ValidationError | None:  # noqa: ANN401
-    """Return the error that says most of what is wrong with a value, or None.
+    """Return the most relevant error of a value, or None.
 
     Raises:
-        UnusableError: the schema cannot be used on it.
+        UnusableError: the schema cannot be used for it.
     """
     try:
         return best_match(validator.iter_errors(value))  # type: ignore[no-any-return]
@@ -118,7 +116,7 @@ def first_error(validator: Any, value: Json) -> ValidationError | None:  # noqa:
 
 
 def leads_somewhere(reference: str, schema: dict[str, Json]) -> bool:
-    """Tell whether there is something where a reference leads."""
+    """Whether a reference can be resolved."""
     resource = DRAFT202012.create_resource(schema)
     try:
         REGISTRY.resolver_with_root(resource).lookup(reference)
@@ -128,12 +126,12 @@ def leads_somewhere(reference: str, schema: dict[str, Json]) -> bool:
 
 
 def shorten(text: str) -> str:
-    """Return the beginning of a text that may hold all of a schema or an input."""
-    return text if len(text) <= MOST_TOLD else f"{text[:MOST_TOLD]}…"
+    """Return a text, cut if it is long: it may contain a whole schema or input."""
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"
 
 
 def texts(schema: Json, names: frozenset[str]) -> Iterator[str]:
-    """Yield the texts that have one of these names, wherever they are in a schema."""
+    """Yield the texts with one of these names anywhere in a schema."""
     if isinstance(schema, dict):
         for name, value in schema.items():
             if name in names and isinstance(value, str):
@@ -146,11 +144,11 @@ def texts(schema: Json, names: frozenset[str]) -> Iterator[str]:
 
 
 def patterns(schema: Json, values: frozenset[str]) -> Iterator[str]:
-    """Yield the patterns of a schema and of the schemas in it.
+    """Yield the patterns of a schema and its subschemas.
 
     Args:
         schema: the schema.
-        values: the keywords that hold no schemas.
+        values: keywords that contain no schemas.
     """
     if isinstance(schema, list):
         for item in schema:
@@ -169,14 +167,14 @@ def patterns(schema: Json, values: frozenset[str]) -> Iterator[str]:
 
 
 class UnusableError(Exception):
-    """A schema cannot be used on a value."""
+    """A schema cannot be used for a value."""
 
 
 class InputSchema:
-    """What input must be.
+    """A validator of input.
 
     Args:
-        schema: a JSON Schema of draft 2020-12; one that is none fits nothing.
+        schema: a JSON Schema of draft 2020-12; an invalid one accepts nothing.
     """
 
     def __init__(self, schema: Json) -> None:
@@ -188,7 +186,7 @@ class InputSchema:
         return schema_problem(self._schema)
 
     def violation(self, value: Json) -> str | None:
-        """Return what is wrong with a value, or None."""
+        """Return the problem of a value, or None."""
         if self._problem is not None:
             return f"the payload spec is no JSON Schema: {self._problem}"
         deadline.set(time.thread_time() + SECONDS)
@@ -200,5 +198,5 @@ class InputSchema:
 
 
 def told(error: ValidationError) -> str:
-    """Return what is wrong, and where; of long values the beginning."""
+    """Return an error as text with its location, cut if it is long."""
     return shorten(f"{error.json_path}: {error.message}")

@@ -1,8 +1,8 @@
-"""The keywords of JSON Schema that a caller's input could make slow, done in bounded time.
+"""Keywords of JSON Schema in bounded time.
 
-The library's own use Python's regular expressions, which some texts keep busy for ever, and
-compare each item of an array with each other. Patterns here are RE2's, which take a time
-linear in the text, and every keyword looks at what the whole check has used up already.
+Those of the library use Python's regular expressions, which some texts keep busy for very long, and
+compare all pairs of items of an array. These use RE2, which is linear in the text, and every
+keyword checks the time that the validation has used.
 """
 
 from __future__ import annotations
@@ -15,14 +15,12 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
 from jobq.models import Json
-from jobq_delivery.json_schema.patterns import compiled, look_at_the_clock
+from jobq_delivery.json_schema.patterns import check_time, compiled
 from jobq_delivery.json_schema.unevaluated import unevaluated
-
-__all__ = ["BoundedValidator"]
 
 
 def pattern(validator: Any, wanted: str, value: Json, _schema: Json) -> Iterator[ValidationError]:  # noqa: ANN401
-    """Yield an error unless a string has a match."""
+    """Yield an error if a string does not match."""
     if validator.is_type(value, "string") and not compiled(wanted).search(value):
         yield ValidationError(f"{value!r} does not match {wanted!r}")
 
@@ -39,7 +37,7 @@ def pattern_properties(
     for wanted, schema in schemas.items():
         expression = compiled(wanted)
         for name, member in value.items():
-            look_at_the_clock()
+            check_time()
             if expression.search(name):
                 yield from validator.descend(member, schema, path=name, schema_path=wanted)
 
@@ -50,18 +48,18 @@ def additional_properties(
     value: Json,
     schema: dict[str, Json],
 ) -> Iterator[ValidationError]:
-    """Yield the errors of members that no other keyword names."""
+    """Yield the errors of members that no other keyword covers."""
     if not validator.is_type(value, "object"):
         return
     expressions = [compiled(each) for each in schema.get("patternProperties", ())]
     for name in value.keys() - schema.get("properties", {}).keys():
-        look_at_the_clock()
+        check_time()
         if not any(expression.search(name) for expression in expressions):
             yield from validator.descend(value[name], wanted, path=name)
 
 
 def unique_items(validator: Any, wanted: Json, value: Json, _schema: Json) -> Iterator[Any]:  # noqa: ANN401
-    """Yield an error when two items of an array are the same."""
+    """Yield an error if two items of an array are equal."""
     if wanted and validator.is_type(value, "array"):
         known = {frozen(item) for item in value}
         if len(known) < len(value):
@@ -69,7 +67,7 @@ def unique_items(validator: Any, wanted: Json, value: Json, _schema: Json) -> It
 
 
 def frozen(value: Json) -> Hashable:
-    """Return what is equal for equal JSON; 1 and 1.0 are, true and 1 are not."""
+    """Return a hashable value, equal for equal JSON: 1 equals 1.0, but not true."""
     if isinstance(value, dict):
         return "object", frozenset((name, frozen(item)) for name, item in value.items())
     if isinstance(value, list):
@@ -78,10 +76,10 @@ def frozen(value: Json) -> Hashable:
 
 
 def bounded(keyword: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
-    """Return a keyword that looks at the clock first."""
+    """Return a keyword that checks the time first."""
 
     def check(validator: Any, wanted: Json, value: Json, schema: Json) -> Iterator[Any]:  # noqa: ANN401
-        look_at_the_clock()
+        check_time()
         yield from keyword(validator, wanted, value, schema) or ()
 
     return check

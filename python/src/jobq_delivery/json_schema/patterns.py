@@ -1,6 +1,6 @@
-"""What bounds a check against a schema: RE2's patterns, and a clock.
+"""Bounds of a validation: patterns of RE2, and a time limit.
 
-RE2 matches in a time linear in the text, and refuses patterns that cannot be matched so.
+RE2 matches in linear time, and refuses patterns for which it cannot.
 """
 
 from __future__ import annotations
@@ -12,20 +12,18 @@ from typing import Any, Final
 
 import re2
 
-__all__ = ["SECONDS", "TooSlow", "compiled", "deadline", "look_at_the_clock", "pattern_problem"]
-
 SECONDS: Final = 2.0
 
 deadline: ContextVar[float] = ContextVar("jobq_schema_deadline")
-"""Where the CPU clock of this thread will be when the check has taken too long."""
+"""The CPU time of this thread at which the validation is ended."""
 
 
-class TooSlow(Exception):  # noqa: N818 - what happened
-    """A check has used up its time."""
+class TooSlow(Exception):  # noqa: N818 - as it reads
+    """A validation has exceeded its time limit."""
 
 
-def look_at_the_clock() -> None:
-    """End a check that has used up its time.
+def check_time() -> None:
+    """End a validation that has exceeded its time limit.
 
     Raises:
         TooSlow: it has.
@@ -36,10 +34,10 @@ def look_at_the_clock() -> None:
 
 @lru_cache(maxsize=4096)
 def compiled(pattern: str) -> Any:  # noqa: ANN401 - RE2 has no types
-    """Return a pattern of RE2's.
+    """Return a compiled pattern of RE2.
 
     Raises:
-        re2.error: it is none.
+        re2.error: it is invalid.
     """
     options = re2.Options()
     options.log_errors = False

@@ -1,7 +1,7 @@
-"""The keywords unevaluatedProperties and unevaluatedItems, done in bounded time.
+"""The keywords unevaluatedProperties and unevaluatedItems in bounded time.
 
-The library's own match names by Python's regular expressions, and look each member and item
-up in a list of those that other keywords have seen.
+Those of the library use Python's regular expressions, and search each member and item in a list of
+evaluated ones.
 """
 
 from __future__ import annotations
@@ -10,15 +10,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from jobq.models import Json
-from jobq_delivery.json_schema.patterns import compiled, look_at_the_clock
-
-__all__ = ["unevaluated"]
+from jobq_delivery.json_schema.patterns import check_time, compiled
 
 
 def unevaluated(
     keyword: str, kind: type[dict[Any, Any] | list[Any]]
 ) -> Callable[..., Iterator[Any]]:
-    """Return a keyword that checks the members, or items, that no other keyword has looked at."""
+    """Return a keyword for the members or items that no other keyword has evaluated."""
 
     def check(validator: Any, wanted: Json, value: Json, schema: Json) -> Iterator[Any]:  # noqa: ANN401
         if isinstance(value, kind):
@@ -32,8 +30,8 @@ def unevaluated(
 
 
 def evaluated(validator: Any, value: Any, schema: Any) -> set[Any]:  # noqa: ANN401
-    """Return the names of members, or the places of items, that a schema has looked at."""
-    look_at_the_clock()
+    """Return the names of members or indexes of items that a schema has evaluated."""
+    check_time()
     if not isinstance(schema, dict):
         return set()
     found = members(value, schema) if isinstance(value, dict) else items(validator, value, schema)
@@ -43,19 +41,19 @@ def evaluated(validator: Any, value: Any, schema: Any) -> set[Any]:  # noqa: ANN
 
 
 def members(value: dict[str, Json], schema: dict[str, Any]) -> set[str]:
-    """Return the names of members that a schema's own keywords have looked at."""
+    """Return the names of members that a schema's own keywords have evaluated."""
     if "additionalProperties" in schema or "unevaluatedProperties" in schema:
         return set(value)
     found: set[str] = value.keys() & schema.get("properties", {}).keys()
     for wanted in schema.get("patternProperties", ()):
-        look_at_the_clock()
+        check_time()
         expression = compiled(wanted)
         found |= {name for name in value if expression.search(name)}
     return found
 
 
 def items(validator: Any, value: list[Json], schema: dict[str, Any]) -> set[int]:  # noqa: ANN401
-    """Return the places of items that a schema's own keywords have looked at."""
+    """Return the indexes of items that a schema's own keywords have evaluated."""
     if "items" in schema or "unevaluatedItems" in schema:
         return set(range(len(value)))
     found = set(range(min(len(value), len(schema.get("prefixItems", ())))))
@@ -66,7 +64,7 @@ def items(validator: Any, value: list[Json], schema: dict[str, Any]) -> set[int]
 
 
 def parts(validator: Any, value: Any, schema: dict[str, Any]) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401
-    """Yield the schemas within a schema that hold for the same value, and who validates them."""
+    """Yield the subschemas for the same value, each with its validator."""
     for name in schema.keys() & {"$ref", "$dynamicRef"}:
         there = validator._resolver.lookup(schema[name])  # noqa: SLF001 - there is no other
         inner = validator.evolve(schema=there.contents, _resolver=there.resolver)

@@ -1,17 +1,18 @@
-"""What the parts of the daily pipeline say to each other: messages, results, errors."""
-# ruff: noqa: TC003 - the types are looked at when a payload is made
+"""The contract between the parts of the daily pipeline: messages, results, errors."""
+# ruff: noqa: TC003 - the schema of the payload is made from the annotations
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 from uuid import UUID
 
 from msgspec import Meta
 
 from jobq.calls.kinds import list_undeclared_kinds
+from jobq_operations.reachability import ready
 
 if TYPE_CHECKING:
     from jobq import Client
@@ -26,10 +27,12 @@ __all__ = [
     "JobMessage",
     "JobRecord",
     "JobStatus",
+    "Ping",
     "Refusal",
     "RepoError",
     "job_type_of",
     "make_idempotency_key",
+    "ping_of",
     "problem_of",
 ]
 
@@ -40,7 +43,7 @@ VISIBILITY_TIMEOUT = 30.0
 
 
 class JobStatus(StrEnum):
-    """Where a job is."""
+    """The status of a job."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -50,7 +53,7 @@ class JobStatus(StrEnum):
 
 
 class ErrorCode(StrEnum):
-    """Why something did not work."""
+    """The reason of an error."""
 
     QUEUE_UNAVAILABLE = "QUEUE_UNAVAILABLE"
     MESSAGE_TOO_LARGE = "MESSAGE_TOO_LARGE"
@@ -65,10 +68,10 @@ class ErrorCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobMessage:
-    """What is to be done: the prices of a symbol on a day. All times are UTC.
+    """A job: the prices of a symbol on a day. All times are UTC.
 
     Attributes:
-        idempotency_key: as `make_idempotency_key` makes it.
+        idempotency_key: the result of `make_idempotency_key`.
         symbol: 1 to 16 capital letters, digits, dots and hyphens.
         asof: the day.
     """
@@ -82,7 +85,7 @@ class JobMessage:
 
 @dataclass(frozen=True, slots=True)
 class EnqueueResult:
-    """The message is in the queue, and visible from this moment on."""
+    """The message is in the queue, and visible from this time on."""
 
     message_id: str
     visible_at: datetime
@@ -95,7 +98,7 @@ class Refusal:
     Attributes:
         error_code: QUEUE_UNAVAILABLE, MESSAGE_TOO_LARGE or INVALID_MESSAGE.
         is_retryable: whether to try again with exponential backoff; else log and alert.
-        reason: for people.
+        reason: a text.
     """
 
     error_code: ErrorCode
@@ -105,7 +108,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """The job of a key, and whether it was created just now."""
+    """The job of a key, and whether this call created it."""
 
     job_id: UUID
     created: bool
@@ -113,12 +116,12 @@ class Created:
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """What is known of a job.
+    """A job.
 
     Attributes:
-        attempts: how many were started.
+        attempts: number of started attempts.
         last_error: its code and text, at most 512 characters, redacted.
-        result_ref: where the result lies.
+        result_ref: location of the result.
     """
 
     job_id: UUID
@@ -133,11 +136,11 @@ class JobRecord:
 
 
 class RepoError(Exception):
-    """The repo could not do what it was asked to.
+    """An error of the repo.
 
     Args:
-        code: REPO_UNAVAILABLE, INVALID_MESSAGE, or the database's own, such as ILLEGAL_STATE.
-        reason: for people.
+        code: REPO_UNAVAILABLE, INVALID_MESSAGE, or one of the database, such as ILLEGAL_STATE.
+        reason: a text.
     """
 
     def __init__(self, code: str, reason: str) -> None:
@@ -147,7 +150,7 @@ class RepoError(Exception):
 
 
 def make_idempotency_key(job_type: str, symbol: str, asof: date) -> str:
-    """Return the key of which only one job is active at a time."""
+    """Return a key that only one active job can have."""
     return f"{job_type}:{symbol}:{asof.isoformat()}"
 
 
@@ -157,9 +160,9 @@ def job_type_of(idempotency_key: str) -> str:
 
 
 def problem_of(client: Client, message: JobMessage) -> str | None:
-    """Return why a message violates the contract, as far as its payload's schema does not say.
+    """Return why a message violates the contract, besides the schema of its payload.
 
-    A job type is known when a worker has declared it as a kind.
+    A job type is known if a worker has declared it as a kind.
     """
     if message.idempotency_key != make_idempotency_key(
         message.job_type, message.symbol, message.asof
@@ -168,3 +171,24 @@ def problem_of(client: Client, message: JobMessage) -> str | None:
     if client.run(list_undeclared_kinds([message.job_type])):
         return f"job_type {message.job_type} is unknown"
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    """``ok``, or ``error(reason)``."""
+
+    text: str
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether it is ok."""
+        return self.text == "ok"
+
+
+def ping_of(client: Client, part: Literal["queue", "repo"]) -> Ping:
+    """Check whether the queue or the repo can be used."""
+    url = client.conninfo
+    if url is None:
+        raise TypeError("a ping needs a client that was made of a URL")
+    queue, repo = ready(url)
+    return Ping(queue if part == "queue" else repo)

@@ -1,4 +1,4 @@
-"""The work itself: fetch a day's prices, transform, check and store them.
+"""The work: fetch the prices of a day, transform, check and store them.
 
 Prices come from ``<DAILY_PIPELINE_UPSTREAM>/<symbol>/<day>.csv`` with the columns time,
 price and volume; the day's bar goes to ``<DAILY_PIPELINE_STORAGE>/<symbol>/<day>.json``. The
@@ -36,7 +36,7 @@ __all__ = ["CONTRACT", "Bar", "fetch", "quality", "registry", "run_pipeline", "s
 logger = logging.getLogger("daily_pipeline")
 registry = Registry()
 
-# What the contract says of every job type: declare others with these, too.
+# The options of every job type by the contract.
 CONTRACT: HandlerOptions = {
     "max_attempts": MAX_ATTEMPTS,
     "lease": VISIBILITY_TIMEOUT,

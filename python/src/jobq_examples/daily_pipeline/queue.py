@@ -10,32 +10,32 @@ from jobq_examples.daily_pipeline.contract import (
     ErrorCode,
     JobMessage,
     Refusal,
+    ping_of,
     problem_of,
 )
-from jobq_examples.daily_pipeline.ping import ping_of
 
 if TYPE_CHECKING:
     from jobq.client import Client
-    from jobq_examples.daily_pipeline.ping import Ping
+    from jobq_examples.daily_pipeline.contract import Ping
 
 __all__ = ["QueueContract"]
 
 
 class QueueContract:
-    """Takes messages in. Each is delivered at least once, and to one worker at a time.
+    """Accepts messages. Each is delivered at least once, and to one worker at a time.
 
-    A message that is not acknowledged within its visibility timeout is delivered again;
-    after five attempts it is a dead letter.
+    A message that is not acknowledged within its visibility timeout is delivered again. After five
+    attempts it is a dead letter.
 
     Args:
-        client: of the database.
+        client: client of the database.
     """
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     def enqueue(self, message: JobMessage) -> EnqueueResult | Refusal:
-        """Put a message into the queue; the same key again gives the same message."""
+        """Enqueue a message; the same key returns the same message."""
         try:
             if problem := problem_of(self._client, message):
                 return Refusal(ErrorCode.INVALID_MESSAGE, is_retryable=False, reason=problem)
@@ -52,5 +52,5 @@ class QueueContract:
         return EnqueueResult(message_id=str(job.job_id), visible_at=found.run_at)
 
     def ping(self) -> Ping:
-        """Tell whether messages can be taken in: ``ok``, or why not."""
+        """Return whether messages can be accepted: ``ok``, or why not."""
         return ping_of(self._client, "queue")

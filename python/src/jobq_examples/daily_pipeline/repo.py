@@ -16,9 +16,9 @@ from jobq_examples.daily_pipeline.contract import (
     JobStatus,
     RepoError,
     job_type_of,
+    ping_of,
     problem_of,
 )
-from jobq_examples.daily_pipeline.ping import ping_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from jobq.client import Client
     from jobq.models import Job
-    from jobq_examples.daily_pipeline.ping import Ping
+    from jobq_examples.daily_pipeline.contract import Ping
 
 __all__ = ["JobRepo"]
 
@@ -42,16 +42,15 @@ _STATUS = {
 
 
 class JobRepo:
-    """Keeps what becomes of jobs. The database refuses a change that may not be.
+    """The records of jobs. The database refuses illegal changes of their state.
 
-    Record and message are one row of jobq's: whoever creates the record has put the job
-    into the queue, in the same transaction, and a message enqueued later under its key is
-    the same job. The database's clock gives the moments, so those that callers pass are
-    not stored; and it makes the ids, so the one that `create_queued` returns counts.
+    Record and message are one row of jobq: creating the record enqueues the job in the same
+    transaction, and a message that is enqueued later with its key is the same job. The database
+    sets times and ids, so those of callers are ignored; `create_queued` returns the id.
 
     Args:
-        client: of the database.
-        worker: under which name jobs are set running.
+        client: client of the database.
+        worker: name of the worker of running jobs.
     """
 
     def __init__(self, client: Client, worker: str = "daily_pipeline") -> None:
@@ -69,10 +68,10 @@ class JobRepo:
         requested_by: str,
         created_at: datetime,  # noqa: ARG002
     ) -> Created:
-        """Create a queued job, or find the one of this key that is active or has succeeded.
+        """Create a queued job, or return the active or succeeded job of this key.
 
         Raises:
-            RepoError: the repo does not answer; INVALID_MESSAGE when the job violates the contract.
+            RepoError: the repo does not respond; INVALID_MESSAGE if the job violates the contract.
         """
         message = JobMessage(idempotency_key, job_type, symbol, asof, requested_by)
         with translated():
@@ -82,10 +81,10 @@ class JobRepo:
         return Created(job.job_id, job.created)
 
     def set_running(self, job_id: UUID, started_at: datetime) -> None:  # noqa: ARG002
-        """Lease a queued job to this repo's worker.
+        """Lease a queued job to the worker of this repo.
 
         Raises:
-            RepoError: ILLEGAL_STATE when it cannot run now; JOB_NOT_FOUND.
+            RepoError: ILLEGAL_STATE if it cannot run now; JOB_NOT_FOUND.
         """
         arguments = {"job_id": job_id, "worker": self._worker}
         with translated():
@@ -101,10 +100,10 @@ class JobRepo:
         finished_at: datetime,  # noqa: ARG002
         result_ref: str | None = None,
     ) -> None:
-        """Finish a job that this repo has set running.
+        """Finish a running job of this repo.
 
         Raises:
-            RepoError: ILLEGAL_STATE or LEASE_LOST when it is not this repo's.
+            RepoError: ILLEGAL_STATE or LEASE_LOST: it is not a running job of this repo.
         """
         result = as_jsonb({"result_ref": result_ref})
         self._end("complete", job_id, self._attempts.pop(job_id, 0), {"result": result})
@@ -117,10 +116,10 @@ class JobRepo:
         error_message: str,
         attempt: int,
     ) -> None:
-        """End an attempt as failed: the job waits for the next, or is a dead letter.
+        """End an attempt as failed: the job is retried, or is a dead letter.
 
         Raises:
-            RepoError: LEASE_LOST when this attempt does not hold the job.
+            RepoError: LEASE_LOST: this attempt does not hold the job.
         """
         failure = {"error": error_message, "error_code": error_code}
         self._end("fail", job_id, attempt, failure)
@@ -133,13 +132,12 @@ class JobRepo:
         error_message: str,
         attempt: int,
     ) -> None:
-        """Make a job a dead letter; one that is one already stays so.
+        """Make a job a dead letter, unless it is one.
 
-        A job that `set_failed` has put back for another attempt is cancelled, so that none
-        begins: it keeps the code of that failure.
+        A job that is retried after `set_failed` is cancelled, and keeps the code of that failure.
 
         Raises:
-            RepoError: LEASE_LOST when this attempt does not hold the job.
+            RepoError: LEASE_LOST: this attempt does not hold the job.
         """
         with translated():
             job = self._client.get(job_id)
@@ -152,7 +150,7 @@ class JobRepo:
         self._end("fail", job_id, attempt, failure)
 
     def get_by_id(self, job_id: UUID) -> JobRecord:
-        """Return what is known of a job.
+        """Return the record of a job.
 
         Raises:
             RepoError: JOB_NOT_FOUND.
@@ -161,7 +159,7 @@ class JobRepo:
             return _record(self._client.get(job_id))
 
     def get_by_idempotency(self, idempotency_key: str) -> UUID | None:
-        """Return the job of a key, if it is active or has succeeded."""
+        """Return the active or succeeded job of a key, or None."""
         with translated():
             job_id = self._client.find(job_type_of(idempotency_key), idempotency_key)
             if job_id is None or self._client.get(job_id).state in ("dead", "cancelled"):
@@ -169,7 +167,7 @@ class JobRepo:
             return job_id
 
     def ping(self) -> Ping:
-        """Tell whether records can be read and written: ``ok``, or why not."""
+        """Return whether records can be read and written: ``ok``, or why not."""
         return ping_of(self._client, "repo")
 
     def _end(self, function: str, job_id: UUID, attempt: int, more: dict[str, Any]) -> None:
@@ -181,7 +179,7 @@ class JobRepo:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raise the contract's errors in place of jobq's."""
+    """Raise errors of the contract instead of those of jobq."""
     try:
         yield
     except DatabaseUnavailable as error:
@@ -195,7 +193,7 @@ def _attempt(rows: list[Any]) -> int | None:
 
 
 def _nothing(_rows: list[Any]) -> None:
-    """Pass over the answer."""
+    """Ignore the answer."""
 
 
 def _record(job: Job) -> JobRecord:

@@ -1,4 +1,4 @@
-"""The producer's side: submit a job, and tell whether jobs can be submitted."""
+"""The producer: submit a job, and check whether jobs can be submitted."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Submitted:
     """202 Accepted.
 
     Attributes:
-        job_id: the new job's, or that of the job of the same day.
+        job_id: id of the new job, or of the existing job of the same day.
         created: whether it is new.
-        outcome: what the queue said; None when the job was there already.
+        outcome: result of the queue; None if the job existed already.
     """
 
     job_id: UUID
@@ -62,15 +62,15 @@ def submit(
     Args:
         repo: the records.
         queue: the queue.
-        symbol: whose prices.
+        symbol: the symbol.
         asof: the day.
-        requested_by: who asks; no personal data.
+        requested_by: the requester, without personal data.
         job_type: a kind that a worker has declared.
-        tries: how often to offer a message to a queue that does not answer.
-        pause: how to wait between tries, exponentially from 0.1 s on.
+        tries: maximum number of attempts to enqueue the message.
+        pause: waits between attempts, exponentially from 0.1 s.
 
     Raises:
-        RepoError: the repo does not answer, or the job does not fit the contract.
+        RepoError: the repo does not respond, or the job violates the contract.
     """
     key = make_idempotency_key(job_type, symbol, asof)
     found = repo.get_by_idempotency(key)
@@ -105,7 +105,7 @@ def _offer(
     tries: int,
     pause: Callable[[float], None],
 ) -> EnqueueResult | Refusal:
-    """Offer a message until the queue takes it or never will; log every refusal."""
+    """Enqueue a message, with retries; log every refusal."""
     pauses = [0.1 * 2.0**n for n in range(tries - 1)]
     while isinstance(outcome := queue.enqueue(message), Refusal):
         refusal = {**fields, "error_code": outcome.error_code}
@@ -117,7 +117,7 @@ def _offer(
 
 
 def ready(queue: QueueContract, repo: JobRepo) -> tuple[int, dict[str, Any]]:
-    """Answer GET /ready: 200 when both are ok, else 503, with what each says."""
+    """Answer GET /ready: 200 if both are ok, else 503, with both states."""
     pings = queue.ping(), repo.ping()
     body = {
         "queue": pings[0].text,
