@@ -61,11 +61,15 @@ create table jobq_private.endpoint (
     created_at timestamptz not null default now(),
     updated_at timestamptz not null default now(),
     constraint endpoint_pkey primary key (endpoint),
-    constraint endpoint_endpoint_check check (endpoint ~ '^[a-z0-9][a-z0-9-]{0,127}$'),
-    constraint endpoint_type_check check (type in ('HTTP', 'KAFKA', 'REDIS_STREAM')),
-    constraint endpoint_spec_check check (jsonb_typeof(spec) = 'object'),
-    constraint endpoint_max_concurrency_check check (max_concurrency between 1 and 10000),
-    constraint endpoint_max_per_second_check check (max_per_second between 0.001 and 1000000),
+    constraint "endpoint must match [a-z0-9][a-z0-9-]{0,127}"
+    check (endpoint ~ '^[a-z0-9][a-z0-9-]{0,127}$'),
+    constraint "type must be HTTP, KAFKA or REDIS_STREAM"
+    check (type in ('HTTP', 'KAFKA', 'REDIS_STREAM')),
+    constraint "spec must be a JSON object" check (jsonb_typeof(spec) = 'object'),
+    constraint "max_concurrency must be from 1 to 10000"
+    check (max_concurrency between 1 and 10000),
+    constraint "max_per_second must be from 0.001 to 1000000"
+    check (max_per_second between 0.001 and 1000000),
     constraint endpoint_endpoint_fkey foreign key (endpoint)
     references jobq_private.kind (kind) on delete cascade,
     constraint endpoint_payload_spec_fkey foreign key (payload_spec)
@@ -75,21 +79,6 @@ create table jobq_private.endpoint (
 );
 
 comment on table jobq_private.endpoint is 'Kinds whose handler is a delivery: where to, and in what shape.';
-
-comment on constraint endpoint_endpoint_check on jobq_private.endpoint is
-'endpoint must have 1 to 128 small letters, digits and hyphens, and not begin with a hyphen';
-
-comment on constraint endpoint_type_check on jobq_private.endpoint is
-'type must be HTTP, KAFKA or REDIS_STREAM';
-
-comment on constraint endpoint_spec_check on jobq_private.endpoint is
-'spec must be a JSON object';
-
-comment on constraint endpoint_max_concurrency_check on jobq_private.endpoint is
-'max_concurrency must be from 1 to 10000';
-
-comment on constraint endpoint_max_per_second_check on jobq_private.endpoint is
-'max_per_second must be from 0.001 to 1000000';
 
 -- What a claim has found of paused endpoints. Each is due at parked_until(), and gets this
 -- run_at back.

@@ -16,30 +16,17 @@ create table jobq_private.api_key (
     login text not null default session_user,
     constraint api_key_pkey primary key (api_key),
     constraint api_key_key_hash_key unique (key_hash),
-    constraint api_key_api_key_check check (length(api_key) between 1 and 128),
-    constraint api_key_prefix_check check (length(prefix) between 1 and 16),
-    constraint api_key_key_hash_check check (octet_length(key_hash) = 32),
-    constraint api_key_scopes_check
+    constraint "name must have 1 to 128 characters"
+    check (length(api_key) between 1 and 128),
+    constraint "prefix must have 1 to 16 characters"
+    check (length(prefix) between 1 and 16),
+    constraint "key_hash must have 32 bytes" check (octet_length(key_hash) = 32),
+    constraint "scopes: at least one of produce, work, operate and read"
     check (scopes <@ '{produce,work,operate,read}' and cardinality(scopes) > 0),
-    constraint api_key_requests_per_second_check check (requests_per_second >= 1)
+    constraint "requests_per_second must be at least 1" check (requests_per_second >= 1)
 )
 with (fillfactor = 50);
 
 comment on table jobq_private.api_key is 'Keys of the HTTP API by name, as SHA-256, with what they may do.';
-
-comment on constraint api_key_api_key_check on jobq_private.api_key is
-'name must have 1 to 128 characters';
-
-comment on constraint api_key_prefix_check on jobq_private.api_key is
-'prefix must have 1 to 16 characters';
-
-comment on constraint api_key_key_hash_check on jobq_private.api_key is
-'key_hash must have 32 bytes';
-
-comment on constraint api_key_scopes_check on jobq_private.api_key is
-'scopes must be among produce, work, operate and read, one at least';
-
-comment on constraint api_key_requests_per_second_check on jobq_private.api_key is
-'requests_per_second must be at least 1';
 
 commit;

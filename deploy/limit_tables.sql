@@ -3,10 +3,14 @@ begin;
 set local role jobq_owner;
 
 -- Limits are enforced from now on.
+alter table jobq_private.queue
 -- squawk-ignore ban-drop-constraint
-alter table jobq_private.queue drop constraint if exists queue_core_check;
+drop constraint if exists "limits and order require the features of jobq";
+alter table jobq_private.kind
 -- squawk-ignore ban-drop-constraint
-alter table jobq_private.kind drop constraint if exists kind_core_check;
+drop constraint if exists "limits and order require the features of jobq",
+-- squawk-ignore ban-drop-constraint
+drop constraint if exists "keys, cost and run require the features of jobq";
 
 -- A lane is a queue and a concurrency key; for a kind that has limits for each key the queue, the kind and
 -- the key; and for jobs without a key of a kind that has limits the queue and the kind. It has a row for each priority in which work may
@@ -84,47 +88,28 @@ create table jobq_private.key_limit (
     budget jobq_private.budget,
     updated_at timestamptz not null default now(),
     constraint key_limit_pkey primary key (queue, concurrency_key),
-    constraint key_limit_queue_check check (length(queue) between 1 and 128 and queue <> '*'),
-    constraint key_limit_concurrency_key_check
+    constraint "queue must have 1 to 128 characters, and be one queue, not *"
+    check (length(queue) between 1 and 128 and queue <> '*'),
+    constraint "concurrency_key must have 1 to 1024 bytes"
     check (octet_length(concurrency_key) between 1 and 1024),
-    constraint key_limit_max_running_check check (max_running between 1 and 32767),
-    constraint key_limit_rate_limit_check check (rate_limit between 1 and 1000000000),
-    constraint key_limit_rate_period_check
+    constraint "max_running must be from 1 to 32767"
+    check (max_running between 1 and 32767),
+    constraint "rate_limit must be from 1 to 1000000000"
+    check (rate_limit between 1 and 1000000000),
+    constraint "rate_period must be from 1 ms to 365 days"
     check (rate_period between '1 ms' and '365 days'),
-    constraint key_limit_rate_burst_check check (rate_burst between 1 and 1000000000),
-    constraint key_limit_rate_check
+    constraint "rate_burst must be from 1 to 1000000000"
+    check (rate_burst between 1 and 1000000000),
+    constraint "rate_period and rate_burst need a rate_limit"
     check (rate_limit is not null or num_nonnulls(rate_period, rate_burst) = 0),
-    constraint key_limit_something_check check (num_nonnulls(max_running, rate_limit, budget) > 0)
+    constraint "give max_running or rate_limit"
+    check (num_nonnulls(max_running, rate_limit, budget) > 0)
 );
 
 create index key_limit_rate_idx on jobq_private.key_limit (queue)
 where num_nonnulls(rate_limit, budget) > 0;
 
 comment on table jobq_private.key_limit is 'Limits of single keys.';
-
-comment on constraint key_limit_queue_check on jobq_private.key_limit is
-'queue must have 1 to 128 characters, and be one queue, not *';
-
-comment on constraint key_limit_concurrency_key_check on jobq_private.key_limit is
-'concurrency_key must have 1 to 1024 bytes';
-
-comment on constraint key_limit_max_running_check on jobq_private.key_limit is
-'max_running must be from 1 to 32767';
-
-comment on constraint key_limit_rate_limit_check on jobq_private.key_limit is
-'rate_limit must be from 1 to 1000000000';
-
-comment on constraint key_limit_rate_period_check on jobq_private.key_limit is
-'rate_period must be from 1 ms to 365 days';
-
-comment on constraint key_limit_rate_burst_check on jobq_private.key_limit is
-'rate_burst must be from 1 to 1000000000';
-
-comment on constraint key_limit_rate_check on jobq_private.key_limit is
-'rate_period and rate_burst need a rate_limit';
-
-comment on constraint key_limit_something_check on jobq_private.key_limit is
-'give max_running or rate_limit';
 
 -- Where jobs pass that rates, holds or the limits of a whole queue or kind bind: of a lane
 -- (by its id), a queue, a kind, a kind in a queue, or a key of a kind (by its id, in whichever queue). Its lock is the right to pass. A limit that

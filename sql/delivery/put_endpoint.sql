@@ -69,7 +69,7 @@ begin
 exception
     when check_violation then
         get stacked diagnostics _violated = constraint_name;
-        perform jobq_private.refuse_setting('jobq_private.endpoint', _violated);
+        perform jobq_private.refuse_setting(_violated);
         return null;
 end
 $$;

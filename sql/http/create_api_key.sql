@@ -53,7 +53,7 @@ exception
         );
     when check_violation then
         get stacked diagnostics _violated = constraint_name;
-        perform jobq_private.refuse_setting('jobq_private.api_key', _violated);
+        perform jobq_private.refuse_setting(_violated);
 end
 $$;
 

@@ -49,7 +49,7 @@ begin
 exception
     when check_violation or foreign_key_violation or numeric_value_out_of_range then
         get stacked diagnostics _violated = constraint_name;
-        perform jobq_private.refuse_setting('jobq_private.setting', _violated);
+        perform jobq_private.refuse_setting(_violated);
 end
 $$;
 

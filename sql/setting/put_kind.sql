@@ -145,7 +145,7 @@ begin
 exception
     when check_violation or foreign_key_violation or numeric_value_out_of_range then
         get stacked diagnostics _problem = constraint_name;
-        perform jobq_private.refuse_setting('jobq_private.kind', _problem);
+        perform jobq_private.refuse_setting(_problem);
 end
 $$;
 

@@ -41,6 +41,6 @@ begin
 exception
     when check_violation then
         get stacked diagnostics _violated = constraint_name;
-        perform jobq_private.refuse_setting('jobq_private.kind', _violated);
+        perform jobq_private.refuse_setting(_violated);
 end
 $$;

@@ -106,9 +106,9 @@ select is(
     pg_temp.detail(format('select jobq.put_kind(''d'', %s)', v.said)), v.detail, v.said || ' is refused in words'
 )
 from (values
-    ('retry_on => ''{x}''', 'retry_on must hold SQLSTATEs of five digits and capitals, or classes of two'),
-    ('keep_dead => ''1 s''', 'keep_succeeded must not be negative; keep_dead and keep_cancelled must be at least 1 hour'),
-    ('on_dead => ''hold''', 'on_dead is only for kinds that are ordered')
+    ('retry_on => ''{x}''', 'retry_on must hold SQLSTATEs, or classes of two characters'),
+    ('keep_dead => ''1 s''', 'keep_dead must be at least 1 hour'),
+    ('on_dead => ''hold''', 'on_dead requires ordered')
 ) as v (said, detail);
 
 select * from finish();

@@ -160,7 +160,7 @@ select is(pg_temp.detail(format('select jobq.put_kind(''x'', %s)', s.said)), s.d
 from (
     values
     ('timeout => ''0''', 'timeout must be from 1 ms to 365 days'),
-    ('retry_preset => ''none''', 'retry_preset must be standard, decorrelated, powers_of_two or delivery')
+    ('retry_preset => ''none''', 'retry_preset: standard, decorrelated, powers_of_two or delivery')
 ) as s (said, detail);
 select is_empty(
     $$
@@ -171,7 +171,7 @@ select is_empty(
         'jobq_private.endpoint', 'jobq_private.api_key'
     ]::regclass[])
     and (c.contype = 'c' or c.confrelid = 'jobq_private.retry_preset'::regclass)
-    and obj_description(c.oid, 'pg_constraint') is null
+    and c.conname !~ ' '
     $$,
     'every rule of a definition says in words what is wanted'
 );
