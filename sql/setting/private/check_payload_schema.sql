@@ -1,5 +1,5 @@
 -- Purpose: refuse a payload schema that the database cannot enforce, and paths of a concurrency key
--- or a cost that name nothing in it.
+-- or a cost that name nothing in it: they would silently disable limits.
 -- Invariant: a schema has at most 1 MiB and 150 levels, whatever payloads may have.
 -- Raises: 22023, JQ006.
 -- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
@@ -12,21 +12,37 @@ stable
 as $$
 declare
     _problem text := coalesce(
-        (jobq_private.value_problem(
-            payload_schema, jobq_private.json_size(payload_schema), 1048576, 150
-        ))[2],
+        (jobq_private.value_problem(payload_schema, 1048576, 150))[2],
         jobq_private.schema_problem(payload_schema, 'schema')
     );
+    _name text;
+    _path text[];
+    _part jsonb;
+    _member text;
 begin
     if _problem is not null then
         perform jobq_private.raise_error('SCHEMA_INVALID', _problem);
     end if;
-    _problem := coalesce(
-        jobq_private.key_path_problem('concurrency_key', concurrency_key, payload_schema),
-        jobq_private.key_path_problem('cost', cost, payload_schema)
-    );
-    if _problem is not null then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
-    end if;
+    for _name, _path in values ('concurrency_key', concurrency_key), ('cost', cost) loop
+        if cardinality(_path) > 2
+            and array_to_string(_path, '') ~ format('^.{%s}$', cardinality(_path))
+        then
+            perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+                '%s must be a path of names: did you mean {%s}?', _name,
+                array_to_string(_path, '')
+            ));
+        end if;
+        _part := payload_schema;
+        foreach _member in array coalesce(_path, '{}') loop
+            if _part -> 'additionalProperties' = 'false'
+                and not coalesce(_part -> 'properties' ? _member, false)
+            then
+                perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+                    '%s: payload_schema allows no member %s', _name, _member
+                ));
+            end if;
+            _part := _part -> 'properties' -> _member;
+        end loop;
+    end loop;
 end
 $$;

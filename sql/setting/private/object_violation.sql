@@ -8,28 +8,30 @@ language plpgsql
 immutable
 as $$
 declare
+    _known constant jsonb := coalesce(schema -> 'properties', '{}');
     _key text;
     _found text;
 begin
-    for _key in
-        select r.key from jsonb_array_elements_text(schema -> 'required') as r (key)
-    loop
-        if not value ? _key then
-            return format('%s.%s is missing', path, _key);
-        end if;
-    end loop;
-    for _key in
-        select k.key from jsonb_object_keys(value) as k (key)
-    loop
-        if schema -> 'properties' ? _key then
+    select r.key into _key
+    from jsonb_array_elements_text(schema -> 'required') as r (key)
+    where not value ? r.key
+    limit 1;
+    if found then
+        return format('%s.%s is missing', path, _key);
+    end if;
+    for _key in select k.key from jsonb_object_keys(value) as k (key) loop
+        if _known ? _key then
             _found := jobq_private.schema_violation(
-                schema -> 'properties' -> _key, value -> _key, format('%s.%s', path, _key)
+                _known -> _key, value -> _key, format('%s.%s', path, _key)
             );
-            if _found is not null then
-                return _found;
-            end if;
         elsif schema -> 'additionalProperties' = 'false' then
-            return format('%s.%s is not known', path, _key);
+            _found := format('%s.%s is not known; known are %s', path, _key,
+                left((
+                    select string_agg(k.key, ', ') from jsonb_object_keys(_known) as k (key)
+                ), 1000));
+        end if;
+        if _found is not null then
+            return _found;
         end if;
     end loop;
     return null;

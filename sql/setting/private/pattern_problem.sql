@@ -6,6 +6,7 @@ create or replace function jobq_private.pattern_problem(pattern text)
 returns text
 language plpgsql
 immutable
+strict
 set standard_conforming_strings = on
 as $$
 declare
