@@ -23,19 +23,14 @@ as $$
 declare
     _state text;
 begin
-    if fail.retry_in not between '0' and '365 days' then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'retry_in must be from 0 to 365 days'
-        );
-    elsif jsonb_typeof(fail.details) <> 'object' then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', 'details must be an object');
-    end if;
     select s.state into _state
-    from jobq_private.settle_failures(array[row(
-        fail.job_id, fail.attempt, jobq_private.redacted(fail.error),
-        coalesce(fail.error_code, 'ERROR'), fail.retryable, fail.retry_in,
-        jobq_private.kept_details(fail.details)
-    )::jobq_private.failure], false) as s;
+    from jobq_private.settle_failures(jobq_private.read_failures(
+        jsonb_build_array(jsonb_build_object(
+            'job_id', fail.job_id, 'attempt', fail.attempt, 'error', fail.error,
+            'error_code', fail.error_code, 'retryable', fail.retryable,
+            'retry_in', fail.retry_in, 'details', fail.details
+        ))
+    ), false) as s;
     if not found then
         perform jobq_private.refuse_attempt(fail.job_id, fail.attempt);
     end if;

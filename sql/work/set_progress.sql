@@ -9,7 +9,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _problem constant text[] := jobq_private.value_problem(
-        set_progress.progress, jobq_private.json_size(set_progress.progress), 65536, 64
+        set_progress.progress, 65536, 64
     );
 begin
     if _problem is not null then

@@ -15,6 +15,7 @@ declare
     ];
     _set jobq_private.new_job;
     _settings jobq_private.settings;
+    _problem text[];
     _mistyped text;
     _late text;
 begin
@@ -48,7 +49,10 @@ begin
             _settings.payload_schema := null;
             _settings.json_schema := null;
         end if;
-        perform jobq_private.check_new_job(_set, _settings);
+        _problem := jobq_private.new_job_problem(_set, _settings);
+        if _problem is not null then
+            perform jobq_private.raise_error(_problem[1], _problem[2]);
+        end if;
     end loop;
     if _set.payload is not null then
         perform jobq_private.check_payload_change(check_change.job_ids, _set.payload);

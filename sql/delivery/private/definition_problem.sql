@@ -9,8 +9,6 @@ immutable
 parallel safe
 as $$
 begin
-    return (jobq_private.value_problem(
-        definition_problem.value, jobq_private.json_size(definition_problem.value), 1048576, 150
-    ))[2];
+    return (jobq_private.value_problem(definition_problem.value, 1048576, 150))[2];
 end
 $$;

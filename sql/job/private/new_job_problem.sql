@@ -9,9 +9,6 @@ stable
 as $$
 declare
     _invalid text;
-    _size integer;
-    _metadata_size integer;
-    _unfit text;
     _problem text[];
 begin
     if job.kind is null then
@@ -20,40 +17,38 @@ begin
         _invalid := 'kind must have 1 to 128 characters';
     elsif length(job.queue) not between 1 and 128 or job.queue = '*' then
         _invalid := 'queue must have 1 to 128 characters, and must not be *';
-    end if;
     -- Most jobs have none of these options. PostgreSQL makes an expression ready as a whole.
-    if num_nonnulls(
+    elsif num_nonnulls(
         job.run_at, job.priority, job.max_attempts, job.timeout, job.metadata,
         job.idempotency_key, job.dedup_key, job.dedup, job.concurrency_key, job.expires_at,
         job.after_failure, job.cost
     ) > 0 then
-        _invalid := coalesce(_invalid, jobq_private.invalid_option(job));
+        _invalid := jobq_private.invalid_option(job);
     end if;
     if _invalid is not null then
         _problem := array['INVALID_ARGUMENT', _invalid];
-    elsif job.metadata is not null or not jobq_private.is_small(
-        job.payload, settings.max_payload_depth
+    elsif _problem is null and (
+        job.metadata is not null
+        or not jobq_private.is_small(job.payload, settings.max_payload_depth)
     ) then
-        _size := jobq_private.json_size(job.payload);
-        _metadata_size := jobq_private.json_size(job.metadata);
         _problem := coalesce(
-            _problem,
             jobq_private.value_problem(
-                job.payload, _size + coalesce(_metadata_size, 0),
-                settings.max_payload_bytes, settings.max_payload_depth
+                job.payload, settings.max_payload_bytes, settings.max_payload_depth
             ),
             jobq_private.value_problem(
-                job.metadata, _metadata_size + coalesce(_size, 0),
-                settings.max_payload_bytes, settings.max_payload_depth
+                job.metadata, settings.max_payload_bytes, settings.max_payload_depth,
+                coalesce(octet_length(job.payload::text), 0)
             )
         );
     end if;
     if _problem is null and num_nonnulls(
         settings.payload_schema, settings.json_schema, settings.concurrency_key, settings.cost
     ) > 0 then
-        _unfit := jobq_private.payload_problem(job, settings);
-        _problem := case when _unfit is not null then array['PAYLOAD_INVALID', _unfit] end;
+        _invalid := jobq_private.payload_problem(job, settings);
+        _problem := case when _invalid is not null then array['PAYLOAD_INVALID', _invalid] end;
     end if;
-    return _problem;
+    return case when _problem is not null then
+        array[_problem[1], format('job %s: %s', job.ordinal, _problem[2])]
+    end;
 end
 $$;

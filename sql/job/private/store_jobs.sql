@@ -12,6 +12,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     _jobs jobq_private.new_job[];
+    _problems text[];
     _has_keys boolean;
     _has_features boolean;
 begin
@@ -28,31 +29,32 @@ begin
             coalesce(j.concurrency_key, j.payload #>> s.concurrency_key), j.expires_at,
             nullif(j.after, '{}'), j.after_failure, j.batch_id, j.callback_of,
             coalesce(j.is_awaited, false), coalesce(j.job_id, jobq_private.new_id()), s.lease,
-            s.keep, s.delivery_version, s.is_limited, s.dedup_period, s.dedup_max_wait, s.max_depth,
-            null, coalesce(j.cost, jobq_private.payload_cost(j.payload, s.cost))
-        )::jobq_private.new_job order by j.ordinal),
+            s.keep, s.delivery_version, s.is_limited, s.dedup_period, s.dedup_max_wait,
+            s.max_depth, null, coalesce(j.cost, jobq_private.payload_cost(j.payload, s.cost))
+        )::jobq_private.new_job order by j.ordinal) filter (where p.problem is null),
+        array_agg(p.problem order by j.ordinal) filter (where p.problem is not null),
         bool_or(num_nonnulls(j.idempotency_key, j.dedup_key) > 0),
         bool_or(s.is_limited or num_nonnulls(
             j.concurrency_key, s.concurrency_key, j.after, j.batch_id, j.callback_of
         ) > 0)
-    into _jobs, _has_keys, _has_features
+    into _jobs, _problems, _has_keys, _has_features
     from unnest(store_jobs.jobs) as j
     cross join lateral jobq_private.settings_for(j.kind, j.queue) as s
     cross join lateral (
         select case when j.dedup_key is not null then coalesce(j.dedup, s.dedup) end
     ) as d (dedup)
-    where store_jobs.is_checked or jobq_private.new_job_problem(j, s) is null;
+    cross join lateral (
+        select case when not is_checked then jobq_private.new_job_problem(j, s) end offset 0
+    ) as p (problem);
 
-    if cardinality(_jobs) is distinct from cardinality(store_jobs.jobs)
-        and store_jobs.jobs <> '{}'
-    then
-        -- Raised here, the error does not name the whole statement above.
-        perform jobq_private.check_new_jobs(store_jobs.jobs);
-        select s.ids, s.created into ids, created from jobq_private.store_jobs(jobs) as s;
-        return;
-    end if;
-
-    if _has_keys then
+    -- Raised apart, the error does not name the whole statement above.
+    if _problems is not null then
+        perform jobq_private.raise_error(_problems[1][1], _problems[1][2]);
+    elsif _jobs is null and store_jobs.jobs <> '{}' then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'jobq_private.setting must have its row'
+        );
+    elsif _has_keys then
         select k.ids, k.created into ids, created
         from jobq_private.store_keyed_jobs(_jobs) as k;
         return;

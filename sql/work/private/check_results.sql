@@ -24,10 +24,9 @@ begin
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT', 'results must be a JSON array with the length of job_ids'
         );
-    elsif jobq_private.json_size(results) <= (
-        select least(308, 2 * g.max_payload_depth) from jobq_private.setting as g
-    )
-    then
+    elsif jobq_private.is_small(
+        results, (select g.max_payload_depth from jobq_private.setting as g)
+    ) then
         return;
     end if;
 
@@ -35,12 +34,10 @@ begin
     from jsonb_array_elements(results) with ordinality as r (result, n)
     cross join jobq_private.setting as g
     cross join lateral (
-        select jobq_private.value_problem(
-            r.result, jobq_private.json_size(r.result), g.max_payload_bytes, g.max_payload_depth
-        ) as problem
-    ) as c
-    where coalesce(jobq_private.json_size(r.result), 309)
-        > least(308, 2 * g.max_payload_depth, g.max_payload_bytes)
+        select jobq_private.value_problem(r.result, g.max_payload_bytes, g.max_payload_depth)
+        offset 0
+    ) as c (problem)
+    where not jobq_private.is_small(r.result, g.max_payload_depth)
     and c.problem is not null
     limit 1;
     if found then

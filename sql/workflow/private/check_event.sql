@@ -17,8 +17,7 @@ begin
         );
     end if;
     select jobq_private.value_problem(
-        check_event.payload, jobq_private.json_size(check_event.payload), g.max_payload_bytes,
-        g.max_payload_depth
+        check_event.payload, g.max_payload_bytes, g.max_payload_depth
     ) into _problem
     from jobq_private.setting as g;
     if _problem is not null then

@@ -1,7 +1,7 @@
 -- The table of errors against the source: every error is in it, and each is raised.
 -- Needs more than the core.
 begin;
-select plan(13 + (select count(*)::integer from jobq_private.error));
+select plan(18 + (select count(*)::integer from jobq_private.error));
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -169,7 +169,7 @@ select is(
     'a detail is never taken for a format'
 );
 select throws_ok(
-    'select jobq_private.raise_error(''NO_SUCH_CODE'', ''x'')', 'P0002', null,
+    'select jobq_private.raise_error(''NO_SUCH_CODE'', ''x'')', 'P0001', null,
     'a code that is not in the table cannot be raised unnoticed'
 );
 select results_eq(
@@ -179,6 +179,23 @@ select results_eq(
     from jobq_private.error as e
     order by e.code',
     'jobq.error shows people the same table'
+);
+select jobq.enqueue('x') \g /dev/null
+delete from jobq_private.error;
+select is(
+    pg_temp.refusal(s.statement), 'P0001 ' || s.code, format('without its row is raised: %s', s.code)
+)
+from (
+    values
+    ('select jobq.enqueue(null)', 'NULL_ARGUMENT'),
+    ('select jobq.enqueue(''x'', priority => 99999)', 'INVALID_ARGUMENT'),
+    ('select jobq.get_job(gen_random_uuid())', 'JOB_NOT_FOUND'),
+    ('update jobq_private.job set attempt = 7', 'IMMUTABLE')
+) as s (statement, code);
+delete from jobq_private.setting;
+select is(
+    pg_temp.refusal('select jobq.enqueue(''x'')'), 'P0001 INVALID_ARGUMENT',
+    'no job is lost for want of settings'
 );
 
 select * from finish();
