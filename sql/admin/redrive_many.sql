@@ -9,8 +9,6 @@
 -- Argument max_jobs: maximum number, 1 to 100000.
 -- Argument job_ids: only the dead ones of these jobs; null means all.
 -- Argument dry_run: whether to only return the ids.
--- Argument latest: whether deliveries use the current version of their endpoint; max_attempts
--- does not change.
 -- Returns: the ids of the redriven jobs.
 -- Example: select * from jobq.redrive_many(kind => 'send_email', error_code => 'RECIPIENT_REFUSED');
 create or replace function jobq.redrive_many(

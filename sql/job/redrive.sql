@@ -2,8 +2,6 @@
 -- Invariant: its attempts start afresh, but the attempt number continues as the fencing token. It
 -- is blocked if it must wait again for a job or for the end of its batch.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ004.
--- Argument latest: whether a delivery uses the current version of its endpoint; max_attempts
--- does not change.
 -- Argument max_attempts: how many attempts it gets from now on, 1 to 10000; null keeps the number.
 -- Returns: queued, or blocked if it must wait again.
 -- Example: select jobq.redrive(:'dead');

@@ -1,9 +1,5 @@
 -- Purpose: declare a queue, or replace its declaration; null means the default.
 -- Invariant: the last writer wins; a pause stays. Raises: 22004, 22023.
--- Argument ordered: whether the jobs of each concurrency key run one at a time, and later jobs
--- wait for a retried one.
--- Argument on_dead: what happens to the key of a dead job of an ordered queue: continue, or
--- hold it until the job is redriven or release_key() is called.
 -- Example: select jobq.put_queue('mail', max_depth => 100000);
 create or replace function jobq.put_queue(
     queue text,

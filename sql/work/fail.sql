@@ -2,8 +2,6 @@
 -- Invariant: retrying while attempts are left and the failure is retryable, else dead; a stale
 -- attempt changes nothing. Without retry_in the kind's backoff decides. The error is redacted and
 -- cut at 512 characters. Raises: 22004, 22023, JQ001, JQ003.
--- Argument error_code: a symbolic code of the error, cut at 128 characters; for filters and
--- metrics.
 -- Returns: the new state: retrying, dead or cancelled.
 -- Example: select jobq.fail(:'running', 1, 'status 503', 'HTTP_ERROR', retry_in => '30 s');
 create or replace function jobq.fail(

@@ -1,7 +1,6 @@
 -- Purpose: add a line to a job's log.
 -- Invariant: append-only; a line is redacted and cut at 8192 characters. An attempt that has lost
 -- its lease can log too. Raises: 22004, 22023, JQ001.
--- Argument message: the text, cut at 8192 characters.
 -- Example: select jobq.log(:'running', 1, 'INFO', 'half of it is done');
 create or replace function jobq.log(
     job_id uuid, attempt integer, level text, message text
