@@ -41,6 +41,7 @@ create table jobq_private.setting (
     retention interval not null default '30 days',
     key_retention interval not null default '30 days',
     redact_emails boolean not null default false,
+    shard_id integer not null default 0,
     constraint setting_pkey primary key (is_singleton),
     constraint "there is one row" check (is_singleton),
     constraint "max_attempts must be from 1 to 10000"
@@ -60,11 +61,12 @@ create table jobq_private.setting (
     check (retention between '1 day' and '36500 days'),
     constraint "key_retention must be from 1 hour to the retention"
     check (key_retention between '1 hour' and retention),
+    constraint "shard_id must be from 0 to 255" check (shard_id between 0 and 255),
     constraint "retry_preset: standard, decorrelated, powers_of_two or delivery"
     foreign key (retry_preset) references jobq_private.retry_preset (retry_preset)
 );
 
-comment on table jobq_private.setting is 'Global defaults, in one row.';
+comment on table jobq_private.setting is 'Global defaults, in one row, and the number of this database in its cluster.';
 
 insert into jobq_private.setting default values;
 
@@ -248,7 +250,8 @@ create type jobq_private.settings as (
     dedup_period interval,
     dedup_max_wait interval,
     keep interval[],
-    cost text[]
+    cost text[],
+    shard_id integer
 );
 
 comment on type jobq_private.settings is 'What holds for a new job of a kind in a queue, after resolution.';

@@ -44,7 +44,7 @@ begin
         'key-' || encode(
             sha256(convert_to(_given.kind || ':' || idempotency_key, 'UTF8')), 'hex'
         ),
-        'unnamed-' || jobq_private.new_id()
+        'unnamed-' || jobq_private.new_id(0)
     );
     if is_endpoint then
         perform jobq_private.check_endpoints(array[_given.kind]);

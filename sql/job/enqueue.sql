@@ -2,17 +2,9 @@
 -- Invariant: a taken idempotency key or dedup key yields the job that holds it.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 -- Argument queue: the queue; null means the kind's, else default.
--- Argument priority: higher ones are claimed first, -32768 to 32767; null takes the
--- setting.
--- Argument max_attempts: maximum number of failed attempts, 1 to 10000; null takes the setting.
--- Argument timeout: how long an attempt may run, 1 ms to 365 days; null takes the
--- setting.
--- Argument run_at: earliest start; null means now.
 -- Argument expires_at: no attempt starts after this time, and the job is then dead with
 -- EXPIRED; must be after run_at; null means never.
 -- Argument after: jobs to wait for, live or ended; until then the job is blocked.
--- Argument after_failure: what to do if one of them is dead or cancelled: cancel (the job too),
--- wait (until it is redriven) or run (when all have ended); null means cancel.
 -- Argument batch_id: batch of the job, which must not have ended.
 -- Argument cost: amount taken from rates and budgets, from 0 to 10^12; null means the value at
 -- the kind's path in the payload, else 1.
@@ -72,7 +64,7 @@ begin
             delivery_version
         )
         select
-            jobq_private.new_id(), enqueue.kind, enqueue.payload, s.queue,
+            jobq_private.new_id(s.shard_id), enqueue.kind, enqueue.payload, s.queue,
             coalesce(enqueue.run_at, now()), coalesce(enqueue.priority, s.priority),
             coalesce(enqueue.max_attempts, s.max_attempts),
             coalesce(enqueue.timeout, s.timeout), s.lease, s.keep, s.delivery_version

@@ -16,7 +16,7 @@ set search_path = pg_catalog, pg_temp
 -- Before 18, PostgreSQL would compile this plan, which takes a second.
 set jit = off
 as $$
-    select to_jsonb(s) - '{delivery_version,is_limited,keep}'::text[] || to_jsonb(r)
+    select to_jsonb(s) - '{delivery_version,is_limited,keep,shard_id}'::text[] || to_jsonb(r)
     || jsonb_build_object(
         'max_expiries', g.max_expiries, 'retention', g.retention,
         'keep_succeeded', least(s.keep[1], g.retention),

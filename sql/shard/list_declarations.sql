@@ -35,7 +35,7 @@ as $$
         union all
         select 'setting', e.key, jsonb_build_object('value', e.value)
         from jobq_private.setting as s
-        cross join lateral jsonb_each(to_jsonb(s)) as e
+        cross join lateral jsonb_each(to_jsonb(s) - 'shard_id') as e
         union all
         select 'retry_preset', r.retry_preset, to_jsonb(r) from jobq_private.retry_preset as r
         union all

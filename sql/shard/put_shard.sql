@@ -35,7 +35,9 @@ begin
             'INVALID_ARGUMENT', format('shard %s was removed; ids contain its number', put_shard.shard_id)
         );
     end if;
-    if put_shard.is_own and put_shard.shard_id <> jobq_private.own_shard() then
+    if put_shard.is_own and put_shard.shard_id <> (
+        select g.shard_id from jobq_private.setting as g
+    ) then
         perform jobq_private.become_shard(put_shard.shard_id);
     end if;
     update jobq_private.shard as s

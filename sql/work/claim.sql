@@ -4,11 +4,6 @@
 -- or came back if that is later), then by id. Raises: 22004, 22023.
 -- Never: LIMIT_REACHED, since no single job is asked for.
 -- Argument max_jobs: maximum number of jobs, 0 to 10000.
--- Argument max_limited: maximum number of jobs with a concurrency key, or with limits of their
--- queue or kind; a worker that prefetches should not occupy slots for jobs it does not run yet.
--- null means any number.
--- Argument except_kinds: kinds without a handler in this worker, whose jobs are not claimed;
--- null for none.
 -- Returns: rows of jobq.claimed_job, none when nothing can run now.
 -- Example: select * from jobq.claim('{default,mail}', 'worker-1', 10);
 create or replace function jobq.claim(
@@ -62,21 +57,18 @@ begin
                 attempt = j.attempt + 1, claimed_at = _now, lease_expires_at = _now + j.lease,
                 place = _turn.place
             where j.ctid = any(_turn.found)
-            returning
+            returning j.priority, j.due_at, row(
                 j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,
-                j.timeout, j.lease_expires_at, j.run_at::timestamptz, j.created_at,
-                j.idempotency_key, j.lease, j.delivery_version,
-                j.is_awaited or j.place is not null or j.batch_id is not null as is_awaited,
-                j.priority, j.due_at
+                j.timeout, j.lease_expires_at, j.run_at, j.created_at, j.idempotency_key,
+                j.lease, j.delivery_version,
+                j.is_awaited or j.place is not null or j.batch_id is not null
+            )::jobq.claimed_job as job
         )
-        select
-            t.job_id, t.attempt, t.kind, t.payload, t.metadata, t.queue, t.max_attempts,
-            t.timeout, t.lease_expires_at, t.run_at, t.created_at, t.idempotency_key, t.lease,
-            t.delivery_version, t.is_awaited
+        select (t.job).*
         from taken as t
         -- an expired job has died instead
-        where t.lease_expires_at is not null
-        order by t.priority desc, t.due_at, t.job_id;
+        where (t.job).lease_expires_at is not null
+        order by t.priority desc, t.due_at, (t.job).job_id;
         _left := _left - cardinality(_turn.found);
     end loop;
 end

@@ -21,7 +21,10 @@ begin
         where j.job_id = claim_job.job_id
         and j.state in ('queued', 'retrying')
         and j.run_at <= clock_timestamp()
-        and not jobq_private.is_paused(j.queue)
+        and not exists (
+            select from jobq_private.queue as q
+            where q.queue = j.queue and q.paused_at is not null
+        )
         for update skip locked
     ),
     taken as (

@@ -1,7 +1,6 @@
 -- Purpose: return how long a worker of these queues may sleep: until the next job is due.
 -- Invariant: a duration by the database's clock. Zero or less if there is work now; less by
 -- centuries if it has limits, which may hold it back. Raises: 22004.
--- Argument except_kinds: kinds whose jobs do not count; null for none.
 -- Returns: the time until the next job is due; zero or less if one is due, null if none waits.
 -- Example: select jobq.due_in('{default}');
 create or replace function jobq.due_in(queues text[], except_kinds text[] default null)
@@ -11,7 +10,10 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    return jobq_internal.next_due(due_in.queues, due_in.except_kinds) - clock_timestamp();
+    if due_in.queues is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queues');
+    end if;
+    return jobq_private.next_due(due_in.queues, due_in.except_kinds) - clock_timestamp();
 end
 $$;
 

@@ -18,14 +18,7 @@ declare
     _now constant timestamptz := clock_timestamp();
     _expired jobq_private.failure[];
 begin
-    if recover.max_jobs is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs');
-    elsif recover.max_jobs not between 1 and 100000 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'max_jobs must be from 1 to 100000'
-        );
-    end if;
-
+    perform jobq_private.check_count('max_jobs', recover.max_jobs, 1, 100000);
     select
         array_agg(row(
             e.job_id, e.attempt, 'the lease of worker ' || e.worker || ' expired',

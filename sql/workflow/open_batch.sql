@@ -22,7 +22,9 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _batch_id constant uuid := jobq_private.new_id();
+    _batch_id constant uuid := jobq_private.new_id((
+        select g.shard_id from jobq_private.setting as g
+    ));
     _given constant jsonb[] := array[
         open_batch.on_success, open_batch.on_end, open_batch.on_first_death
     ];

@@ -90,7 +90,7 @@ LIVE = """
     insert into jobq_private.job (
         job_id, kind, queue, priority, run_at, max_attempts, timeout, lease, payload, metadata
     )
-    select jobq_private.new_id(), 'kind ' || n %% 20, 'queue ' || n %% 10, n %% 3,
+    select jobq_private.new_id(0), 'kind ' || n %% 20, 'queue ' || n %% 10, n %% 3,
         now() - interval '1 h' + n * interval '1 ms', 5, '5 min', '30 s',
         jsonb_build_object('n', n, 'pad', repeat('x', 100)),
         jsonb_build_object('tenant', 'tenant ' || n %% 1000)

@@ -49,7 +49,7 @@ FINISHED = """
         created_at, run_at, claimed_at, finished_at, payload
     )
     select
-        jobq_private.new_id(), 'noop', 'default', '30 s', '1 min', 5, 1, 'succeeded', 'running',
+        jobq_private.new_id(0), 'noop', 'default', '30 s', '1 min', 5, 1, 'succeeded', 'running',
         t.at, t.at, t.at, t.at, jsonb_build_object('n', n)
     from generate_series(1, %(jobs)s) as n
     cross join lateral (

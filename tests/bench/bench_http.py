@@ -47,7 +47,7 @@ ARCHIVE = """
         created_at, run_at, claimed_at, finished_at, payload
     )
     select
-        jobq_private.new_id(), 'noop', 'default', '30 s', '1 min', 5, 1,
+        jobq_private.new_id(0), 'noop', 'default', '30 s', '1 min', 5, 1,
         case when n %% 100 = 0 then 'dead' else 'succeeded' end, 'running',
         t.at, t.at, t.at, t.at + interval '1 s', jsonb_build_object('n', n)
     from generate_series(1, %s) as n

@@ -18,7 +18,7 @@ FILL = """
     insert into jobq_private.job (
         job_id, kind, queue, priority, run_at, max_attempts, timeout, lease
     )
-    select jobq_private.new_id(), 'k', %s, {priority}, {run_at}, 5, '5 min', '30 s'
+    select jobq_private.new_id(0), 'k', %s, {priority}, {run_at}, 5, '5 min', '30 s'
     from generate_series(1, %s) as n
 """
 LARGE = {

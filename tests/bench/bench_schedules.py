@@ -48,7 +48,7 @@ EXECUTIONS = """
         max_attempts, state, previous_state, queue, kind, finished_at
     )
     select
-        jobq_private.new_id(), t, t, t, t, '30 s', '1 min', s.schedule_id, 1, 5,
+        jobq_private.new_id(0), t, t, t, t, '30 s', '1 min', s.schedule_id, 1, 5,
         case when n %% 50 = 0 then 'dead' else 'succeeded' end, 'running', 'default', s.kind,
         t + random() * interval '1 s'
     from jobq_private.schedule as s

@@ -398,7 +398,7 @@ READ_ONLY = {
     "begin_wait", "choose_shard",
     "due_in", "health", "list_moved", "list_payload_schemas", "list_undeclared_kinds",
     "list_undeliverable", "listen_events",
-    "next_due", "page_jobs", "show_jobs",
+    "page_jobs", "show_jobs",
 }  # fmt: skip
 STATE = """
     select (select md5(string_agg(j::text, ' ' order by j.job_id)) from jobq.job as j),

@@ -24,7 +24,7 @@ FILL = """
     insert into jobq_private.{table} (
         job_id, kind, queue, state, previous_state, attempt, max_attempts, timeout, lease {columns}
     )
-    select jobq_private.new_id(), 'many', 'default', {values}, 5, '1 min', '30 s' {more}
+    select jobq_private.new_id(0), 'many', 'default', {values}, 5, '1 min', '30 s' {more}
     from generate_series(1, %s)
 """
 LIVE = FILL.format(table="job", columns="", values="'queued', null, 0", more="")

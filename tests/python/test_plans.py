@@ -567,7 +567,7 @@ def test_priorities_with_nothing_due_cost_a_claim_no_probe_each(connect: Connect
         ("due",)
     ]
     assert connection.execute(
-        "select jobq_internal.next_due('{default}') = min(run_at)"
+        "select jobq_private.next_due('{default}') = min(run_at)"
         " from jobq.job where state = 'queued'"
     ).fetchone() == (True,)
 

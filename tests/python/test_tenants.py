@@ -251,7 +251,7 @@ HARMLESS = {
 }  # fmt: skip
 
 # Functions whose every answer but null tells of the victim.
-TELLING = {"due_in", "endpoint_stats", "next_due", "preview_schedule", "preview_slots", "wait"}
+TELLING = {"due_in", "endpoint_stats", "preview_schedule", "preview_slots", "wait"}
 
 
 # What a session may try to set so as to be taken for somebody else.

@@ -1,7 +1,6 @@
 -- Purpose: the objects of jobq's schemas, each with a statement that creates it, or its
 -- properties, in an order in which they can be created.
--- Invariant: reads only. Omits partitions, the body of own_shard() and row security,
--- and storage parameters.
+-- Invariant: reads only. Omits partitions, row security and storage parameters.
 -- Argument prefix: the common prefix of the names of the schemas.
 create or replace function jobq_private.schema_objects(prefix text default 'jobq')
 returns table (object text, definition text, nth bigint)
@@ -50,7 +49,7 @@ as $$
         where r.kind in ('table', 'type')
         union all
         select 3, p.oid, format('routine %s', p.oid::regprocedure),
-            case when p.proname = 'own_shard' then 'any' else pg_get_functiondef(p.oid) end
+            pg_get_functiondef(p.oid)
         from pg_proc as p
         join space as s on s.oid = p.pronamespace
         union all

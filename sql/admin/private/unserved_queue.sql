@@ -17,13 +17,13 @@ with part as (
 due as (
     select p.queues
     from part as p
-    where jobq_internal.next_due(p.queues) < now() - interval '1 min'
+    where jobq_private.next_due(p.queues) < now() - interval '1 min'
     limit 5
 )
 select q.queue
 from due as d
 cross join lateral unnest(d.queues) as q (queue)
-where jobq_internal.next_due(array[q.queue]) < now() - interval '1 min';
+where jobq_private.next_due(array[q.queue]) < now() - interval '1 min';
 
 comment on view jobq_private.unserved_queue is
 'Queues whose jobs have been due for a minute while no live worker serves them, some 500 at most.';

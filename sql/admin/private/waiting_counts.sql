@@ -44,7 +44,7 @@ begin
     left join jobq_private.waiting_count as c on c.queue = q.queue and not e.is_exact
     left join lateral (
         select n.due
-        from jobq_internal.next_due(array[q.queue]) as n (due)
+        from jobq_private.next_due(array[q.queue]) as n (due)
         where not e.is_exact and n.due <= _now and n.due > '0001-01-02 UTC'
     ) as d on true;
 end

@@ -1,44 +1,37 @@
 -- Purpose: refuse a new row with a past, and set the job's place in the order of claims.
--- Invariant: a new job has no previous state, attempt or lease and is queued or blocked. Only
--- redrive_jobs() stores a job with a past: that of its row in the archive; and receive_jobs(), with
--- the past that another database has sent. No WHEN clause: PostgreSQL
--- parses one again for every statement. Raises: JQ002.
+-- Invariant: only redrive_jobs() stores a job with a past: that of its row in the archive; and
+-- receive_jobs(), with the past that another database has sent. No WHEN clause: PostgreSQL parses
+-- one again for every statement. Raises: JQ002.
 create or replace function jobq_private.look_at_birth()
 returns trigger
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-begin
-    if not (
-        new.state in ('queued', 'blocked') and new.max_attempts > 0
+declare
+    _is_legal boolean := new.state in ('queued', 'blocked') and new.max_attempts > 0
         and new.attempt = new.uncounted
-        and new.claimed_at is null and new.lease_expires_at is null and new.worker is null
-        and (new.concurrency_key is null or new.lane_id is not null)
-    )
-        and not jobq_private.is_arrival(new)
-    then
-        perform jobq_private.raise_error('ILLEGAL_STATE', format(
-            'job_id %s: a new job must be queued or blocked, in the lane of its key, without attempt or lease',
-            new.job_id
-        ));
-    elsif new.previous_state is not null or new.attempt <> 0 then
-        if not exists (
+        and num_nonnulls(new.claimed_at, new.lease_expires_at, new.worker) = 0
+        and (new.concurrency_key is null or new.lane_id is not null);
+begin
+    if new.previous_state is not null or new.attempt <> 0 then
+        _is_legal := _is_legal and exists (
             select from jobq_private.job_archive as a
             where a.job_id = new.job_id and a.attempt = new.attempt
             and a.state = new.previous_state and a.state in ('dead', 'cancelled')
             and a.finished_at >= jobq_private.id_time(new.job_id) - interval '1 day'
-        )
-            and not jobq_private.is_arrival(new)
-        then
-            perform jobq_private.raise_error('ILLEGAL_STATE', format(
-                'job_id %s: a new job must have no previous state or attempt', new.job_id
-            ));
-        end if;
+        );
+    end if;
+    if not _is_legal and not jobq_private.is_arrival(new) then
+        perform jobq_private.raise_error('ILLEGAL_STATE', format(
+            'job_id %s: a new job must be queued or blocked, in the lane of its key, and have no past',
+            new.job_id
+        ));
     end if;
     -- The transaction gets its number before the clock is read: find_jobs() relies on it.
     new.due_at := case
-        when new.state in ('queued', 'retrying') and new.lane_id is null and pg_current_xact_id() is not null
+        when new.state in ('queued', 'retrying') and new.lane_id is null
+            and pg_current_xact_id() is not null
         then greatest(new.run_at, clock_timestamp())
     end;
     return new;

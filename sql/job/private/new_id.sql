@@ -1,32 +1,28 @@
 -- Purpose: a UUID of version 7, ordered by time also within a session; its tenth byte is the
--- number of this shard.
+-- number of this database in its cluster.
 -- Invariant: before PostgreSQL 18, 12 bits of microseconds follow the milliseconds (RFC 9562,
 -- section 6.2, method 3). Inlined, so no SET clause.
 -- creates: function jobq_private.new_id
 do $do$
 begin
     if current_setting('server_version_num')::integer >= 180000 then
-        create or replace function jobq_private.new_id()
+        create or replace function jobq_private.new_id(shard_id integer)
         returns uuid
         language sql
-        volatile
         parallel safe
-        security invoker
         as $$
         select pg_catalog.encode(
             pg_catalog.set_byte(
-                pg_catalog.uuid_send(pg_catalog.uuidv7()), 9, jobq_private.own_shard()
+                pg_catalog.uuid_send(pg_catalog.uuidv7()), 9, new_id.shard_id
             ),
             'hex'
         )::uuid
         $$;
     else
-        create or replace function jobq_private.new_id()
+        create or replace function jobq_private.new_id(shard_id integer)
         returns uuid
         language sql
-        volatile
         parallel safe
-        security invoker
         as $$
         select pg_catalog.encode(
             pg_catalog.substring(pg_catalog.int8send(t.us / 1000), 3)
@@ -35,7 +31,7 @@ begin
             )
             || pg_catalog.set_byte(
                 pg_catalog.substring(pg_catalog.uuid_send(pg_catalog.gen_random_uuid()), 9),
-                1, jobq_private.own_shard()
+                1, new_id.shard_id
             ),
             'hex'
         )::uuid

@@ -9,6 +9,8 @@ stable
 as $$
 declare
     _payload constant jsonb := coalesce(job.payload, '{}');
+    _key constant jsonb := _payload #> settings.concurrency_key;
+    _cost constant jsonb := _payload #> settings.cost;
     _path constant text := '/' || array_to_string(settings.concurrency_key, '/');
 begin
     return coalesce(
@@ -22,18 +24,17 @@ begin
         end,
         case
             when job.concurrency_key is not null then null
-            when jsonb_typeof(_payload #> settings.concurrency_key) in ('object', 'array')
-            then format('%s is an %s: it cannot be a concurrency key', _path,
-                jsonb_typeof(_payload #> settings.concurrency_key))
-            when octet_length(_payload #>> settings.concurrency_key) not between 1 and 1024
+            when jsonb_typeof(_key) in ('object', 'array')
+            then format(
+                '%s is an %s: it cannot be a concurrency key', _path, jsonb_typeof(_key)
+            )
+            when octet_length(_key #>> '{}') not between 1 and 1024
             then format('%s: a concurrency key must have 1 to 1024 bytes', _path)
         end,
         case
-            when job.cost is null and coalesce(
-                jsonb_typeof(_payload #> settings.cost) not in ('number', 'null')
-                or not jobq_private.payload_cost(_payload, settings.cost) between 0 and 1000000000000,
-                false
-            )
+            when job.cost is not null or jsonb_typeof(_cost) = 'null' then null
+            when jsonb_typeof(_cost) <> 'number'
+                or _cost::numeric not between 0 and 1000000000000
             then format(
                 '/%s: a cost must be a number from 0 to 1000000000000',
                 array_to_string(settings.cost, '/')

@@ -20,7 +20,9 @@ declare
         where to_jsonb(new) -> t.name is distinct from to_jsonb(old) -> t.name
     );
 begin
-    _next.schedule_id := jobq_private.new_id();
+    _next.schedule_id := jobq_private.new_id((
+        select g.shard_id from jobq_private.setting as g
+    ));
     _next.version := coalesce(old.version, 0) + 1;
     _next.previous_version_id := old.schedule_id;
     _next.replaced_by_id := null;

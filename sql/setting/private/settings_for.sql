@@ -25,7 +25,8 @@ as $$
         coalesce(k.dedup_period, interval '10 s'),
         k.dedup_max_wait,
         k.keep,
-        k.cost
+        k.cost,
+        g.shard_id
     from jobq_private.setting as g
     left join jobq_private.kind as k on k.kind = settings_for.kind
     left join jobq_private.queue as q

@@ -11,25 +11,13 @@ declare
     _hint constant jobq_private.claim_hint := jobq_private.read_hint(first_due.queue, _now);
 begin
     if _hint.priorities is null then
-        return coalesce(
-            (
-                select j.due_at
-                from jobq_private.job as j
-                where j.queue = first_due.queue
-                and j.state in ('queued', 'retrying')
-                and j.due_at <= _now
-                and (first_due.except_kinds is null or j.kind <> all(first_due.except_kinds))
-                order by j.priority desc, j.due_at, j.job_id
-                limit 1
-            ),
-            (
-                select min(j.due_at)
-                from jobq_private.job as j
-                where j.queue = first_due.queue
-                and j.state in ('queued', 'retrying')
-                and j.due_at is not null
-                and (first_due.except_kinds is null or j.kind <> all(first_due.except_kinds))
-            )
+        return (
+            select min(j.due_at)
+            from jobq_private.job as j
+            where j.queue = first_due.queue
+            and j.state in ('queued', 'retrying')
+            and j.due_at is not null
+            and (first_due.except_kinds is null or j.kind <> all(first_due.except_kinds))
         );
     end if;
     return (

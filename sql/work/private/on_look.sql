@@ -36,6 +36,8 @@ begin
     cross join lateral (
         select jobq_private.first_due(q.queue, on_look.except_kinds)
     ) as d (due_at)
-    where d.due_at is not null and not jobq_private.is_paused(q.queue);
+    where d.due_at is not null and not exists (
+        select from jobq_private.queue as p where p.queue = q.queue and p.paused_at is not null
+    );
 end
 $$;

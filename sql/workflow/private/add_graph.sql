@@ -16,9 +16,10 @@ declare
     _arrows jobq_private.arrow[];
     _size constant integer := jsonb_array_length(_nodes);
 begin
-    select array_agg(n.node ->> 'name' order by n.place), array_agg(jobq_private.new_id())
+    select array_agg(n.node ->> 'name' order by n.place), array_agg(jobq_private.new_id(g.shard_id))
     into _names, _ids
-    from jsonb_array_elements(_nodes) with ordinality as n (node, place);
+    from jsonb_array_elements(_nodes) with ordinality as n (node, place)
+    cross join jobq_private.setting as g;
     _others := jobq_private.graph_others(_nodes, _names, _graph_id);
     _arrows := jobq_private.graph_arrows(_nodes, _names, _others, _graph_id);
     -- New jobs between two blocked jobs: concurrent calls could together create a

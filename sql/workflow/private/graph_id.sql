@@ -7,11 +7,14 @@ returns uuid
 language plpgsql
 as $$
 declare
+    _new_id constant uuid := jobq_private.new_id((
+        select g.shard_id from jobq_private.setting as g
+    ));
     _graph_id uuid;
     _job jobq.job;
 begin
     if graph_of is null then
-        return jobq_private.new_id();
+        return _new_id;
     end if;
     _job := jobq.get_job(graph_of);
     if _job.finished_at is not null then
@@ -20,7 +23,7 @@ begin
         ));
     end if;
     insert into jobq_private.node as n (job_id, graph_id, name)
-    values (graph_of, jobq_private.new_id(), _job.kind)
+    values (graph_of, _new_id, _job.kind)
     on conflict on constraint node_pkey do nothing;
     select n.graph_id into _graph_id from jobq_private.node as n where n.job_id = graph_of;
     return _graph_id;

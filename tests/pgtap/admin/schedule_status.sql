@@ -34,7 +34,7 @@ as $$
         job_id, created_at, run_at, claimed_at, slot_at, lease, timeout, schedule_id, attempt,
         max_attempts, state, previous_state, queue, kind, finished_at
     )
-    select jobq_private.new_id(), now() - ago, now() - ago, now() - ago - ms * interval '1 ms',
+    select jobq_private.new_id(0), now() - ago, now() - ago, now() - ago - ms * interval '1 ms',
         now() - ago - n * interval '1 s', '30 s', '1 min', s.schedule_id, 1, 5, add.state,
         case add.state when 'cancelled' then 'queued' else 'running' end, 'default', s.kind,
         now() - ago

@@ -76,7 +76,7 @@ insert into jobq_private.attempt (
     job_id, attempt, state, started_at, finished_at, error_code, endpoint
 )
 select
-    jobq_private.new_id(), 1, 'retrying', now() + interval '1 s' * n, now() + interval '1 s' * n,
+    jobq_private.new_id(0), 1, 'retrying', now() + interval '1 s' * n, now() + interval '1 s' * n,
     'X', 'e'
 from generate_series(1, 1500) as n;
 select results_eq(

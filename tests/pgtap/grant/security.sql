@@ -112,7 +112,6 @@ insert into may_execute values
 ('maintain', 'w o'),
 ('maintain_in', 'w o r'),
 ('metrics', 'o r'),
-('next_due', 'w o r'),
 ('next_tick', 'p w o r'),
 ('page_attempts', 'w o r'),
 ('page_definitions', 'o r'),

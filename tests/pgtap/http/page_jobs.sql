@@ -79,7 +79,7 @@ insert into jobq_private.job_archive (
     finished_at
 )
 select
-    jobq_private.new_id(), 'many', 'default', '30 s', '1 min', 5, 1, 'succeeded', 'running',
+    jobq_private.new_id(0), 'many', 'default', '30 s', '1 min', 5, 1, 'succeeded', 'running',
     now()
 from generate_series(1, 20000);
 analyze jobq_private.job_archive;

@@ -71,7 +71,7 @@ select cmp_ok(
     'a page of 20,000 lines, the first or a late one, reads but a few blocks'
 );
 select throws_ok(
-    'select jobq_http.page_logs(jobq_private.new_id())', 'JQ001', null,
+    'select jobq_http.page_logs(jobq_private.new_id(0))', 'JQ001', null,
     'a job that is not there has no log'
 );
 

@@ -55,7 +55,7 @@ language plpgsql
 as $$
 declare
     _job_id uuid := jobq.enqueue('work', '{"n": 1}',
-        dedup_key => jobq_private.new_id()::text,
+        dedup_key => jobq_private.new_id(0)::text,
         after => case job_in.state when 'blocked' then array[jobq.enqueue('parent')] end);
 begin
     if job_in.state in ('running', 'retrying', 'succeeded', 'dead') then

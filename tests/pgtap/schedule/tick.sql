@@ -111,7 +111,7 @@ select is(
         $$
         insert into jobq_private.job (job_id, kind, queue, lease, timeout, max_attempts,
             schedule_id, slot_at)
-        select jobq_private.new_id(), 'k', 'q', '1 s', '1 s', 1, %L, now()
+        select jobq_private.new_id(0), 'k', 'q', '1 s', '1 s', 1, %L, now()
         from generate_series(1, 2)
         $$, :'report'
     )),
@@ -434,7 +434,7 @@ select jobq.create_schedule('taken', 'taken', every => '1 h', graph => '{"jobs":
 select pg_temp.make_due('fine', now() - interval '1 min');
 select pg_temp.make_due('taken', now() - interval '2 min');
 insert into jobq_private.job (job_id, kind, queue, lease, timeout, max_attempts, schedule_id, slot_at)
-values (jobq_private.new_id(), 'k', 'q', '1 s', '1 s', 1, :'taken', now() - interval '2 min');
+values (jobq_private.new_id(0), 'k', 'q', '1 s', '1 s', 1, :'taken', now() - interval '2 min');
 select results_eq(
     'select s.name from jobq.tick() as t join jobq.schedule as s using (schedule_id)',
     $$ values ('fine') $$, 'the others fire'

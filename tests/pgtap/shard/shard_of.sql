@@ -13,7 +13,7 @@ select is(
 );
 select is(jobq_internal.shard_of(null), null, 'null for null');
 
-select array_agg(jobq_private.new_id()) as ids from generate_series(1, 2000) \gset
+select array_agg(jobq_private.new_id(0)) as ids from generate_series(1, 2000) \gset
 select results_eq(
     format('select i from unnest(%L::uuid[]) as i order by i', :'ids'::text),
     format('select i from unnest(%L::uuid[]) as i', :'ids'::text),

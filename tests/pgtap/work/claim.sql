@@ -222,7 +222,7 @@ from (
 insert into jobq_private.job (
     job_id, kind, queue, priority, run_at, max_attempts, timeout, lease
 )
-select jobq_private.new_id(), 'later', 'layers', n, now() + interval '1 h', 1, '1 s', '1 s'
+select jobq_private.new_id(0), 'later', 'layers', n, now() + interval '1 h', 1, '1 s', '1 s'
 from generate_series(-2000, 2000) as n;
 select is_empty(
     $$ select jobq.claim('{layers}', 'w', 10) $$, 'what is due later is not claimed'

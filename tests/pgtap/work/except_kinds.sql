@@ -16,7 +16,7 @@ select is(
     jobq.due_in('{default}', '{new}'), null, 'and does not keep the worker from sleeping'
 );
 select ok(jobq.due_in('{default}') <= '0', 'which it would without');
-select is(jobq_internal.next_due('{default}', '{new}'), null, 'the same by next_due()');
+select is(jobq_private.next_due('{default}', '{new}'), null, 'the same by next_due()');
 select throws_ok(
     format('select from jobq.claim(''{default}'', ''w'', 1, except_kinds => %L)', a.kinds), a.sqlstate, null,
     a.kinds || ' is refused'

@@ -52,7 +52,7 @@ from (
     ('%L, 1, ''INFO'', null', '22004 NULL_ARGUMENT'),
     ('%L, 1, ''info'', ''x''', '22023 INVALID_ARGUMENT'),
     ('%L, 1, ''FATAL'', ''x''', '22023 INVALID_ARGUMENT'),
-    ('jobq_private.new_id(), 1, ''INFO'', ''x''', 'JQ001 JOB_NOT_FOUND'),
+    ('jobq_private.new_id(0), 1, ''INFO'', ''x''', 'JQ001 JOB_NOT_FOUND'),
     ('%L, 1, ''ERROR'', ''''', 'none')
 ) as a (arguments, refusal);
 

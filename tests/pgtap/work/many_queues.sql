@@ -18,7 +18,7 @@ select is(jobq.due_in(pg_temp.queues()), null, 'and nothing comes');
 select jobq.enqueue('work', queue => 'q9', run_at => now() + interval '1 h', priority => 9);
 select is(pg_temp.claimed(), null, 'a job due later is not claimed');
 select is(
-    jobq_internal.next_due(pg_temp.queues()), now() + interval '1 h', 'but is when something comes'
+    jobq_private.next_due(pg_temp.queues()), now() + interval '1 h', 'but is when something comes'
 );
 select count(*) from (
     select jobq.enqueue('work', queue => 'q' || n) from generate_series(1, 40, 7) as n
