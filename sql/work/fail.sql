@@ -22,13 +22,10 @@ declare
     _state text;
 begin
     select s.state into _state
-    from jobq_private.settle_failures(jobq_private.read_failures(
-        jsonb_build_array(jsonb_build_object(
-            'job_id', fail.job_id, 'attempt', fail.attempt, 'error', fail.error,
-            'error_code', fail.error_code, 'retryable', fail.retryable,
-            'retry_in', fail.retry_in, 'details', fail.details
-        ))
-    ), false) as s;
+    from jobq_private.settle_failures(jobq_private.kept_failures(array[row(
+        fail.job_id, fail.attempt, fail.error, fail.error_code, fail.retryable, fail.retry_in,
+        fail.details
+    )::jobq_private.failure]), false) as s;
     if not found then
         perform jobq_private.refuse_attempt(fail.job_id, fail.attempt);
     end if;

@@ -8,21 +8,13 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    _is_legal boolean := new.state in ('queued', 'blocked') and new.max_attempts > 0
-        and new.attempt = new.uncounted
-        and num_nonnulls(new.claimed_at, new.lease_expires_at, new.worker) = 0
-        and (new.concurrency_key is null or new.lane_id is not null);
 begin
-    if new.previous_state is not null or new.attempt <> 0 then
-        _is_legal := _is_legal and exists (
-            select from jobq_private.job_archive as a
-            where a.job_id = new.job_id and a.attempt = new.attempt
-            and a.state = new.previous_state and a.state in ('dead', 'cancelled')
-            and a.finished_at >= jobq_private.id_time(new.job_id) - interval '1 day'
-        );
-    end if;
-    if not _is_legal and not jobq_private.is_arrival(new) then
+    if not (
+        new.state in ('queued', 'blocked') and new.max_attempts > 0
+        and new.previous_state is null and new.attempt = 0 and new.uncounted = 0
+        and num_nonnulls(new.claimed_at, new.lease_expires_at, new.worker) = 0
+        and (new.concurrency_key is null or new.lane_id is not null)
+    ) and not jobq_private.has_known_past(new) then
         perform jobq_private.raise_error('ILLEGAL_STATE', format(
             'job_id %s: a new job must be queued or blocked, in the lane of its key, and have no past',
             new.job_id

@@ -8,6 +8,7 @@ language plpgsql
 stable
 as $$
 declare
+    _max_depth integer;
     _problem text[];
 begin
     if job_ids is null or attempts is null then
@@ -24,9 +25,9 @@ begin
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT', 'results must be a JSON array with the length of job_ids'
         );
-    elsif jobq_private.is_small(
-        results, (select g.max_payload_depth from jobq_private.setting as g)
-    ) then
+    end if;
+    select g.max_payload_depth into _max_depth from jobq_private.setting as g;
+    if jobq_private.is_small(results, _max_depth) then
         return;
     end if;
 
@@ -34,10 +35,10 @@ begin
     from jsonb_array_elements(results) with ordinality as r (result, n)
     cross join jobq_private.setting as g
     cross join lateral (
-        select jobq_private.value_problem(r.result, g.max_payload_bytes, g.max_payload_depth)
+        select jobq_private.value_problem(r.result, g.max_payload_bytes, _max_depth)
         offset 0
     ) as c (problem)
-    where not jobq_private.is_small(r.result, g.max_payload_depth)
+    where not jobq_private.is_small(r.result, _max_depth)
     and c.problem is not null
     limit 1;
     if found then

@@ -7,7 +7,7 @@ stable
 as $$
     select case when d.due_at < 'infinity' then greatest(d.due_at, '0001-01-02 UTC') end
     from (
-        select min(l.due_at)
+        select pg_catalog.min(l.due_at)
         from jobq_private.on_look(next_due.queues, next_due.except_kinds, false) as l
     ) as d (due_at)
 $$;

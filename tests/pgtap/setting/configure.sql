@@ -36,7 +36,7 @@ select results_eq(
     $$
     values (true, 1::smallint, 2, interval '3 s', interval '4 s', 'delivery', 'enqueue',
         true,
-        5, 2048, 7, interval '8 days', interval '9 h', true)
+        5, 2048, 7, interval '8 days', interval '9 h', true, 0)
     $$,
     'every default can be set'
 );
