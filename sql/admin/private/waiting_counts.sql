@@ -2,7 +2,6 @@
 -- Invariant: reads up to `most` jobs of each of five queues, and fewer of more queues,
 -- but 100 of each. For longer queues, which are not is_exact, returns the last count of
 -- count_waiting(), or the number just read if larger.
--- Never: NULL_ARGUMENT.
 create or replace function jobq_private.waiting_counts(
     most integer default 10000, first text default null, max_queues integer default null
 )
