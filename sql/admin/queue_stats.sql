@@ -43,11 +43,7 @@ as $$
         n.queue, coalesce(f.queued, 0), coalesce(f.scheduled, 0), coalesce(f.running, 0),
         coalesce(f.retrying, 0), coalesce(f.dead, 0),
         case when f.oldest is not null then greatest(now() - f.oldest, interval '0') end,
-        coalesce(r.finished, 0),
-        exists (
-            select from jobq_private.queue as q
-            where q.queue = n.queue and q.paused_at is not null
-        ),
+        coalesce(r.finished, 0), q.paused_at is not null,
         coalesce(k.lanes, 0), coalesce(k.closed_lanes, 0),
         coalesce(not f.goes_on && '{queued}', true), coalesce(f.blocked, 0)
     from jobq_private.queue_figures() as f
@@ -59,9 +55,10 @@ as $$
     ) as r on r.queue = f.queue
     cross join lateral (select coalesce(f.queue, r.queue) as queue) as n
     left join jobq_private.lane_counts() as k on k.queue = n.queue
+    left join jobq_private.queue as q on q.queue = n.queue
     where f.queued + f.scheduled + f.running + f.retrying + f.dead + f.blocked > 0
     or r.finished > 0
-    or exists (select from jobq_private.queue as q where q.queue = n.queue)
+    or q.queue is not null
     order by n.queue
 $$;
 
