@@ -34,8 +34,8 @@ begin
                 when jsonb_typeof(j.payload #> s.cost) = 'number'
                 then (j.payload #>> s.cost)::numeric
             end)
-        )::jobq_private.new_job order by j.ordinal) filter (where p.problem is null),
-        array_agg(p.problem order by j.ordinal) filter (where p.problem is not null),
+        )::jobq_private.new_job order by j.ordinal),
+        array_agg(p.problem) filter (where p.problem is not null),
         bool_or(num_nonnulls(j.idempotency_key, j.dedup_key) > 0),
         bool_or(s.is_limited or num_nonnulls(
             j.concurrency_key, s.concurrency_key, j.after, j.batch_id, j.callback_of
