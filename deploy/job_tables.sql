@@ -181,7 +181,8 @@ where state = 'blocked';
 -- Empty, unless rows have bypassed the triggers.
 create index job_odd_idx on jobq_private.job (job_id)
 where state not in ('queued', 'running', 'retrying', 'blocked')
-or (state = 'running') <> (lease_expires_at is not null);
+or (state = 'running') <> (lease_expires_at is not null)
+or state in ('queued', 'retrying') and lane_id is null and due_at is null;
 
 create index job_batch_idx on jobq_private.job (batch_id)
 where batch_id is not null;

@@ -67,7 +67,10 @@ as $$
         case when count(*) = 0 then 'every live job is in a valid state'
             else format('%s live jobs bypassed the triggers, as %s', count(*), min(format(
                 'job_id %s, which is %s%s', o.job_id, o.state,
-                case when o.state = 'running' then ' without a lease' end
+                case
+                    when o.state = 'running' then ' without a lease'
+                    when o.state in ('queued', 'retrying') then ', but claims do not see it'
+                end
             )))
         end,
         'maintain() repairs what it can; delete the others as jobq_owner, see operations'
@@ -76,6 +79,7 @@ as $$
         from jobq_private.job as j
         where j.state not in ('queued', 'running', 'retrying', 'blocked')
         or (j.state = 'running') <> (j.lease_expires_at is not null)
+        or j.state in ('queued', 'retrying') and j.lane_id is null and j.due_at is null
         limit 1000
     ) as o
 $$;

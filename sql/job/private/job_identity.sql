@@ -1,5 +1,6 @@
 -- Purpose: refuse changes of a job's identity, of the payload of a job that has run, and of
--- max_attempts to an invalid value. Fires only for updates that name one of these columns.
+-- max_attempts, timeout or lease to an invalid value. Fires only for updates that name one of
+-- these columns.
 -- Raises: JQ002.
 create or replace function jobq_private.refuse_change()
 returns trigger
@@ -28,9 +29,13 @@ begin
             old.job_id
         ));
     end if;
-    if new.max_attempts not between 1 and 10000 then
+    if new.max_attempts not between 1 and 10000
+        or new.timeout not between interval '1 ms' and interval '365 days'
+        or new.lease not between interval '1 s' and interval '1 day'
+    then
         perform jobq_private.raise_error('ILLEGAL_STATE', format(
-            'job_id %s: max_attempts must be from 1 to 10000', old.job_id
+            'job_id %s: max_attempts must be from 1 to 10000, timeout from 1 ms to 365 days, lease from 1 s to 1 day',
+            old.job_id
         ));
     end if;
     return new;
@@ -40,7 +45,8 @@ $$;
 create or replace trigger job_identity
 before update of
 job_id, kind, payload, created_at, idempotency_key, dedup_key, dedup, schedule_id, slot_at,
-delivery_version, concurrency_key, batch_id, cost, max_attempts
+delivery_version, concurrency_key, batch_id, cost, max_attempts,
+timeout, lease
 on jobq_private.job
 for each row
 execute function jobq_private.refuse_change();

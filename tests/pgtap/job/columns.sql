@@ -116,9 +116,9 @@ select is(
     array[
         'attempt', 'cancel_reason', 'cancel_requested_at', 'claimed_at', 'due_at', 'expires_at',
         'expiries', 'heartbeat_at', 'is_awaited', 'keep', 'last_error',
-        'last_error_code', 'last_error_details', 'lease', 'lease_expires_at',
+        'last_error_code', 'last_error_details', 'lease_expires_at',
         'metadata', 'place', 'previous_state', 'priority', 'progress', 'region', 'run_at',
-        'state', 'timeout', 'transition_slot', 'uncounted', 'waits_since', 'worker'
+        'state', 'transition_slot', 'uncounted', 'waits_since', 'worker'
     ],
     'job_identity and job_lane guard all other columns against change'
 );

@@ -3,8 +3,8 @@
 -- states, and everything that somebody might forge. The legal pairs stand here once
 -- more, so that a row added to the transitions table must be added here.
 begin;
--- One for each column of the archive but its state, and 253 others.
-select plan(255 + (
+-- One for each column of the archive but its state, and 255 others.
+select plan(257 + (
     select count(*)::integer
     from pg_catalog.pg_attribute as c
     where c.attrelid = 'jobq_private.job_archive'::regclass and c.attnum > 0
@@ -337,6 +337,9 @@ from (
         'a job has one attempt at least'),
     (:'held', 'max_attempts = -7', 'JQ002 ILLEGAL_STATE',
      'nor is a running job given a number of attempts that none can have'),
+    (:'held', 'timeout = ''-1 s''', 'JQ002 ILLEGAL_STATE',
+     'or a timeout that none can have'),
+    (:'held', 'lease = ''2 days''', 'JQ002 ILLEGAL_STATE', 'or a lease'),
     (:'held', 'max_attempts = 1, state = ''retrying''', 'JQ002 ILLEGAL_STATE',
         'a job without attempts left cannot wait for another'),
     (:'waiting', 'dedup = ''replace''', 'JQ002 IMMUTABLE',
