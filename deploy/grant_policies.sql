@@ -244,6 +244,25 @@ with check (
     )
 );
 
+create policy paused_kind_select on jobq_private.paused_kind for select
+using (
+    not exists (
+        select from jobq_private.kind_queue as o
+        where o.kind = paused_kind.kind
+        and not (select h.any_of from jobq_private.held_queue as h) && array['*', o.queue]
+    )
+);
+
+create policy paused_kind_all on jobq_private.paused_kind
+using (
+    (select h.worked from jobq_private.held_queue as h) && array['*']
+    or exists (
+        select from jobq_private.kind_queue as o
+        where o.kind = paused_kind.kind
+        and (select h.worked from jobq_private.held_queue as h) && array[o.queue]
+    )
+);
+
 create policy setting_select on jobq_private.setting for select
 using (true);
 

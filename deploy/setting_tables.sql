@@ -162,6 +162,7 @@ create table jobq_private.kind (
     retry_max_delay interval,
     retry_jitter double precision,
     dedup text,
+    dedup_key text[],
     dedup_period interval,
     dedup_max_wait interval,
     reuse_key_after_failure boolean,
@@ -174,6 +175,7 @@ create table jobq_private.kind (
     run text,
     retry_on text[],
     version bigint,
+    dead_letter_kind text,
     constraint kind_pkey primary key (kind),
     constraint "kind must have 1 to 128 characters"
     check (length(kind) between 1 and 128),
@@ -206,6 +208,15 @@ create table jobq_private.kind (
     constraint "keep_cancelled must be at least 1 hour" check (keep[3] >= '1 hour'),
     constraint "retry_on must hold SQLSTATEs, or classes of two characters"
     check (array_to_string(retry_on, ' ', '-') ~ '^([0-9A-Z]{2}([0-9A-Z]{3})?( |$))*$'),
+    constraint "dedup_key must be a path of at most 16 names, or several" check (
+        cardinality(dedup_key) <= 16 and coalesce(array_ndims(dedup_key), 1) <= 2
+        and (
+            array_ndims(dedup_key) = 2
+            or array_to_string(dedup_key, ' ') = array_to_string(dedup_key, ' ', '-')
+        )
+    ),
+    constraint "dead_letter_kind: another kind, of 1 to 128 characters"
+    check (length(dead_letter_kind) between 1 and 128 and dead_letter_kind <> kind),
     constraint "version must be at least 1" check (version > 0),
     constraint "keys, cost and run require the features of jobq"
     check (num_nonnulls(concurrency_key, cost, run) = 0),
@@ -216,7 +227,16 @@ create table jobq_private.kind (
 -- squawk-ignore ban-drop-table
 drop table jobq_private.declaration;
 
-comment on table jobq_private.kind is 'What a kind of job says in place of its queue''s settings, and the shape of its payload: payload_schema is what the database enforces by itself, json_schema what needs an extension or a client; delivery_version is what a new job is delivered by, where the kind is an endpoint; run is the function that work() calls for a job, retry_on the errors after which it is tried again; keep is how long its jobs are kept that succeeded, are dead, were cancelled; version is that of the program that declared it.';
+comment on table jobq_private.kind is 'What a kind of job says in place of its queue''s settings, and the shape of its payload: payload_schema is what the database enforces by itself, json_schema what needs an extension or a client; delivery_version is what a new job is delivered by, where the kind is an endpoint; run is the function that work() calls for a job, retry_on the errors after which it is tried again; keep is how long its jobs are kept that succeeded, are dead, were cancelled; version is that of the program that declared it; dead_letter_kind is the kind of the job that a dead one leaves.';
+
+create table jobq_private.paused_kind (
+    kind text not null,
+    paused_at timestamptz not null default now(),
+    pause_reason text,
+    constraint paused_kind_pkey primary key (kind)
+);
+
+comment on table jobq_private.paused_kind is 'Kinds whose jobs are not claimed; * stands for every job. Claims read it: it is empty, or small.';
 
 -- How a kind's jobs were to be retried when its definition had this version: jobs keep it.
 create table jobq_private.kind_retry (
@@ -251,7 +271,8 @@ create type jobq_private.settings as (
     dedup_max_wait interval,
     keep interval[],
     cost text[],
-    shard_id integer
+    shard_id integer,
+    dedup_key text[]
 );
 
 comment on type jobq_private.settings is 'What holds for a new job of a kind in a queue, after resolution.';

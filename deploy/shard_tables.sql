@@ -90,9 +90,10 @@ from (
     '),
     ('every', '', '
         configure delete_definition delete_kind delete_limit delete_queue emit
-        enforce_queue_grants grant_queue hold_key pause_endpoint pause_queue
-        put_budget put_config put_endpoint put_kind put_limit put_payload_spec
-        put_queue put_secret release_key resume_endpoint resume_queue retire_worker
+        enforce_queue_grants grant_queue hold_key pause_endpoint pause_kind
+        pause_queue put_budget put_config put_endpoint put_kind put_limit put_payload_spec
+        put_queue put_secret release_key resume_endpoint resume_kind resume_queue
+        retire_worker
         revoke_queue rotate_secret
     '),
     ('any', '', '

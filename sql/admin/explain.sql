@@ -30,6 +30,12 @@ begin
     from jobq_private.queue as q
     where q.queue = _job.queue and q.paused_at is not null;
     return query
+    select 'paused', format('%s since %s%s',
+        case p.kind when '*' then 'every queue' else 'kind ' || p.kind end,
+        date_trunc('second', p.paused_at), coalesce(': ' || p.pause_reason, ''))
+    from jobq_private.paused_kind as p
+    where p.kind in (_job.kind, '*');
+    return query
     select 'paused', format('endpoint %s since %s%s', e.endpoint, date_trunc('second', e.paused_at),
         coalesce(': ' || e.pause_reason, ''))
     from jobq_private.endpoint as e

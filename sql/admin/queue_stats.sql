@@ -43,7 +43,8 @@ as $$
         n.queue, coalesce(f.queued, 0), coalesce(f.scheduled, 0), coalesce(f.running, 0),
         coalesce(f.retrying, 0), coalesce(f.dead, 0),
         case when f.oldest is not null then greatest(now() - f.oldest, interval '0') end,
-        coalesce(r.finished, 0), q.paused_at is not null,
+        coalesce(r.finished, 0), q.paused_at is not null
+            or exists (select from jobq_private.paused_kind as p where p.kind = '*'),
         coalesce(k.lanes, 0), coalesce(k.closed_lanes, 0),
         coalesce(not f.goes_on && '{queued}', true), coalesce(f.blocked, 0)
     from jobq_private.queue_figures() as f

@@ -36,9 +36,10 @@ begin
     into _kinds, _batches
     from jobq_private.kind as k
     cross join lateral jobq_private.sql_function(k.run) as f
-    where f.may_execute and jobq_private.is_trusted(f.owner, session_user);
+    where f.may_execute and jobq_private.is_trusted(f.owner, session_user)
+    and not exists (select from jobq_private.paused_kind as p where p.kind in (k.kind, '*'));
 
-    foreach _queue in array claim_calls.queues loop
+    foreach _queue in array jobq_private.match_queues(claim_calls.queues) loop
         exit when _left = 0;
         _look := jobq_private.look_at(_queue, clock_timestamp());
         continue when _look.is_paused;

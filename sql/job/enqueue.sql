@@ -75,7 +75,8 @@ begin
         and enqueue.payload is not null
         and not s.is_limited
         and num_nonnulls(
-            s.payload_schema, s.json_schema, s.concurrency_key, s.max_depth, s.cost
+            s.payload_schema, s.json_schema, s.concurrency_key, s.max_depth, s.cost,
+            s.dedup_key
         ) = 0
         returning j.job_id, j.queue into _job_id, _queue;
         if found then

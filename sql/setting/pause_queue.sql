@@ -1,5 +1,6 @@
 -- Purpose: stop claims from a queue. Running jobs and enqueueing continue.
 -- Invariant: declares the queue if it is not declared. Raises: 22004, 22023.
+-- Argument queue: the queue; * pauses all queues, also new ones.
 -- Example: select jobq.pause_queue('mail', 'the provider is down');
 create or replace function jobq.pause_queue(queue text, reason text default null)
 returns void
@@ -10,10 +11,14 @@ as $$
 begin
     if pause_queue.queue is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
-    elsif length(pause_queue.queue) not between 1 and 128 or pause_queue.queue = '*' then
+    elsif length(pause_queue.queue) not between 1 and 128 then
         perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'queue must have 1 to 128 characters, and must not be *'
+            'INVALID_ARGUMENT', 'queue must have 1 to 128 characters'
         );
+    elsif pause_queue.queue = '*' then
+        perform jobq_private.store_pause('*', pause_queue.reason);
+        perform jobq_private.record_audit('pause_queue', '*', pause_queue.reason);
+        return;
     elsif not exists (select from jobq_private.queue as q where q.queue = pause_queue.queue)
     then
         raise notice using
@@ -33,4 +38,4 @@ $$;
 grant execute on function jobq.pause_queue to jobq_operator;
 
 comment on function jobq.pause_queue is
-'Pauses claims from a queue. Running jobs continue.';
+'Pauses claims from a queue, or from all (*). Running jobs continue.';

@@ -5,12 +5,16 @@
 -- put_endpoint() declares endpoints; the row is locked before it is checked, so one that comes at
 -- the same time is seen. Raises: 22004, 22023, 42501, JQ004, JQ006, JQ007.
 -- Argument queue: the default queue of its jobs.
+-- Argument dedup_key: path of the dedup key in the payload, such as {user_id}; several paths as
+-- {{user_id},{day}}; {} means the whole payload. Jobs without these members have no key.
 -- Argument dedup: the strategy for jobs with a dedup_key: skip, enqueue, replace, debounce or
 -- throttle.
 -- Argument concurrency_key: path of the concurrency key in the payload, such as {customer_id};
 -- jobs without this member have no key. Refused if payload_schema does not allow the member.
 -- Argument cost: path of the cost in the payload, a number, such as {tokens}; jobs without this
 -- member cost 1.
+-- Argument dead_letter_kind: kind of the job that is enqueued when a job dies, with job_id, kind,
+-- queue, payload, metadata, error_code, error and attempts of the dead one in its payload.
 -- Argument version: increasing version of the declaring program; if this or a newer version has
 -- declared the kind, nothing changes. null replaces any declaration and keeps its version, so
 -- that only a newer one replaces it again.
@@ -49,7 +53,9 @@ create or replace function jobq.put_kind(
     ordered boolean default null,
     on_dead text default null,
     version bigint default null,
-    cost text[] default null
+    cost text[] default null,
+    dedup_key text[] default null,
+    dead_letter_kind text default null
 )
 returns void
 language plpgsql
@@ -69,7 +75,7 @@ begin
         perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
     end if;
     perform jobq_private.check_payload_schema(
-        put_kind.payload_schema, put_kind.concurrency_key, put_kind.cost
+        put_kind.payload_schema, put_kind.concurrency_key, put_kind.cost, put_kind.dedup_key
     );
     if put_kind.version < 1 then
         perform jobq_private.raise_error('INVALID_ARGUMENT', 'version must be at least 1');
@@ -95,6 +101,7 @@ begin
         retry_initial_delay = put_kind.retry_initial_delay,
         retry_max_delay = put_kind.retry_max_delay,
         retry_jitter = put_kind.retry_jitter, dedup = put_kind.dedup,
+        dedup_key = put_kind.dedup_key, dead_letter_kind = put_kind.dead_letter_kind,
         dedup_period = put_kind.dedup_period, dedup_max_wait = put_kind.dedup_max_wait,
         reuse_key_after_failure = put_kind.reuse_key_after_failure,
         payload_schema = put_kind.payload_schema, run = put_kind.run,

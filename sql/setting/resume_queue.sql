@@ -1,5 +1,6 @@
 -- Purpose: resume claims from a paused queue, and wake its workers.
 -- Invariant: resuming a queue that is not paused changes nothing. Raises: 22004, JQ007.
+-- Argument queue: the queue; * ends the pause of all queues, but not those of single queues or kinds.
 -- Example: select jobq.resume_queue('mail');
 create or replace function jobq.resume_queue(queue text)
 returns void
@@ -10,6 +11,10 @@ as $$
 begin
     if resume_queue.queue is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
+    elsif resume_queue.queue = '*' then
+        perform jobq_private.end_pause('*');
+        perform jobq_private.record_audit('resume_queue', '*');
+        return;
     end if;
     update jobq_private.queue as q
     set paused_at = null, pause_reason = null, updated_at = now()

@@ -23,7 +23,7 @@ as $$
         'keep_dead', least(s.keep[2], g.retention),
         'keep_cancelled', least(s.keep[3], g.retention),
         'key_retention', g.key_retention, 'redact_emails', g.redact_emails,
-        'run', k.run,
+        'run', k.run, 'dead_letter_kind', k.dead_letter_kind,
         'max_running', q.max_running, 'rate_limit', q.rate_limit,
         'rate_period', q.rate_period, 'rate_burst', q.rate_burst,
         'key_max_running', q.key_max_running, 'key_rate_limit', q.key_rate_limit,

@@ -41,6 +41,8 @@ as $$
         union all
         select 'kind', k.kind, to_jsonb(k) from jobq_private.kind as k
         union all
+        select 'paused_kind', p.kind, to_jsonb(p) from jobq_private.paused_kind as p
+        union all
         select
             'queue', q.queue,
             to_jsonb(q) || jsonb_build_object('is_paused', q.paused_at is not null)

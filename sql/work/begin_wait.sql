@@ -3,7 +3,8 @@
 -- false, that one of them may still be open. So a worker that follows the answer misses no enqueue.
 -- Inside: W (shared, session) is taken before P is tried; jobq_private.wake() says which locks stand
 -- for a queue. Raises: 22004, 22023.
--- Argument queues: the queues from which the worker claims.
+-- Argument queues: the queues from which the worker claims. Name those that a pattern such as tenant-*
+-- has matched: no producer wakes a worker for the pattern itself.
 -- Returns: true: claim once more, and if that returns nothing, sleep until notified; false:
 -- claim, and call again after some milliseconds.
 -- Example: select jobq.begin_wait('{default}');

@@ -3,6 +3,8 @@
 -- queue by priority, then by the moment at which a job became due (run_at, or when it was stored
 -- or came back if that is later), then by id. Raises: 22004, 22023.
 -- Never: LIMIT_REACHED, since no single job is asked for.
+-- Argument queues: names, in the order in which they are claimed from. A name that ends in *, such as
+-- tenant-*, stands for all queues that begin like it, in random order.
 -- Argument max_jobs: maximum number of jobs, 0 to 10000.
 -- Returns: rows of jobq.claimed_job, none when nothing can run now.
 -- Example: select * from jobq.claim('{default,mail}', 'worker-1', 10);
@@ -28,6 +30,17 @@ begin
     perform jobq_private.check_claim(
         claim.queues, claim.worker, claim.max_jobs, claim.except_kinds
     );
+    if exists (select from jobq_private.paused_kind) then
+        claim.except_kinds := claim.except_kinds || array(
+            select p.kind from jobq_private.paused_kind as p
+        );
+        if '*' = any(claim.except_kinds) then
+            return;
+        end if;
+    end if;
+    if strpos(array_to_string(claim.queues, ' '), '*') > 0 then
+        claim.queues := jobq_private.match_queues(claim.queues);
+    end if;
     foreach _queue in array case
         when cardinality(claim.queues) <= 16 then claim.queues
         else array(select l.queue from jobq_private.on_look(claim.queues, null, true) as l)

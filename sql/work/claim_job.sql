@@ -1,5 +1,5 @@
 -- Purpose: lease one named job to a worker, or nothing if it cannot run now.
--- Invariant: SKIP LOCKED; a job that is not due, or whose queue is paused, is not taken. Waits for
+-- Invariant: SKIP LOCKED; a job that is not due, or whose queue or kind is paused, is not taken. Waits for
 -- transactions that start jobs under the same limits. Raises: 22004, 22023.
 -- Returns: a row of jobq.claimed_job, or none.
 -- Example: select * from jobq.claim_job(:'waiting', 'worker-1');
@@ -24,6 +24,9 @@ begin
         and not exists (
             select from jobq_private.queue as q
             where q.queue = j.queue and q.paused_at is not null
+        )
+        and not exists (
+            select from jobq_private.paused_kind as p where p.kind in (j.kind, '*')
         )
         for update skip locked
     ),

@@ -373,6 +373,15 @@ def test_queues_are_shown_paused_and_resumed(jobq: Any, client: Client) -> None:
     said(jobq("resume", "default"))
     assert "default" in said(jobq("queues"))
     assert not client.queue_stats()[0].is_paused
+    said(jobq("pause", "--kind", "a", "--reason", "lunch"))
+    assert [(k.kind, k.pause_reason) for k in client.list_kinds()] == [("a", "lunch")]
+    said(jobq("resume", "--kind", "a"))
+    said(jobq("pause", "*"))
+    assert [k.kind for k in client.list_kinds()] == ["*"]
+    said(jobq("resume", "*"))
+    assert client.list_kinds() == []
+    for nothing in (["pause"], ["resume"], ["pause", "default", "--kind", "a"]):
+        assert jobq(*nothing).returncode == 2
 
 
 @pytest.mark.parametrize(
@@ -414,8 +423,9 @@ def test_a_failure_is_a_line_and_a_status(
         (("worker", "--queue", ""), "a name must have 1 to 128 characters"),
         (("worker", "--queue", "=1"), "a name must have 1 to 128 characters"),
         (("worker", "--queue", "x" * 129), "a name must have 1 to 128 characters"),
-        (("worker", "--queue", "*"), "* is not a queue"),
-        (("worker", "--queue", "a", "--queue", "*=2"), "* is not a queue"),
+        (("worker", "--queue", "a", "--queue", "*=2"), "cannot be combined with patterns"),
+        (("worker", "--queue", "a=2", "--queue", "b*"), "cannot be combined with patterns"),
+        (("worker", "--queue", "a*", "--sleepy"), "new queues are found by polling"),
         (("worker", "--grace", "nan"), "nan is not a number of seconds"),
         (("enqueue", "a", "--delay", "nan"), "nan is not a number of seconds"),
         (("enqueue", "a", "--delay", "1e20"), "--delay"),

@@ -399,6 +399,16 @@ async def test_a_paused_queue_gives_no_job_and_says_why(api: Api) -> None:
     [queue] = (await api.ask("GET", "/queues")).json()["items"]
     assert (queue["queue"], queue["queued"], queue["is_paused"]) == ("default", 1, True)
     await api.ask("POST", "/queues/default/resume")
+    held = await api.ask("POST", f"/kinds/{job['kind']}/pause", json={"reason": "fire"})
+    assert held.json() == {"kind": job["kind"], "is_paused": True}
+    assert (await api.ask("POST", "/workers/w/claim")).json() == {"jobs": []}
+    kinds = (await api.ask("GET", "/kinds")).json()["items"]
+    reasons = {kind["kind"]: kind["pause_reason"] for kind in kinds}
+    assert reasons[job["kind"]] == "fire"
+    await api.ask("POST", f"/kinds/{job['kind']}/resume")
+    assert (await api.ask("POST", "/queues/*/pause")).json()["is_paused"]
+    assert (await api.ask("POST", "/workers/w/claim")).json() == {"jobs": []}
+    await api.ask("POST", "/queues/*/resume")
     assert (await api.claim())["job_id"] == job["job_id"]
 
 

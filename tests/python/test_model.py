@@ -175,6 +175,8 @@ OTHERS = {
     "emit": ("'e1'", "'e2', '1'"),
     "end_wait": ("",),
     "grant_queue": ("'jobq_worker', 'other', 'work'",),
+    "pause_kind": ("'other'",),
+    "resume_kind": ("'other'",),
     "pause_endpoint": ("'s1'", "'s2', 'because'"),
     "pause_schedule": ("'s1'", "'s2', 'because'"),
     "put_config": ("""'s1', '{"a": 1}'""", """'s2', '{"a": 2}'"""),

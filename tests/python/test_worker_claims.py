@@ -189,6 +189,27 @@ async def test_an_idle_worker_starts_a_new_job_at_once(database: str, client: As
     assert min(delays) < 0.05, delays
 
 
+async def test_a_worker_finds_new_queues_of_its_pattern(database: str, client: AsyncClient) -> None:
+    """The first job of a queue by polling, and those after it at once; others by no means."""
+    delays = []
+    other = await client.enqueue("noop", queue="other")
+    async with Worker(database, noops(), ["tenant-*"], poll=0.2) as worker:
+        for queue in ("tenant-1", "tenant-2"):
+            await until_async(lambda: a_worker_waits(database))
+            await client.result((await client.enqueue("noop", queue=queue)).job_id, timeout=30)
+        worker._parts.producer._longest_sleep = 3600  # type: ignore[union-attr]
+        for _ in range(20):
+            await until_async(lambda: a_worker_waits(database))
+            job_id = (await client.enqueue("noop", queue="tenant-1")).job_id
+            await client.result(job_id, timeout=30)
+            job = await client.get(job_id)
+            assert job.claimed_at is not None
+            delays.append((job.claimed_at - job.created_at).total_seconds())
+        assert [w.queues for w in await client.list_workers()] == [["tenant-*"]]
+    assert min(delays) < 0.05, delays
+    assert (await client.get(other.job_id)).state == "queued"
+
+
 async def a_worker_waits(database: str) -> bool:
     """Return whether a worker holds a lock of those that wait; maintenance holds another."""
     async with await AsyncConnection.connect(database, autocommit=True) as connection:

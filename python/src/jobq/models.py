@@ -257,6 +257,10 @@ class DeclaredKind:
         run: the database function that runs its jobs; None if workers do.
         is_endpoint: whether its jobs are deliveries.
         version: version of the program that declared it, if given.
+        paused_at: when it was paused; None if it is not paused.
+        pause_reason: reason given by the caller.
+        dedup_key: path of each job's dedup key in the payload, or several.
+        dead_letter_kind: kind of the job that is enqueued when a job dies.
     """
 
     kind: str
@@ -295,6 +299,10 @@ class DeclaredKind:
     version: int | None
     updated_at: datetime
     cost: list[str] | None
+    paused_at: datetime | None
+    pause_reason: str | None
+    dedup_key: list[str] | list[list[str | None]] | None
+    dead_letter_kind: str | None
 
 
 @dataclass(frozen=True, slots=True)

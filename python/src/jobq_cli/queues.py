@@ -18,6 +18,7 @@ from jobq_cli.parameters import AS_JSON, DATABASE, argument, option, options_of,
 from jobq_cli.terminal import asking, plain, show_json, show_rows, show_table
 
 QUEUE: Final = argument("queue")
+ONE_QUEUE: Final = argument("queue", required=False)
 KIND: Final = argument("kind")
 GRANT: Final = (
     argument("grantee", metavar="ROLE"),
@@ -52,9 +53,21 @@ def sickest_first(found: Iterable[QueueStats]) -> list[QueueStats]:
     )
 
 
-def pause_known(client: Client, *, queue: str, reason: str | None, is_new: bool) -> None:
-    """Pause a queue, unless its name seems to be misspelt."""
-    known = {"default", *(stats.queue for stats in client.queue_stats())}
+def one_of(queue: str | None, kind: str | None) -> None:
+    """Check that a queue or a kind is given."""
+    if (queue is None) == (kind is None):
+        raise click.UsageError("pass a QUEUE or --kind")
+
+
+def pause_known(
+    client: Client, *, queue: str | None, kind: str | None, reason: str | None, is_new: bool
+) -> None:
+    """Pause a kind, or a queue unless its name seems to be misspelt."""
+    one_of(queue, kind)
+    if kind is not None:
+        client.pause_kind(kind, reason)
+        return
+    known = {"*", "default", *(stats.queue for stats in client.queue_stats())}
     if not is_new and queue not in known:
         raise NotFound(
             "queue not found",
@@ -62,7 +75,16 @@ def pause_known(client: Client, *, queue: str, reason: str | None, is_new: bool)
             detail=f"queue {queue}",
             hint="jobq queues lists those that there are; --new pauses any other",
         )
-    client.pause(queue, reason)
+    client.pause(str(queue), reason)
+
+
+def resume_one(client: Client, *, queue: str | None, kind: str | None) -> None:
+    """Resume a queue or a kind."""
+    one_of(queue, kind)
+    if kind is not None:
+        client.resume_kind(kind)
+    else:
+        client.resume(str(queue))
 
 
 @click.command(
@@ -90,9 +112,13 @@ def put_kind(client: Client, *, kind: str, **options: Any) -> None:  # noqa: ANN
 
 # fmt: off
 pause = calling(
-    "pause", pause_known, "Pause QUEUE. Running jobs continue.", QUEUE, reason(),
+    "pause", pause_known, "Pause QUEUE, or all queues ('*'). Running jobs continue.",
+    ONE_QUEUE, option("--kind", help="Pause the jobs of this kind instead, in all queues."),
+    reason(),
     option("--new", "is_new", is_flag=True, help="Also if the queue is neither declared nor used."))
-resume = calling("resume", "resume", "Resume QUEUE.", QUEUE)
+resume = calling(
+    "resume", resume_one, "Resume QUEUE; '*' ends a pause of all queues.",
+    ONE_QUEUE, option("--kind", help="Resume the jobs of this kind."))
 workers = calling(
     "workers", "list_workers", "List workers and their jobs.",
     rows=("worker", "queues", "is_live", "seen_at", "jobs", "release", "except_kinds"))

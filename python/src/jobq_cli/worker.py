@@ -41,7 +41,8 @@ LONGEST_NAME = 128
             "queues",
             multiple=True,
             default=("default",),
-            help="Queue to serve, or queue=N for at most N of its jobs at a time. Repeatable.",
+            help="Queue to serve, or queue=N for at most N of its jobs at a time, or a pattern"
+            " such as 'tenant-*'. Repeatable.",
         ),
         option(
             "--weight",
@@ -148,7 +149,7 @@ def worker(
     from jobq_sharding.worker import ShardedWorker  # noqa: PLC0415 - only here
 
     warn_of_passwords(database_urls)
-    names, options["max_in_process"] = queues_of(queues)
+    names, options["max_in_process"] = queues_of(queues, is_sleepy=options["sleepy"])
     weights = weights_of(names, shares)
     registry = load_registry(target) if target else Registry()
     is_pooled = options["is_pooled"] or options["listen_database"] is not None
@@ -239,20 +240,23 @@ def load_registry(target: str) -> Registry:
     return found
 
 
-def queues_of(queues: Sequence[str]) -> tuple[list[str], dict[str, int]]:
+def queues_of(queues: Sequence[str], *, is_sleepy: bool) -> tuple[list[str], dict[str, int]]:
     """Parse queues: their names, and the maximum of those that have one."""
     pairs = [queue.partition("=") for queue in queues]
     names = [name for name, _, _ in pairs]
     if not all(1 <= len(name) <= LONGEST_NAME for name in names):
         raise click.BadParameter("a name must have 1 to 128 characters", param_hint="--queue")
-    if "*" in names:
-        raise click.BadParameter("* is not a queue: list the queues", param_hint="--queue")
     try:
         most = {name: int(number) for name, sign, number in pairs if sign}
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--queue") from error
     if not all(number >= 1 for number in most.values()):
         raise click.BadParameter("a queue must have at least 1 job at a time", param_hint="--queue")
+    has_patterns = any(name.endswith("*") for name in names)
+    if has_patterns and is_sleepy:
+        raise click.BadParameter("new queues are found by polling", param_hint="--sleepy")
+    if has_patterns and most:
+        raise click.BadParameter("queue=N cannot be combined with patterns", param_hint="--queue")
     return names, most
 
 

@@ -11,7 +11,8 @@ from jobq.models import words_of
 from jobq_http.declared import section
 from jobq_http.operation import Answer
 from jobq_http.page import Paging
-from jobq_http.values import GIVEN, SPAN, RequestPart, Text, answer, page_of, request
+from jobq_http.queues import Pause
+from jobq_http.values import GIVEN, SPAN, Name, RequestPart, Text, answer, page_of, request
 
 Keep = Annotated[float, Meta(ge=3_600_000, le=31_536_000_000_000, multiple_of=1)]
 Path = Annotated[list[Text], Meta(min_length=1, max_length=16)]
@@ -20,6 +21,11 @@ Version = Annotated[float, Meta(ge=1, le=9_007_199_254_740_991, multiple_of=1)]
 TYPES: Final[dict[str, Any]] = {
     "concurrency_key": (Path, "Path of the concurrency key in the payload."),
     "cost": (Path, "Path of the cost, a number, in the payload; without it a job costs 1."),
+    "dead_letter_kind": Name,
+    "dedup_key": (
+        Annotated[list[Text], Meta(max_length=16)],
+        "Path of the dedup key in the payload; an empty path is the whole payload.",
+    ),
     "keep_cancelled_ms": Keep,
     "keep_dead_ms": Keep,
     "keep_succeeded_ms": Annotated[float, Meta(ge=0, le=31_536_000_000_000, multiple_of=1)],
@@ -55,7 +61,7 @@ NewKind = request(
 Kind = answer(
     "Kind",
     "The declaration of a kind; null means the queue's setting or the default.",
-    "is_endpoint version? updated_at",
+    "is_endpoint version? updated_at paused_at? pause_reason?",
     KindOptions,
     version="Of the program that declared it.",
 )
@@ -70,6 +76,7 @@ Settings = Annotated[
     dict[str, Any],
     Meta(description="By name, as from the function `settings`; times are intervals."),
 ]
+Pausing = answer("KindPausing", "Whether a kind is paused.", "kind is_paused")
 Declared = answer("Declared", "The kind that was declared.", "kind")
 of = section("queues")
 # fmt: off
@@ -86,6 +93,12 @@ OPERATIONS = (
     of("DELETE /kinds/{kind}", "delete_kind",
        "Delete the declaration of a kind without live jobs and recurring jobs", "operate",
        errors="KIND_NOT_FOUND CONFLICT IS_ENDPOINT"),
+    of("POST /kinds/{kind}/pause", "pause_kind",
+       "Stop claims of jobs of a kind in all queues; running jobs continue",
+       "operate", Pausing, body=Pause, says={"is_paused": True},
+       examples={"why": {"reason": "the mail provider is down"}}),
+    of("POST /kinds/{kind}/resume", "resume_kind", "Resume claims of jobs of a kind",
+       "operate", Pausing, says={"is_paused": False}),
     of("GET /settings", "settings", "Show the effective settings of a kind and queue",
        "read operate", {200: Answer("The effective settings.", Settings)}, query=OfWhat),
 )

@@ -1,5 +1,5 @@
 -- Purpose: refuse a new payload for a job that has run, or with another concurrency key
--- than the job's, because limits were counted by that key.
+-- or dedup key than the job's, because limits and live jobs were compared by these.
 -- Invariant: reads only. Raises: JQ002.
 create or replace function jobq_private.check_payload_change(job_ids uuid[], payload jsonb)
 returns void
@@ -17,6 +17,9 @@ begin
             where j.concurrency_key is not distinct from j.payload #>> k.concurrency_key
             and check_payload_change.payload #>> k.concurrency_key
             is distinct from j.concurrency_key
+            or j.dedup_key = jobq_private.payload_key(j.payload, k.dedup_key)
+            and jobq_private.payload_key(check_payload_change.payload, k.dedup_key)
+            is distinct from j.dedup_key
         )
     into _ran, _keyed
     from jobq_private.job as j
@@ -29,7 +32,7 @@ begin
         ));
     elsif _keyed is not null then
         perform jobq_private.raise_error('IMMUTABLE', format(
-            'job_id %s: its concurrency key comes from its payload, which cannot be changed', _keyed
+            'job_id %s: its concurrency key or dedup key comes from its payload, which cannot be changed', _keyed
         ));
     end if;
 end

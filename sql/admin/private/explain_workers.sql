@@ -26,7 +26,7 @@ as $$
     from (
         select exists (
             select from jobq_private.worker as w
-            where job.queue = any (w.queues) and w.seen_at > now() - interval '1 min'
+            where jobq_private.serves(w.queues, job.queue) and w.seen_at > now() - interval '1 min'
         ) as is_served
     ) as s
     where not s.is_served or jobq_private.is_unknown(job.kind, job.queue)
@@ -34,7 +34,7 @@ as $$
     (
         select 'slots_lost', format('handlers that hang occupy %s slots of worker %s', w.stuck, w.worker)
         from jobq_private.worker as w
-        where w.stuck > 0 and job.queue = any (w.queues) and w.seen_at > now() - interval '1 min'
+        where w.stuck > 0 and jobq_private.serves(w.queues, job.queue) and w.seen_at > now() - interval '1 min'
         order by w.worker
     )
 $$;

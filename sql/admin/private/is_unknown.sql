@@ -11,7 +11,7 @@ set search_path = pg_catalog, pg_temp
 as $$
     select coalesce(bool_and(is_unknown.kind = any(w.except_kinds)), false)
     from jobq_private.worker as w
-    where is_unknown.queue = any(w.queues)
+    where jobq_private.serves(w.queues, is_unknown.queue)
     and w.seen_at > now() - interval '1 min'
     and not exists (
         select from jobq_private.kind as k where k.kind = is_unknown.kind and k.run is not null

@@ -43,7 +43,7 @@ as $$
             ), '; '),
             'no job has been due for 5 minutes'
         ),
-        'resume the queue, release the key, raise the limit, or start more workers;'
+        'resume the queue or kind, release the key, raise the limit, or start more workers;'
         ' jobq explain JOB_ID shows all reasons'
     from (
         select c.queue, c.oldest, e.reason, e.explanation

@@ -35,7 +35,11 @@ as $$
         select w.queue from waiting as w
         union select c.queue from counted as c
         union select q.queue from jobq_private.queue as q
-        union select unnest(k.queues) from jobq_private.worker as k
+        union
+        select q.queue
+        from jobq_private.worker as k
+        cross join lateral unnest(k.queues) as q (queue)
+        where right(q.queue, 1) <> '*'
     ) as n
     left join waiting as w on w.queue = n.queue
     left join counted as c on c.queue = n.queue

@@ -7,7 +7,7 @@ from (
     select distinct k.kind, q.queue
     from jobq_private.worker as w
     cross join lateral unnest(w.except_kinds) as k (kind)
-    cross join lateral unnest(w.queues) as q (queue)
+    cross join lateral unnest(jobq_private.match_queues(w.queues)) as q (queue)
     where w.seen_at > now() - interval '1 min'
 ) as m
 where jobq_private.is_unknown(m.kind, m.queue)

@@ -9,7 +9,7 @@ with part as (
         from jobq_private.waiting_queue as w
         where not exists (
             select from jobq_private.worker as k
-            where w.queue = any(k.queues) and k.seen_at > now() - interval '1 min'
+            where jobq_private.serves(k.queues, w.queue) and k.seen_at > now() - interval '1 min'
         )
     ) as u
     group by u.number

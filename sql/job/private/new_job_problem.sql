@@ -11,6 +11,11 @@ declare
     _invalid text;
     _problem text[];
 begin
+    if settings.dedup_key is not null then
+        job.dedup_key := coalesce(
+            job.dedup_key, jobq_private.payload_key(job.payload, settings.dedup_key)
+        );
+    end if;
     if job.kind is null then
         _problem := array['NULL_ARGUMENT', 'kind'];
     elsif length(job.kind) not between 1 and 128 then

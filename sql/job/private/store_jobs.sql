@@ -24,7 +24,7 @@ begin
                 j.run_at, case when d.dedup = 'debounce' then now() + s.dedup_period end, now()
             ),
             coalesce(j.priority, s.priority), coalesce(j.max_attempts, s.max_attempts),
-            coalesce(j.timeout, s.timeout), j.idempotency_key, j.dedup_key, d.dedup,
+            coalesce(j.timeout, s.timeout), j.idempotency_key, k.dedup_key, d.dedup,
             coalesce(j.metadata, '{}'), j.schedule_id, j.slot_at,
             coalesce(j.concurrency_key, j.payload #>> s.concurrency_key), j.expires_at,
             nullif(j.after, '{}'), j.after_failure, j.batch_id, j.callback_of,
@@ -36,7 +36,7 @@ begin
             end)
         )::jobq_private.new_job order by j.ordinal),
         array_agg(p.problem) filter (where p.problem is not null),
-        bool_or(num_nonnulls(j.idempotency_key, j.dedup_key) > 0),
+        bool_or(num_nonnulls(j.idempotency_key, k.dedup_key) > 0),
         bool_or(s.is_limited or num_nonnulls(
             j.concurrency_key, s.concurrency_key, j.after, j.batch_id, j.callback_of
         ) > 0)
@@ -44,7 +44,12 @@ begin
     from unnest(store_jobs.jobs) as j
     cross join lateral jobq_private.settings_for(j.kind, j.queue) as s
     cross join lateral (
-        select case when j.dedup_key is not null then coalesce(j.dedup, s.dedup) end
+        select coalesce(j.dedup_key, case
+            when s.dedup_key is not null then jobq_private.payload_key(j.payload, s.dedup_key)
+        end)
+    ) as k (dedup_key)
+    cross join lateral (
+        select case when k.dedup_key is not null then coalesce(j.dedup, s.dedup) end
     ) as d (dedup)
     cross join lateral (
         select case when not is_checked then jobq_private.new_job_problem(j, s) end offset 0

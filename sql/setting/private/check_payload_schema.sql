@@ -1,10 +1,10 @@
--- Purpose: refuse a payload schema that the database cannot enforce, and paths of a concurrency key
+-- Purpose: refuse a payload schema that the database cannot enforce, and paths of a key
 -- or a cost that name nothing in it: they would silently disable limits.
 -- Invariant: a schema has at most 1 MiB and 150 levels, whatever payloads may have.
 -- Raises: 22023, JQ006.
 -- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 create or replace function jobq_private.check_payload_schema(
-    payload_schema jsonb, concurrency_key text[], cost text[]
+    payload_schema jsonb, concurrency_key text[], cost text[], dedup_key text[]
 )
 returns void
 language plpgsql
@@ -23,7 +23,11 @@ begin
     if _problem is not null then
         perform jobq_private.raise_error('SCHEMA_INVALID', _problem);
     end if;
-    for _name, _path in values ('concurrency_key', concurrency_key), ('cost', cost) loop
+    for _name, _path in
+        values ('concurrency_key', concurrency_key), ('cost', cost)
+        union all
+        select 'dedup_key', p.path from jobq_private.key_paths(dedup_key) as p
+    loop
         if cardinality(_path) > 2
             and array_to_string(_path, '') ~ format('^.{%s}$', cardinality(_path))
         then

@@ -26,7 +26,8 @@ as $$
         k.dedup_max_wait,
         k.keep,
         k.cost,
-        g.shard_id
+        g.shard_id,
+        k.dedup_key
     from jobq_private.setting as g
     left join jobq_private.kind as k on k.kind = settings_for.kind
     left join jobq_private.queue as q

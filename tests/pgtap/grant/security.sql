@@ -123,6 +123,8 @@ insert into may_execute values
 ('page_schedules', 'o r'),
 ('pause_endpoint', 'o'),
 ('pause_queue', 'o'),
+('pause_kind', 'o'),
+('resume_kind', 'o'),
 ('pause_schedule', 'o'),
 ('preview_cron', 'p w o r'),
 ('preview_schedule', 'p w o r'),

@@ -2,7 +2,7 @@
 -- Needs more than the core.
 -- argument, else the kind's word, else the queue's, else the global default.
 begin;
-select plan(154);
+select plan(162);
 
 -- A new job of this kind in this queue, as it is stored.
 create function pg_temp.made(kind text, queue text)
@@ -18,7 +18,7 @@ $$;
 
 -- Defaults
 select is(
-    jobq.settings() - array['payload_schema', 'json_schema', 'max_depth', 'concurrency_key', 'cost',
+    jobq.settings() - array['payload_schema', 'json_schema', 'max_depth', 'concurrency_key', 'cost', 'dedup_key', 'dead_letter_kind',
     'dedup_max_wait', 'run']
     - array['max_running', 'rate_limit', 'rate_period', 'rate_burst', 'key_max_running',
     'key_rate_limit', 'key_rate_period', 'key_rate_burst', 'ordered', 'on_dead',
@@ -44,7 +44,7 @@ select is(
     jobq.settings() -> array_element, 'null',
     format('%s is not set by default', array_element)
 )
-from unnest(array['payload_schema', 'json_schema', 'max_depth', 'concurrency_key', 'cost', 'run',
+from unnest(array['payload_schema', 'json_schema', 'max_depth', 'concurrency_key', 'cost', 'dedup_key', 'dead_letter_kind', 'run',
     'max_running', 'rate_limit', 'rate_period', 'rate_burst', 'key_max_running',
     'key_rate_limit', 'key_rate_period', 'key_rate_burst', 'ordered', 'on_dead',
     'kind_max_running', 'kind_rate_limit', 'kind_rate_period', 'kind_rate_burst', 'kind_key_max_running', 'kind_key_rate_limit',
@@ -67,7 +67,8 @@ select jobq.put_kind(
     'fussy', queue => 'busy', priority => 3, max_attempts => 13, timeout => '13 s',
     lease => '13 s', retry_preset => 'delivery', dedup => 'enqueue',
     reuse_key_after_failure => false, payload_schema => '{"type": "object"}',
-    concurrency_key => '{a}', cost => '{tokens}', max_running => 8, rate_limit => 7, rate_period => '1 s',
+    concurrency_key => '{a}', cost => '{tokens}', dedup_key => '{u}', dead_letter_kind => 'l',
+    max_running => 8, rate_limit => 7, rate_period => '1 s',
     rate_burst => 5, dedup_period => '3 s', dedup_max_wait => '9 s',
     key_max_running => 6, key_rate_limit => 2, key_rate_period => '4 s', key_rate_burst => 7,
     ordered => true, on_dead => 'continue'
@@ -115,7 +116,9 @@ insert into expected values
 ('kind_ordered', null, null, 'true'),
 ('kind_on_dead', null, null, 'continue'),
 ('concurrency_key', null, null, '["a"]'),
-('cost', null, null, '["tokens"]');
+('cost', null, null, '["tokens"]'),
+('dedup_key', null, null, '["u"]'),
+('dead_letter_kind', null, null, 'l');
 select is(
     jobq.settings('plain', 'elsewhere') ->> e.setting, e.global,
     format('%s: the global default holds where kind and queue are silent', e.setting)

@@ -162,13 +162,17 @@ def as_names(names: Iterable[str]) -> list[str]:
     return list(names)
 
 
-def as_given(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def as_given(arguments: Mapping[str, Any], texts: AbstractSet[str] = TEXTS) -> dict[str, Any]:
     """Return the arguments that are not None, converted according to their names.
+
+    Args:
+        arguments: by their names.
+        texts: the names of those that are texts.
 
     Raises:
         InvalidArgument: an argument has an invalid form.
     """
-    refuse_lists(arguments)
+    refuse_lists(arguments, texts)
     return {
         name: FORMS[name](value) if name in FORMS else value
         for name, value in arguments.items()

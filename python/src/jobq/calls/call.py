@@ -15,7 +15,7 @@ from psycopg.pq import Format
 from psycopg.rows import tuple_row
 from psycopg.types.json import JsonbLoader
 
-from jobq.calls.arguments import as_given
+from jobq.calls.arguments import TEXTS, as_given
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -82,7 +82,9 @@ class Call(Generic[T]):
         Raises:
             InvalidArgument: an argument has an invalid form.
         """
-        return as_given(self.arguments)
+        # A kind has the path of its dedup key.
+        paths = {"dedup_key"} if self.function == "put_kind" else set()
+        return as_given(self.arguments, TEXTS - paths)
 
 
 @cache

@@ -26,9 +26,10 @@ def put_kind(kind: str, **options: Unpack[KindOptions]) -> Call[None]:
     """
     refuse_unknown(options, KindOptions)
     arguments: dict[str, Any] = in_time({"kind": kind, **options})
-    for name in ("concurrency_key", "cost", "retry_on"):
+    for name in ("concurrency_key", "cost", "dedup_key", "retry_on"):
         value = arguments.get(name)
-        arguments[name] = [value] if isinstance(value, str) else value and list(value)
+        if value is not None:
+            arguments[name] = [value] if isinstance(value, str) else list(value)
     arguments["payload_schema"] = as_jsonb(arguments.get("payload_schema"))
     return Call("put_kind", arguments, nothing)
 
@@ -55,6 +56,16 @@ def list_undeclared_kinds(kinds: Sequence[str], version: int | None = None) -> C
 def list_kinds() -> Call[list[DeclaredKind]]:
     """Return the declared kinds, by name."""
     return Call("list_kinds", {}, list, record(DeclaredKind))
+
+
+def pause_kind(kind: str, reason: str | None = None) -> Call[None]:
+    """Stop claims of jobs of a kind, in all queues; what runs goes on, and enqueueing too."""
+    return Call("pause_kind", locals(), nothing)
+
+
+def resume_kind(kind: str) -> Call[None]:
+    """Allow claims of jobs of a paused kind again."""
+    return Call("resume_kind", locals(), nothing)
 
 
 def delete_kind(kind: str) -> Call[None]:

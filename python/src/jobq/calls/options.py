@@ -70,6 +70,8 @@ class CommonOptions(LimitOptions, total=False):
         retry_max_delay: maximum delay.
         retry_jitter: random share of the delay, 0 to 1.
         dedup: ``skip``, ``enqueue``, ``replace``, ``debounce`` or ``throttle``.
+        dedup_key: path of the dedup key in the payload; a text is a path of one name, ``[]`` is the
+            whole payload, and a list of paths of the same length is a key of several members.
         dedup_period: how long debounce waits for another call, or throttle creates no other
             job; 10 seconds by default.
         dedup_max_wait: maximum total delay by debounce.
@@ -82,6 +84,8 @@ class CommonOptions(LimitOptions, total=False):
             nothing.
         keep_dead: how long dead jobs are kept; at least 1 hour.
         keep_cancelled: how long cancelled jobs are kept; at least 1 hour.
+        dead_letter_kind: kind of the job that is enqueued when a job dies, with the dead job's id,
+            payload and error in its payload.
     """
 
     queue: str | None
@@ -94,6 +98,7 @@ class CommonOptions(LimitOptions, total=False):
     retry_max_delay: Span | None
     retry_jitter: float | None
     dedup: Dedup | None
+    dedup_key: str | Sequence[str] | Sequence[Sequence[str]] | None
     dedup_period: Span | None
     dedup_max_wait: Span | None
     reuse_key_after_failure: bool | None
@@ -102,6 +107,7 @@ class CommonOptions(LimitOptions, total=False):
     keep_succeeded: Span | None
     keep_dead: Span | None
     keep_cancelled: Span | None
+    dead_letter_kind: str | None
 
 
 class KindOptions(CommonOptions, total=False):

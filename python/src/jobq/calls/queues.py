@@ -27,12 +27,12 @@ def put_queue(queue: str, **options: Unpack[QueueOptions]) -> Call[None]:
 
 
 def pause(queue: str, reason: str | None = None) -> Call[None]:
-    """Stop claims from a queue. Running jobs continue, and jobs can still be enqueued."""
+    """Stop claims from a queue, or from all (``*``). Running jobs continue, and jobs can still be enqueued."""
     return Call("pause_queue", locals(), nothing)
 
 
 def resume(queue: str) -> Call[None]:
-    """Allow claims from a paused queue again.
+    """Allow claims from a paused queue again; ``*`` ends a pause of all queues.
 
     Raises:
         NotFound: the queue is neither declared nor paused.

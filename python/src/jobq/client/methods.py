@@ -176,6 +176,8 @@ class Calls:
     resume = Method(queues.resume)
     put_kind = Method(kinds.put_kind)
     list_kinds = Method(kinds.list_kinds)
+    pause_kind = Method(kinds.pause_kind)
+    resume_kind = Method(kinds.resume_kind)
     delete_kind = Method(kinds.delete_kind)
     put_queue = Method(queues.put_queue)
     list_queues = Method(queues.list_queues)

@@ -12,7 +12,7 @@ import inspect
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from jobq.calls import schedules
-from jobq.calls.arguments import refuse_lists, refuse_unknown
+from jobq.calls.arguments import TEXTS, refuse_lists, refuse_unknown
 from jobq.calls.kinds import put_kind
 from jobq.calls.options import CommonOptions, in_time
 from jobq.registry.handler import Handler, describe
@@ -101,7 +101,7 @@ class Registry:
             "retry_preset": options.get("retry"),
             "on_dead": "hold" if options.get("hold_on_dead") else None,
         }
-        refuse_lists({"kind": kind, **definition})
+        refuse_lists({"kind": kind, **definition}, TEXTS - {"dedup_key"})
 
         def register(function: F) -> F:
             if kind in self._handlers:

@@ -15,7 +15,7 @@ from jobq.worker import tuning
 from jobq.worker.connections import Backoff, Complaints, Link
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 __all__ = ["Listener", "Wakeups"]
 
@@ -50,9 +50,11 @@ class Wakeups:
 class Listener:
     """Listens on a direct connection, and reconnects until it is stopped.
 
-    ``url`` leads to the server itself, without a pooler. ``peers`` are the worker's other links.
+    ``url`` leads to the server itself, without a pooler. Queues that match a pattern of ``queues``,
+    such as ``tenant-*``, wake the worker after `learn` has named them. ``peers`` are the worker's other links.
 
     Attributes:
+        has_patterns: whether new queues can match, of which no notification arrives.
         is_waiting: whether producers notify because the worker sleeps.
     """
 
@@ -63,6 +65,8 @@ class Listener:
         deadline = tuning.CALL_SECONDS / 3
         self._link = Link(url, "jobq listener", deadline=deadline, peers=peers)
         self._queues = list(queues)
+        self._learnt: dict[str, None] = {}
+        self.has_patterns = any(queue.endswith("*") for queue in queues)
         self._wakeups = wakeups
         self._notifications: Notifications | None = None
         self._lost = asyncio.Event()
@@ -94,6 +98,16 @@ class Listener:
             logger.warning("the listening connection is lost, polling instead")
             await asyncio.sleep(backoff.next())
 
+    def learn(self, queues: Iterable[str]) -> None:
+        """Let jobs of these queues, which match a pattern, wake the worker from now on."""
+        for queue in queues:
+            if queue not in self._learnt:
+                self.is_waiting = False  # until begin_wait() has named it
+            self._learnt.pop(queue, None)  # the last one used is forgotten last
+            self._learnt[queue] = None
+        while len(self._learnt) > tuning.MOST_QUEUES:
+            del self._learnt[next(iter(self._learnt))]
+
     async def begin_wait(self) -> bool:
         """Announce that the worker is about to sleep; true if no enqueue can have missed this.
 
@@ -101,7 +115,7 @@ class Listener:
         """
         if self._notifications is None:
             return False
-        rows = await self._call("select jobq.begin_wait(%s)", [self._queues])
+        rows = await self._call("select jobq.begin_wait(%s)", [[*self._queues, *self._learnt]])
         self.is_waiting = bool(rows and rows[0][0])
         return self.is_waiting
 
@@ -142,9 +156,11 @@ class Listener:
     def _dispatch(self, channel: str, queue: str) -> None:
         if queue == "*":
             self._wakeups.maintenance.set()
-        elif queue in self._queues and channel == "jobq":
+        elif queue not in self._queues and queue not in self._learnt:
+            return
+        elif channel == "jobq":
             self._wakeups.job()
-        elif queue in self._queues:
+        else:
             self._wakeups.heartbeat.set()
 
     def _forget(self) -> None:

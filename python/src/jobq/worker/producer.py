@@ -90,6 +90,9 @@ class Producer:
         self._active_at = time.monotonic()
         self.started_at = 0.0
         self.is_claiming = True
+        # Of a new queue that matches a pattern, no notification arrives.
+        has_patterns = self.listener is not None and self.listener.has_patterns
+        self._longest_sleep = self.poll if has_patterns else math.inf
         self.in_process.held = lambda: (*self._waiting, *self._running, *self._overdue)
         self.slots.join(self)
 
@@ -168,6 +171,8 @@ class Producer:
         self._is_hungry = self._is_hungry or bool(jobs and self.in_process)
         self._is_pressed = is_full and asked == tuning.MAX_BATCH
         self._is_away = False
+        if jobs and self.listener is not None and self.listener.has_patterns:
+            self.listener.learn(job.queue for job in jobs)
         if jobs:
             self._controller.claimed([len(job.payload) for job in jobs], time.monotonic())
         self._look_ahead()
@@ -346,7 +351,7 @@ class Producer:
         if self.until_empty and self.is_idle and not (is_due or self.wakeups.functions.is_set()):
             self.stop.request_if_empty()
         is_told = listener is not None and listener.is_waiting
-        pause = math.inf if is_told else self._controller.poll_delay(self.poll)
+        pause = self._longest_sleep if is_told else self._controller.poll_delay(self.poll)
         if not is_due:
             self._controller.misses = 0
             pause = min(pause, math.inf if due is None else due)

@@ -194,7 +194,7 @@ class Queues:
     """The queues of a worker, in the order in which to claim from them.
 
     Raises:
-        ValueError: there is no queue, a name is empty or ``*``, or a weight is not positive.
+        ValueError: there is no queue, a name is empty, or a weight is not positive.
     """
 
     def __init__(self, queues: Sequence[str] | Mapping[str, float]) -> None:
@@ -203,8 +203,6 @@ class Queues:
         self.names = list(queues)
         if not all(isinstance(name, str) and name for name in list[object](queues)):
             raise ValueError("each queue must have a name")
-        if "*" in self.names:
-            raise ValueError("queues must be named: * is not a queue name")
         self._weights = dict(queues.items()) if hasattr(queues, "items") else {}
         if not all(math.isfinite(weight) and weight > 0 for weight in self._weights.values()):
             raise ValueError("a queue's weight must be a number above 0")

@@ -30,6 +30,8 @@ RETRY_FIRST: Final = 0.002
 RETRY_LAST: Final = 0.05
 # Seconds between claims of a worker without notifications, at most `poll`.
 POLL_LAST: Final = 2.0
+# Queues of a pattern of which a worker is notified. The others are found by polling.
+MOST_QUEUES: Final = 10_000
 # Seconds between heartbeats without jobs. After 60 s without one, a worker counts as gone.
 SIGN_OF_LIFE: Final = 45.0
 # Seconds between calls of maintain() while there are jobs, plus or minus a half.

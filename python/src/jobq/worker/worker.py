@@ -93,8 +93,9 @@ class Worker:
     Args:
         database: a libpq URL.
         registry: the handlers.
-        queues: in the order of claims; or with weights: a queue of weight 3 comes first three
-            times as often as one of weight 1.
+        queues: in the order of claims; a name that ends in ``*``, such as ``tenant-*``, stands
+            for all queues that begin like it, also new ones. Or with weights: a queue of weight
+            3 comes first three times as often as one of weight 1.
         concurrency: maximum number of running jobs.
         max_in_process: how many of them at most are of a queue, by queue.
         name: the name for claims; unique among workers.
@@ -167,6 +168,11 @@ class Worker:
         )
         if unknown := self._in_process.queues.keys() - set(self._order.names):
             raise ValueError(f"max_in_process of {', '.join(sorted(unknown))}: no such queue here")
+        patterns = [queue for queue in self._order.names if queue.endswith("*")]
+        if patterns and self._in_process.queues:
+            raise ValueError("queues must be named where max_in_process limits one of them")
+        if patterns and self.sleepy:
+            raise ValueError("queues of a sleepy worker must be named")
         port, self.metrics_port = self.metrics_port, None  # until it is served
         self._address = None if port is None else (self.metrics_host, port)
         self._is_alone = shared is None

@@ -1,0 +1,19 @@
+-- Purpose: whether these queues of a worker include a queue: by its name, or by a name that ends in *.
+create or replace function jobq_private.serves(queues text[], queue text)
+returns boolean
+language plpgsql
+immutable
+parallel safe
+as $$
+begin
+    if serves.queue = any(serves.queues) then
+        return true;
+    elsif strpos(array_to_string(serves.queues, ' '), '*') = 0 then
+        return false;
+    end if;
+    return exists (
+        select from unnest(serves.queues) as p (pattern)
+        where right(p.pattern, 1) = '*' and starts_with(serves.queue, left(p.pattern, -1))
+    );
+end
+$$;
