@@ -95,10 +95,10 @@ OPERATIONS = (
        errors="KIND_NOT_FOUND CONFLICT IS_ENDPOINT"),
     of("POST /kinds/{kind}/pause", "pause_kind",
        "Stop claims of jobs of a kind in all queues; running jobs continue",
-       "operate", Pausing, body=Pause, says={"is_paused": True},
+       "operate", Pausing, body=Pause, always={"is_paused": True},
        examples={"why": {"reason": "the mail provider is down"}}),
     of("POST /kinds/{kind}/resume", "resume_kind", "Resume claims of jobs of a kind",
-       "operate", Pausing, says={"is_paused": False}),
+       "operate", Pausing, always={"is_paused": False}),
     of("GET /settings", "settings", "Show the effective settings of a kind and queue",
        "read operate", {200: Answer("The effective settings.", Settings)}, query=OfWhat),
 )

@@ -27,7 +27,10 @@ def put_queue(queue: str, **options: Unpack[QueueOptions]) -> Call[None]:
 
 
 def pause(queue: str, reason: str | None = None) -> Call[None]:
-    """Stop claims from a queue, or from all (``*``). Running jobs continue, and jobs can still be enqueued."""
+    """Stop claims from a queue, or from all (``*``).
+
+    Running jobs continue, and jobs can still be enqueued.
+    """
     return Call("pause_queue", locals(), nothing)
 
 

@@ -51,7 +51,8 @@ class Listener:
     """Listens on a direct connection, and reconnects until it is stopped.
 
     ``url`` leads to the server itself, without a pooler. Queues that match a pattern of ``queues``,
-    such as ``tenant-*``, wake the worker after `learn` has named them. ``peers`` are the worker's other links.
+    such as ``tenant-*``, wake the worker after `learn` has named them. ``peers`` are the worker's
+    other links.
 
     Attributes:
         has_patterns: whether new queues can match, of which no notification arrives.
