@@ -5,7 +5,17 @@ from sphinx.application import Sphinx
 project = "jobq"
 author = "the jobq authors"
 copyright = "the jobq authors"  # noqa: A001 - Sphinx's own name for it
-extensions = ["myst_parser", "sphinx_copybutton"]
+extensions = [
+    "myst_parser",
+    "sphinx_copybutton",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+]
+# The reference of the Python API: docstrings have the types in the signature only.
+autodoc_typehints = "signature"
+autodoc_member_order = "bysource"
+autodoc_class_signature = "mixed"
+napoleon_use_rtype = False
 exclude_patterns = ["*.py", "*.toml", "*.sql"]
 # Pygments cannot highlight psql's own commands and arrows.
 suppress_warnings = ["misc.highlighting_failure"]

@@ -11,8 +11,7 @@ begin
     if resume_kind.kind is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
     end if;
-    perform jobq_private.end_pause(resume_kind.kind);
-    perform jobq_private.record_audit('resume_kind', resume_kind.kind);
+    perform jobq_private.end_pause(resume_kind.kind, 'resume_kind');
 end
 $$;
 

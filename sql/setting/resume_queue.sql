@@ -12,8 +12,7 @@ begin
     if resume_queue.queue is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
     elsif resume_queue.queue = '*' then
-        perform jobq_private.end_pause('*');
-        perform jobq_private.record_audit('resume_queue', '*');
+        perform jobq_private.end_pause('*', 'resume_queue');
         return;
     end if;
     update jobq_private.queue as q

@@ -32,7 +32,9 @@ begin
     end if;
     -- The death of a letter leaves no other.
     if _is_dead and not new.metadata ? 'dead_letter_of' then
-        _letter_kind := k.dead_letter_kind from jobq_private.kind as k where k.kind = new.kind;
+        select k.dead_letter_kind into _letter_kind
+        from jobq_private.kind as k
+        where k.kind = new.kind;
         if _letter_kind is not null then
             perform jobq_private.store_dead_letter(
                 new.job_id, new.attempt, _letter_kind, jsonb_build_object(

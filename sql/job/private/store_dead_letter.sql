@@ -1,6 +1,7 @@
 -- Purpose: enqueue the dead letter of a job that its kind asks for.
 -- Invariant: a letter that cannot be stored does not keep the job from ending; the job's log says why.
--- Never: INVALID_ARGUMENT, NULL_ARGUMENT, JOB_NOT_FOUND, JOB_IS_RECURRING, BATCH_NOT_FOUND, BATCH_ENDED, QUEUE_FULL, DEDUP_CONFLICT, PAYLOAD_INVALID, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, ILLEGAL_STATE.
+-- Never: INVALID_ARGUMENT, NULL_ARGUMENT, JOB_NOT_FOUND, BATCH_NOT_FOUND, BATCH_ENDED, QUEUE_FULL,
+-- DEDUP_CONFLICT, PAYLOAD_INVALID, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, ILLEGAL_STATE.
 create or replace function jobq_private.store_dead_letter(
     job_id uuid, attempt integer, kind text, payload jsonb
 )

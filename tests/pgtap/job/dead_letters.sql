@@ -1,4 +1,5 @@
 -- What the dead_letter_kind of a kind promises.
+-- Needs more than the core.
 begin;
 select plan(13);
 
