@@ -6,6 +6,7 @@ create or replace function jobq_private.match_queues(queues text[])
 returns text[]
 language plpgsql
 stable
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
@@ -29,7 +30,7 @@ begin
             from unnest(match_queues.queues) with ordinality as g (queue, n)
         ) as u (queue, n, rank)
         where u.n is not null
-        order by u.n, u.rank, random()
+        order by u.n, u.rank, hashtext(u.queue || clock_timestamp())
     );
 end
 $$;

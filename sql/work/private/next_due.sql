@@ -4,6 +4,7 @@ create or replace function jobq_private.next_due(queues text[], except_kinds tex
 returns timestamptz
 language plpgsql
 stable
+set search_path = pg_catalog, pg_temp
 as $$
 begin
     if exists (select from jobq_private.paused_kind) then

@@ -4,6 +4,7 @@ returns boolean
 language plpgsql
 immutable
 parallel safe
+set search_path = pg_catalog, pg_temp
 as $$
 begin
     if serves.queue = any(serves.queues) then
