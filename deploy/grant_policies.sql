@@ -154,11 +154,8 @@ with check (
 create policy schedule_insert on jobq_private.schedule as restrictive for insert
 with check (jobq_private.check_author(login, queue, kind, dedup, graph));
 
--- Lanes, calls to open them, and limits belong to their queue.
-create policy lane_all on jobq_private.lane
-using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
-
-create policy lane_call_all on jobq_private.lane_call
+-- Keys with waiting jobs, and limits, belong to their queue.
+create policy waiting_key_all on jobq_private.waiting_key
 using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
 
 create policy key_limit_select on jobq_private.key_limit for select
@@ -173,10 +170,6 @@ using (
     queue is null
     or (select h.worked from jobq_private.held_queue as h) && array['*', queue]
 );
-
-create policy known_limit_all on jobq_private.known_limit using (true);
-
-create policy in_use_all on jobq_private.in_use using (true);
 
 create policy reported_cost_all on jobq_private.reported_cost using (true);
 

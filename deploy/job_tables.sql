@@ -73,9 +73,9 @@ comment on domain jobq_private.dedup is 'How a job that holds its dedup key meet
 comment on domain jobq_private.instant is 'A time that every client can read.';
 comment on domain jobq_private.last_error is 'An error''s text, cut.';
 
--- Live jobs only. Hot: wide fillfactor margin, eager autovacuum, partial indexes. Jobs in a
--- lane wait in job_lane_idx, all others in job_ready_idx. What runs where a max_running holds
--- has a place, of which job_place_idx gives each of a lane to one job, whoever claims it.
+-- Live jobs only. Hot: wide fillfactor margin, eager autovacuum, partial indexes. Jobs
+-- under a limit wait in job_key_idx, all others in job_ready_idx. What runs where a max_running
+-- holds has a slot, of which job_slot_idx gives each of a key to one job, whoever claims it.
 -- What must hold between columns (a lease while it runs and no longer, an attempt left while it
 -- waits, a past only for what has one) job_birth and job_transition see to, for every writer. A
 -- new job has no previous state, so that the foreign key has nothing to check; every change of
@@ -108,9 +108,9 @@ create table jobq_private.job (
     region text not null default 'default',
     queue text not null,
     kind text not null,
-    lane_id uuid,
+    key_id uuid,
     concurrency_key text,
-    place smallint,
+    slot smallint,
     cost jobq_private.cost,
     batch_id uuid,
     worker text,
@@ -148,14 +148,14 @@ comment on table jobq_private.job is 'Live jobs: queued, running, retrying, or b
 create index job_ready_idx on jobq_private.job (queue, priority desc, due_at, job_id)
 where state in ('queued', 'retrying') and due_at is not null;
 
-create index job_lane_idx on jobq_private.job (lane_id, priority, run_at, job_id)
-where lane_id is not null and state in ('queued', 'retrying');
+create index job_key_idx on jobq_private.job (queue, key_id, priority, run_at, job_id)
+where key_id is not null and state in ('queued', 'retrying');
 
-create unique index job_place_idx on jobq_private.job (queue, lane_id, place)
-where place is not null;
+create unique index job_slot_idx on jobq_private.job (queue, key_id, slot)
+where slot is not null;
 
-create index job_kind_place_idx on jobq_private.job (kind, concurrency_key)
-where place is not null;
+create index job_kind_slot_idx on jobq_private.job (kind, concurrency_key)
+where slot is not null;
 
 create index job_lease_idx on jobq_private.job (lease_expires_at)
 where state = 'running';
@@ -182,7 +182,7 @@ where state = 'blocked';
 create index job_odd_idx on jobq_private.job (job_id)
 where state not in ('queued', 'running', 'retrying', 'blocked')
 or (state = 'running') <> (lease_expires_at is not null)
-or state in ('queued', 'retrying') and lane_id is null and due_at is null;
+or state in ('queued', 'retrying') and key_id is null and due_at is null;
 
 create index job_batch_idx on jobq_private.job (batch_id)
 where batch_id is not null;
@@ -347,7 +347,7 @@ create type jobq_private.new_job as (
     dedup_period interval,
     dedup_max_wait interval,
     max_depth integer,
-    lane_id uuid,
+    key_id uuid,
     cost numeric
 );
 
@@ -360,9 +360,9 @@ create type jobq_private.ending as (
     state text,
     queue text,
     kind text,
-    lane_id uuid,
+    key_id uuid,
     concurrency_key text,
-    place smallint,
+    slot smallint,
     is_awaited boolean,
     batch_id uuid,
     -- whether no trace of the job is kept

@@ -88,7 +88,7 @@ create type jobq.claimed_job as (
     idempotency_key text,
     lease interval,
     delivery_version integer,
-    -- whether something may wait for its end: jobs after it, its batch, or what its place keeps out
+    -- whether something may wait for its end: jobs after it, its batch, or what its slot keeps out
     is_awaited boolean
 );
 
@@ -118,7 +118,7 @@ comment on type jobq_private.claim_hint is 'Where the claims of a session begin 
 create type jobq_private.claim_turn as (
     jobs jobq.claimed_job[],
     found tid[],
-    place smallint,
+    slot smallint,
     limited integer,
     started_at timestamptz
 );

@@ -45,11 +45,7 @@ begin
     perform jobq_private.check_worked(_chosen, _set.queue);
     if not change_many.dry_run then
         if num_nonnulls(_set.queue, _set.run_at, _set.priority) > 0 then
-            perform jobq_private.call_left_lanes(
-                _chosen, case
-                    when num_nonnulls(_set.run_at, _set.priority) = 0 then _set.queue
-                end
-            );
+            perform jobq_private.reopen_keys_of(_chosen);
         end if;
         with changed as (
             update jobq_private.job as j
@@ -61,8 +57,9 @@ begin
                 )),
                 priority = coalesce(_set.priority, j.priority),
                 queue = coalesce(_set.queue, j.queue),
-                lane_id = jobq_private.key_lane_id(
-                    coalesce(_set.queue, j.queue), j.concurrency_key, j.kind
+                key_id = jobq_private.key_of(
+                    coalesce(_set.queue, j.queue), j.kind, j.concurrency_key,
+                    j.key_id is not null
                 ),
                 payload = coalesce(_set.payload, j.payload),
                 timeout = coalesce(_set.timeout, j.timeout),
@@ -73,7 +70,7 @@ begin
         )
         select array_agg(distinct c.queue) into _queues
         from changed as c;
-        perform jobq_private.call_lanes(_chosen);
+        perform jobq_private.add_waiting_keys(_chosen);
         perform jobq_private.wake(coalesce(_queues, '{}'));
         perform jobq_private.record_audit(
             'change ' || array_to_string(array(

@@ -49,7 +49,7 @@ begin
     );
     perform jobq_private.check_worked(_chosen);
     if not delete_many.dry_run then
-        perform jobq_private.call_left_lanes(_chosen, null);
+        perform jobq_private.reopen_keys_of(_chosen);
         perform jobq_private.forget_jobs(_chosen);
         perform jobq_private.release_dead_keys(_chosen);
         perform jobq_private.record_audit('delete', c.job_id::text, delete_many.reason)

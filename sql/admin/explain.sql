@@ -56,7 +56,10 @@ begin
     and w.deadline > clock_timestamp() and _job.run_at > clock_timestamp()
     order by w.since;
     return query
-    select b.reason, b.explanation from jobq_private.explain_limits(_job.job_id) as b;
+    select b.reason, b.explanation
+    from jobq_private.job as j
+    cross join lateral jobq_private.blocking_limits(j, clock_timestamp()) as b
+    where j.job_id = _job.job_id;
     if _job.run_at > clock_timestamp() then
         return query select
             case _job.state when 'retrying' then 'backoff' else 'scheduled' end,

@@ -24,7 +24,7 @@ begin
     return query
     select m.name, f.queue, m.value::double precision
     from jobq_private.queue_figures() as f
-    left join jobq_private.lane_counts() as l on l.queue = f.queue
+    left join jobq_private.key_counts() as l on l.queue = f.queue
     left join (
         select j.queue, count(*) as jobs
         from jobq_private.job as j

@@ -55,7 +55,7 @@ as $$
         group by a.queue
     ) as r on r.queue = f.queue
     cross join lateral (select coalesce(f.queue, r.queue) as queue) as n
-    left join jobq_private.lane_counts() as k on k.queue = n.queue
+    left join jobq_private.key_counts() as k on k.queue = n.queue
     left join jobq_private.queue as q on q.queue = n.queue
     where f.queued + f.scheduled + f.running + f.retrying + f.dead + f.blocked > 0
     or r.finished > 0

@@ -1,8 +1,8 @@
 -- Purpose: claim jobs whose kinds are database functions, for work().
 -- Invariant: SKIP LOCKED. Claims only functions that the login may execute and whose
 -- owner it trusts: itself, the owner of the database, or a superuser. So nobody who can
--- declare a kind can run code as another login. Jobs under a limit lock the limit or
--- lane until the commit, so nobody else starts jobs there. Raises: 22004, 22023.
+-- declare a kind can run code as another login. Jobs under a limit lock the limit
+-- until the commit, so nobody else starts jobs there. Raises: 22004, 22023.
 -- Argument max_jobs: maximum number of jobs, 0 to 10000.
 -- Column run: the schema and the name of the function.
 -- Column is_batch: whether the function takes the payloads of many jobs.
@@ -57,10 +57,10 @@ begin
             _queue, _kinds,
             case
                 when _look.is_limited
-                then jobq_private.enter_queue(_queue, _left, clock_timestamp())
+                then jobq_private.enter_queue(_queue, _left)
                 else _left
             end,
-            coalesce(_look.is_limited, false), _look.has_lanes, _look.has_kind_limits
+            _look
         ) with ordinality as s (job_id, attempt, kind, payload, n)
         join called as c on c.kind = s.kind
         order by s.n;

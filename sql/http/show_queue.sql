@@ -9,7 +9,7 @@
 -- key_rate_burst, ordered, on_dead; holds, an array of objects: concurrency_key and kind (one of
 -- them null), until (null: until it is released), reason; limits, an array of objects:
 -- concurrency_key, max_running, rate_limit, rate_period_ms, rate_burst; runners, the jobs that
--- take a key's places: concurrency_key, job_id, kind, worker, started_at; closed, the keys that
+-- take a key's slots: concurrency_key, job_id, kind, worker, started_at; closed, the keys that
 -- wait for a time: concurrency_key, open_at; and key, null or an object: concurrency_key,
 -- max_running, rate_limit, rate_period_ms, rate_burst, held_until (infinity as null), is_held,
 -- hold_reason, waiting (10,001 means more), runners.
@@ -85,7 +85,7 @@ begin
                     select coalesce(json_agg(c), '[]')
                     from (
                         select l.concurrency_key, l.open_at
-                        from jobq_private.lane as l
+                        from jobq_private.waiting_key as l
                         where l.queue = show_queue.queue and l.state <> 'full'
                         and l.open_at > _now and l.open_at < 'infinity'
                         order by l.open_at

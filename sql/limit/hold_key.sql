@@ -29,8 +29,7 @@ begin
         );
     end if;
     perform jobq_private.store_hold(
-        jobq_private.lane_id(hold_key.queue, hold_key.concurrency_key), hold_key.queue,
-        null, hold_key.until, hold_key.reason, hold_key.concurrency_key
+        hold_key.queue, null, hold_key.concurrency_key, hold_key.until, hold_key.reason
     );
     perform jobq_private.record_audit(
         'hold_key', hold_key.queue || ' ' || hold_key.concurrency_key, hold_key.reason

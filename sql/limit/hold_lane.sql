@@ -25,7 +25,7 @@ begin
             'INVALID_ARGUMENT', 'hold_for must be from 0 to 365 days'
         );
     end if;
-    select j.queue, j.kind, j.concurrency_key, j.lane_id into _job
+    select j.queue, j.kind, j.concurrency_key into _job
     from jobq_private.job as j
     where j.job_id = hold_lane.job_id
     and j.attempt = hold_lane.attempt
@@ -33,16 +33,10 @@ begin
     if not found then
         perform jobq_private.refuse_attempt(hold_lane.job_id, hold_lane.attempt);
     end if;
-    if _job.concurrency_key is not null then
-        perform jobq_private.store_hold(
-            jobq_private.lane_id(_job.queue, _job.concurrency_key), _job.queue, null, _until, hold_lane.reason, _job.concurrency_key
-        );
-    else
-        perform jobq_private.store_hold(
-            jobq_private.kind_lane_id(_job.queue, _job.kind), _job.queue, _job.kind,
-            _until, hold_lane.reason
-        );
-    end if;
+    perform jobq_private.store_hold(
+        _job.queue, case when _job.concurrency_key is null then _job.kind end,
+        _job.concurrency_key, _until, hold_lane.reason
+    );
 end
 $$;
 

@@ -31,73 +31,74 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
     with budget as (
-        select 'queue' as scope_type, q.queue as scope, null::text as concurrency_key,
-            false as each_key, q.budget
-        from jobq_private.queue as q
-        union all
-        select 'queue', q.queue, null, true, q.key_budget from jobq_private.queue as q
-        union all
-        select 'queue', l.queue, l.concurrency_key, false, l.budget
-        from jobq_private.key_limit as l
-        union all
-        select 'kind', k.kind, null, false, k.budget from jobq_private.kind as k
-        union all
-        select 'kind', k.kind, null, true, k.key_budget from jobq_private.kind as k
+        select b.*
+        from (
+            select q.queue, null::text as kind, null::text as concurrency_key, false as each_key,
+                q.budget
+            from jobq_private.queue as q
+            union all
+            select q.queue, null, null, true, q.key_budget from jobq_private.queue as q
+            union all
+            select l.queue, null, l.concurrency_key, false, l.budget from jobq_private.key_limit as l
+            union all
+            select null, k.kind, null, false, k.budget from jobq_private.kind as k
+            union all
+            select null, k.kind, null, true, k.key_budget from jobq_private.kind as k
+        ) as b
+        where b.budget is not null
+        and coalesce(
+            case when b.kind is null then 'queue' else 'kind' end = list_budgets.scope_type,
+            list_budgets.scope_type is null
+        )
+        and coalesce(coalesce(b.queue, b.kind) = list_budgets.scope, list_budgets.scope is null)
     ),
     one as (
-        select b.* from budget as b where b.budget is not null
-        and coalesce(b.scope_type = list_budgets.scope_type, list_budgets.scope_type is null)
-        and coalesce(b.scope = list_budgets.scope, list_budgets.scope is null)
+        select b.* from budget as b
         union all
-        select b.scope_type, b.scope, g.concurrency_key, true, b.budget
+        select b.queue, b.kind, g.concurrency_key, true, b.budget
         from budget as b
         cross join lateral (
             select g.concurrency_key
             from jobq_private.limit_state as g
-            where g.scope = b.scope_type || ' ' || b.scope
+            where g.queue is not distinct from b.queue and g.kind is not distinct from b.kind
             and g.concurrency_key is not null
             and jobq_private.budget_spent(b.budget, g.spent, g.charged_at, clock_timestamp()) > 0
             and not exists (
                 select from jobq_private.key_limit as l
-                where b.scope_type = 'queue' and l.queue = b.scope
+                where l.queue = b.queue
                 and l.concurrency_key = g.concurrency_key and l.budget is not null
             )
             order by g.spent desc
             limit greatest(0, list_budgets.max_keys)
         ) as g
-        where b.each_key and b.budget is not null
-        and coalesce(b.scope_type = list_budgets.scope_type, list_budgets.scope_type is null)
-        and coalesce(b.scope = list_budgets.scope, list_budgets.scope is null)
+        where b.each_key
     )
     select
-        o.scope_type, o.scope, o.concurrency_key, o.each_key, (o.budget).amount,
-        (o.budget).period, (o.budget).time_zone,
-        case
-            when not o.each_key or o.concurrency_key is not null then coalesce(g.spent, 0)
-        end,
-        case
-            when not o.each_key or o.concurrency_key is not null then coalesce(r.reserved, 0)
-        end,
+        case when o.kind is null then 'queue' else 'kind' end, coalesce(o.queue, o.kind),
+        o.concurrency_key, o.each_key, (o.budget).amount, (o.budget).period, (o.budget).time_zone,
+        case when v.is_one then coalesce(g.spent, 0) end,
+        case when v.is_one then coalesce(r.reserved, 0) end,
         jobq_private.budget_end(o.budget, clock_timestamp())
     from one as o
+    cross join lateral (
+        select not o.each_key or o.concurrency_key is not null as is_one
+    ) as v
     left join lateral (
         select jobq_private.budget_spent(
             o.budget, g.spent, g.charged_at, clock_timestamp()
         ) as spent
         from jobq_private.limit_state as g
-        where g.scope = o.scope_type || ' ' || o.scope
-        and g.concurrency_key is not distinct from o.concurrency_key
-        and g.spent is not null
+        where g.limit_id = jobq_private.limit_id(o.queue, o.kind, o.concurrency_key)
     ) as g on true
     left join lateral (
         select sum(coalesce(j.cost, 1)) as reserved
         from jobq_private.job as j
         where j.state = 'running'
-        and case o.scope_type when 'queue' then j.queue else j.kind end = o.scope
+        and coalesce(j.queue = o.queue, j.kind = o.kind)
         and coalesce(j.concurrency_key = o.concurrency_key, o.concurrency_key is null)
         and (
-            o.scope_type = 'kind' or o.concurrency_key is null
-            or j.lane_id = jobq_private.lane_id(j.queue, j.concurrency_key)
+            o.kind is not null or o.concurrency_key is null
+            or j.key_id = jobq_private.limit_id(j.queue, null, j.concurrency_key)
         )
         and j.claimed_at >= jobq_private.budget_start(o.budget, clock_timestamp())
         and not exists (
@@ -105,7 +106,7 @@ as $$
             where c.job_id = j.job_id and c.attempt = j.attempt
         )
     ) as r on true
-    order by o.scope_type, o.scope, o.each_key, o.concurrency_key nulls first
+    order by 1, 2, 4, 3 nulls first
 $$;
 
 grant execute on function jobq_internal.list_budgets to jobq_operator, jobq_reader;

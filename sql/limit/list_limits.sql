@@ -29,8 +29,8 @@ as $$
         select count(*) as running
         from jobq_private.job as j
         where j.queue = l.queue
-        and j.lane_id = jobq_private.lane_id(l.queue, l.concurrency_key)
-        and j.place is not null
+        and j.key_id = jobq_private.limit_id(l.queue, null, l.concurrency_key)
+        and j.slot is not null
     ) as r
     where (list_limits.queue is null or l.queue = list_limits.queue)
     and num_nonnulls(l.max_running, l.rate_limit) > 0

@@ -9,24 +9,23 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _lane_id constant uuid := jobq_private.lane_id(queue, concurrency_key);
+    _limit_id constant uuid := jobq_private.limit_id(queue, null, concurrency_key);
 begin
     if num_nulls(release_key.queue, release_key.concurrency_key) > 0 then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'queue and concurrency_key');
     end if;
     update jobq_private.limit_state as g
     set held_until = '-infinity', hold_reason = null, dead_job_id = null
-    where g.limit_id = _lane_id and g.held_until > clock_timestamp();
+    where g.limit_id = _limit_id and g.held_until > clock_timestamp();
     if not found then
         return false;
     end if;
-    insert into jobq_private.lane_call (queue, lane_id, concurrency_key)
-    select l.queue, l.lane_id, l.concurrency_key
-    from jobq_private.lane as l
-    where l.queue = release_key.queue and l.concurrency_key = release_key.concurrency_key
-    union
-    -- a claim may close it before this commits
-    values (release_key.queue, _lane_id, release_key.concurrency_key);
+    -- open ones, too: a claim may close them before this commits
+    perform jobq_private.open_again(array(
+        select w
+        from jobq_private.waiting_key as w
+        where w.queue = release_key.queue and w.concurrency_key = release_key.concurrency_key
+    ));
     perform jobq_private.wake(array[release_key.queue]);
     perform jobq_private.record_audit(
         'release_key', release_key.queue || ' ' || release_key.concurrency_key, null

@@ -1,7 +1,7 @@
 -- Purpose: report the actual cost of a running attempt, instead of the cost charged at
 -- its start: its rates and budgets are corrected, up or down.
 -- Invariant: only the attempt that holds the lease. The last report counts. Waits for a transaction that starts jobs
--- under the same limits. Raises: 22004, 22023, JQ001, JQ003.
+-- under the same limits. What it makes room for may start. Raises: 22004, 22023, JQ001, JQ003.
 -- Argument cost: from 0 to 10^12.
 -- Returns: nothing.
 -- Example: select jobq.spend(:'running', 1, 4500);
@@ -14,6 +14,7 @@ as $$
 declare
     _job jobq_private.job;
     _charged numeric;
+    _limits uuid[];
 begin
     if spend.cost is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'cost');
@@ -43,8 +44,23 @@ begin
     values (spend.job_id, spend.attempt, spend.cost)
     on conflict on constraint reported_cost_pkey do update
     set attempt = excluded.attempt, cost = excluded.cost;
-    if spend.cost <> _charged then
-        perform jobq_private.correct_charge(_job, _charged, spend.cost - _charged);
+    if spend.cost = _charged then
+        return;
+    end if;
+    _limits := jobq_private.lock_limits(
+        array(select l from jobq_private.job_limits(_job) as l), true
+    );
+    perform jobq_private.charge(
+        _limits, array_fill(spend.cost - _charged, array[cardinality(_limits)]),
+        array_fill(_job.job_id, array[cardinality(_limits)]), _job.claimed_at, _charged
+    );
+    if spend.cost < _charged and _limits <> '{}' then
+        perform jobq_private.open_again(array(
+            select w from jobq_private.waiting_key as w
+            where w.key_id = _job.key_id and w.state <> 'open'
+        ));
+        perform jobq_private.reopen_keys(array[_job.queue], array[_job.key_id], array[_job.kind]);
+        perform jobq_private.wake(array[_job.queue]);
     end if;
 end
 $$;

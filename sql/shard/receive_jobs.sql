@@ -46,9 +46,9 @@ begin
     on conflict on constraint idempotency_key_pkey do nothing;
     with stored as (
         insert into jobq_private.job (
-            state, previous_state, transition_slot, lane_id, delivery_version,
+            state, previous_state, transition_slot, key_id, delivery_version,
             -- columns of jobq_private.job but due_at, claimed_at, heartbeat_at, lease_expires_at,
-            -- worker, place:
+            -- worker, slot:
             job_id, created_at, run_at, cancel_requested_at, slot_at, expires_at, waits_since, lease, timeout,
             schedule_id, attempt, uncounted, max_attempts, expiries, priority, is_awaited, region, queue,
             kind, concurrency_key, cost, batch_id, idempotency_key, dedup_key, dedup, cancel_reason,
@@ -57,7 +57,7 @@ begin
         )
         select
             r.state, r.previous_state, pg_backend_pid() & 1023,
-            jobq_private.lane_of(r.queue, r.concurrency_key, r.kind, r.lane_id is not null),
+            jobq_private.key_of(r.queue, r.kind, r.concurrency_key, r.key_id is not null),
             case when r.delivery_version is not null then (
                 select k.delivery_version from jobq_private.kind as k where k.kind = r.kind
             ) end,
@@ -75,7 +75,7 @@ begin
     )
     select array_agg(distinct s.queue) into _queues from stored as s;
     update jobq_private.moved_job as m set job = null where m.job_id = any(_arrived);
-    perform jobq_private.call_lanes(_arrived);
+    perform jobq_private.add_waiting_keys(_arrived);
     perform jobq_private.wake(_queues);
     return cardinality(_arrived);
 end

@@ -72,14 +72,14 @@ begin
             set moves = m.moves + 1, shard_id = excluded.shard_id, job = excluded.job
         )
         select array_agg(row(
-            g.job_id, g.attempt, 'cancelled', g.queue, g.kind, g.lane_id,
-            g.concurrency_key, g.place, false, null, false
+            g.job_id, g.attempt, 'cancelled', g.queue, g.kind, g.key_id,
+            g.concurrency_key, g.slot, false, null, false
         )::jobq_private.ending)
         into _endings
         from gone as g
-        where g.lane_id is not null;
+        where g.key_id is not null;
         if _endings is not null then
-            -- A job left its lane, as if it had been cancelled.
+            -- A job left its key, as if it had been cancelled.
             perform jobq_private.on_end(_endings);
         end if;
     end if;

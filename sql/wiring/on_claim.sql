@@ -1,9 +1,10 @@
--- Purpose: give limits their turn in a claim, and do first what has to follow from jobs that ended.
--- Invariant: replaces the core's hook of this name. null where the queue has no limits: then the claim
--- itself looks. Else jobs in lanes and others take turns by priority: claim_lanes() starts those
--- above the priority at which the others stand, and half of what is wanted at it. What is found
--- outside of lanes is counted here, and started by the claim. What waits for jobs that have ended
--- is released before, once for each claim.
+-- Purpose: give limits their turn in a claim, and do first what has to follow from jobs
+-- that ended.
+-- Invariant: replaces the core's hook of this name. null where the queue has no limits:
+-- then the claim itself looks. Else jobs with keys and others take turns by priority:
+-- claim_keys() starts those above the priority of the others, and half of what is
+-- wanted at it. What is found without a key is counted here, and started by the claim.
+-- What waits for jobs that have ended is released before, once for each claim.
 -- Raises: JQ011.
 create or replace function jobq_private.on_claim(
     queue text, worker text, max_jobs integer, max_limited integer, except_kinds text[],
@@ -22,15 +23,16 @@ begin
     if (on_claim.job).job_id is not null then
         return jobq_private.start_job(job, max_jobs > 0);
     end if;
-    _look := jobq_private.look_at(queue, clock_timestamp());
-    if _look.is_used and on_claim.is_first
+    if on_claim.is_first
         and exists (select from jobq_private.pending as l where l.due_at <= clock_timestamp())
     then
         perform jobq_private.resolve();
-        _look := jobq_private.look_at(queue, clock_timestamp());
     end if;
-    if not (_look.is_paused or _look.is_limited or coalesce(_look.has_lanes or _look.has_kind_limits, false))
-    then
+    _look := jobq_private.look_at(queue, clock_timestamp());
+    if not (
+        coalesce(_look.is_paused or _look.is_limited, false) or _look.has_keys
+        or _look.has_kind_limits
+    ) then
         return null;
     end if;
     _turn := row('{}', '{}', null, 0, null);
@@ -39,31 +41,26 @@ begin
     end if;
 
     if _look.is_limited then
-        _turn.place := 1;
-        _left := jobq_private.enter_queue(
-            queue, least(max_jobs, max_limited), clock_timestamp()
-        );
+        _turn.slot := 1;
+        _left := jobq_private.enter_queue(queue, least(max_jobs, max_limited));
     end if;
     while _left > 0 and _priority is not null loop
         _priority := jobq_private.due_priority(queue, _priority, except_kinds);
-        if _look.has_lanes and max_limited - _turn.limited is distinct from 0 then
+        if _look.has_keys and max_limited - _turn.limited is distinct from 0 then
             _turn.jobs := _turn.jobs || array(
                 select c
-                from jobq_private.claim_lanes(
+                from jobq_private.claim_keys(
                     queue, worker, least(_left, max_limited - cardinality(_turn.jobs)), _priority,
-                    _look.is_limited, _look.has_kind_limits, except_kinds => on_claim.except_kinds
+                    _look, except_kinds => on_claim.except_kinds
                 ) as c
             );
         end if;
         _left := _left - cardinality(_turn.jobs) + _turn.limited;
         _turn.limited := cardinality(_turn.jobs);
         if _priority is not null and _left > 0 then
-            _found := jobq_private.find_jobs(
+            _found := jobq_private.pass_queue(queue, jobq_private.find_jobs(
                 queue, _left, on_claim.except_kinds, priority => _priority
-            );
-            _found := jobq_private.pass_queue(
-                queue, _look.has_kind_limits, _look.is_limited, _found
-            );
+            ), _look);
             _turn.found := _turn.found || _found;
             _left := _left - cardinality(_found);
         end if;

@@ -1,6 +1,6 @@
--- Purpose: the hook on_end() of a full installation: places of limits become free, and those who wait
--- for the jobs, and their batches, are noted to be looked at.
--- Invariant: see sql/job/private/on_end.sql. Raises: nothing.
+-- Purpose: the hook on_end() of a full installation: slots of limits become free, and
+-- those who wait for the jobs, and their batches, are noted to be looked at.
+-- Invariant: see sql/job/private/on_end.sql.
 create or replace function jobq_private.on_end(endings jobq_private.ending[])
 returns void
 language plpgsql
@@ -8,7 +8,7 @@ as $$
 declare
     _limited constant jobq_private.ending[] := array(
         select e from unnest(endings) as e
-        where e.state is not null and num_nonnulls(e.lane_id, e.place) > 0
+        where e.state is not null and num_nonnulls(e.key_id, e.slot) > 0
     );
     _awaited constant jobq_private.ending[] := array(
         select e from unnest(endings) as e
@@ -18,7 +18,7 @@ declare
     _gone constant uuid[] := array(select e.job_id from unnest(endings) as e where e.is_gone);
 begin
     if _limited <> '{}' then
-        perform jobq_private.leave_lanes(_limited);
+        perform jobq_private.leave_keys(_limited);
     end if;
     if _awaited <> '{}' then
         perform jobq_private.add_pending(_awaited);

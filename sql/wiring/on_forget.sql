@@ -1,7 +1,7 @@
--- Purpose: the hook on_forget() of a full installation: jobs for which others wait or have waited, and
--- members of batches.
--- Invariant: see sql/job/private/on_forget.sql. Who does not see all queues may not see who needs a
--- job: it is then put off by the least time, for others to look. Raises: nothing.
+-- Purpose: the hook on_forget() of a full installation: jobs for which others wait or
+-- have waited, and members of batches.
+-- Invariant: see sql/job/private/on_forget.sql. Who does not see all queues may not see
+-- who needs a job: it is then put off by the least time, for others to look.
 create or replace function jobq_private.on_forget(
     first timestamptz, last timestamptz, job_ids uuid[], max_jobs integer
 )

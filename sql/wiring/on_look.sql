@@ -1,7 +1,8 @@
--- Purpose: the hook on_look() of a full installation: jobs in lanes are work, too; limits of whole queues
--- hold it up, and what jobs that have ended may release is due for all queues.
--- Invariant: see sql/work/private/on_look.sql. One more probe for each queue's lanes. Where no lane has
--- work anywhere, many queues are not asked for theirs. Raises: nothing.
+-- Purpose: the hook on_look() of a full installation: jobs with keys are work, too;
+-- limits of whole queues hold it up, and what jobs that have ended may release is due
+-- for all queues.
+-- Invariant: see sql/work/private/on_look.sql. One more probe for each queue's keys. If
+-- no key has work anywhere, many queues are not asked for theirs.
 create or replace function jobq_private.on_look(
     queues text[], except_kinds text[], is_now boolean
 )
@@ -15,9 +16,8 @@ set enable_bitmapscan = off
 as $$
 #variable_conflict use_column
 declare
-    _has_lanes constant boolean := cardinality(queues) <= 16
-        or exists (select from jobq_private.lane as l)
-        or exists (select from jobq_private.lane_call as c);
+    _has_keys constant boolean := cardinality(queues) <= 16
+        or exists (select from jobq_private.waiting_key as w);
     _now constant timestamptz := clock_timestamp();
 begin
     if is_now then
@@ -33,27 +33,46 @@ begin
             and j.due_at is not null
             limit 1
         )
-        or _has_lanes and jobq_private.has_lane_work(q.queue)
+        or _has_keys and (
+            exists (
+                select from jobq_private.waiting_key as w
+                where w.queue = q.queue and w.state <> 'full'
+            )
+            or exists (
+                select from jobq_private.waiting_key as w
+                where w.queue = q.queue and w.limit_id is not null
+            )
+        )
         order by q.n;
         return;
     end if;
     return query
     select q.queue, case
-        when p.is_limited then greatest(d.due_at, jobq_private.queue_opens_at(q.queue))
+        when p.is_limited then greatest(d.due_at, p.opens_at)
         else d.due_at
     end
     from unnest(on_look.queues) as q (queue)
     cross join lateral (
         select least(
             jobq_private.first_due(q.queue, on_look.except_kinds),
-            case when _has_lanes then jobq_private.next_lane(q.queue, on_look.except_kinds) end
+            case when _has_keys then jobq_private.next_key(q.queue, on_look.except_kinds) end
         )
     ) as d (due_at)
     left join lateral (
         select
             k.paused_at is not null as is_paused,
-            num_nonnulls(k.max_running, k.rate_limit, k.budget) > 0 as is_limited
+            r.queue is not null as is_limited, r.opens_at
         from jobq_private.queue as k
+        left join lateral (
+            select k.queue, case
+                when coalesce(r.room, 1) > 0 then '-infinity'
+                else coalesce(r.opens_at, 'infinity')
+            end as opens_at
+            from jobq_private.limit_rooms(array[row(
+                jobq_private.limit_id(k.queue, null, null), k.queue, null, null
+            )::jobq_private.scope], _now) as r
+            where num_nonnulls(k.max_running, k.rate_limit, k.budget) > 0
+        ) as r on true
         where k.queue = q.queue and d.due_at is not null
     ) as p on true
     where d.due_at is not null and p.is_paused is not true

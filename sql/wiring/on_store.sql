@@ -1,6 +1,8 @@
--- Purpose: store new jobs that use more than the core: they come into the lane of their limit, and
--- are linked to what they wait for. What is redriven goes back to its lane, and waits again.
--- Invariant: replaces the core's hook of this name. Raises: 22004, 22023, JQ001, JQ002, JQ010.
+-- Purpose: store new jobs that use more than the core: they come under their limit, and
+-- are linked to what they wait for. What is redriven goes back under its limit, and
+-- waits again.
+-- Invariant: replaces the core's hook of this name. Raises: 22004, 22023, JQ001, JQ002,
+-- JQ010.
 create or replace function jobq_private.on_store(
     jobs jobq_private.new_job[], moved uuid[] default '{}', redriven uuid[] default '{}'
 )
@@ -15,7 +17,7 @@ declare
     _linked jobq_private.new_job[];
     _stored uuid[];
     _has_links boolean := false;
-    _has_lanes boolean := on_store.moved <> '{}';
+    _has_keys boolean := on_store.moved <> '{}';
 begin
     if on_store.redriven <> '{}' then
         return jobq_private.wait_again(redriven);
@@ -23,10 +25,10 @@ begin
     for _n in 1 .. cardinality(_jobs) loop
         _has_links := _has_links or num_nonnulls(_jobs[_n].after, _jobs[_n].batch_id) > 0;
         if _jobs[_n].concurrency_key is not null or _jobs[_n].is_limited then
-            _jobs[_n].lane_id := jobq_private.lane_of(
-                _jobs[_n].queue, _jobs[_n].concurrency_key, _jobs[_n].kind, _jobs[_n].is_limited
+            _jobs[_n].key_id := jobq_private.key_of(
+                _jobs[_n].queue, _jobs[_n].kind, _jobs[_n].concurrency_key, _jobs[_n].is_limited
             );
-            _has_lanes := true;
+            _has_keys := true;
         end if;
     end loop;
     if _jobs <> '{}' then
@@ -44,8 +46,8 @@ begin
         );
         perform jobq_private.attach_jobs(_linked, array(select j.job_id from unnest(_linked) as j));
     end if;
-    if _has_lanes then
-        perform jobq_private.call_lanes(_stored || on_store.moved);
+    if _has_keys then
+        perform jobq_private.add_waiting_keys(_stored || on_store.moved);
     end if;
     if on_store.moved <> '{}' then
         perform jobq_private.follow_redriven(moved);
@@ -54,13 +56,7 @@ begin
         from jobq_private.job as j
         where j.job_id = any(on_store.moved)
         and g.dead_job_id = j.job_id;
-        perform jobq_private.call_full_lanes(
-            array_agg(j.queue), array_agg(j.lane_id), array_agg(j.kind),
-            array_agg(j.concurrency_key)
-        )
-        from jobq_private.job as j
-        where j.job_id = any (on_store.moved) and j.lane_id is not null and j.state = 'queued'
-        having count(*) > 0;
+        perform jobq_private.reopen_keys_of(on_store.moved);
     end if;
     return _stored;
 end

@@ -1,4 +1,5 @@
--- Purpose: raise the error for an id that names no job: that of a schedule has one of its own.
+-- Purpose: raise the error for an id that names no job: that of a schedule has one of
+-- its own.
 -- Invariant: replaces the core's function of this name. Raises: JQ001.
 create or replace function jobq_private.refuse_missing(job_id uuid)
 returns void

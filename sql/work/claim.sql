@@ -68,13 +68,13 @@ begin
                 state = 'running', previous_state = j.state,
                 transition_slot = pg_backend_pid() & 1023, worker = claim.worker,
                 attempt = j.attempt + 1, claimed_at = _now, lease_expires_at = _now + j.lease,
-                place = _turn.place
+                slot = _turn.slot
             where j.ctid = any(_turn.found)
             returning j.priority, j.due_at, row(
                 j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,
                 j.timeout, j.lease_expires_at, j.run_at, j.created_at, j.idempotency_key,
                 j.lease, j.delivery_version,
-                j.is_awaited or j.place is not null or j.batch_id is not null
+                j.is_awaited or j.slot is not null or j.batch_id is not null
             )::jobq.claimed_job as job
         )
         select (t.job).*

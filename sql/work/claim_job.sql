@@ -40,7 +40,7 @@ begin
             j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,
             j.timeout, j.lease_expires_at, j.run_at::timestamptz, j.created_at,
             j.idempotency_key, j.lease, j.delivery_version,
-            j.is_awaited or j.place is not null or j.batch_id is not null
+            j.is_awaited or j.slot is not null or j.batch_id is not null
     )
     select t.* from taken as t where t.lease_expires_at is not null;
 exception

@@ -68,8 +68,7 @@ def empty(connection: Connection) -> None:
     """Forget every job and lane."""
     clear(connection)
     connection.execute(
-        "truncate jobq_private.lane, jobq_private.lane_call, jobq_private.limit_state,"
-        " jobq_private.known_limit"
+        "truncate jobq_private.waiting_key, jobq_private.limit_state"
     )
 
 

@@ -254,8 +254,8 @@ def test_the_end_of_a_job_opens_the_lane_of_its_kinds_key_in_another_queue(
     until = time.monotonic() + PATIENCE
     while not claim(one, 1, "there"):
         assert time.monotonic() < until, "nothing opened the lane"
-        [[closed]] = one.execute("select count(*) from jobq_private.lane where state = 'full'")
-        assert closed == 0 or one.execute("select from jobq_private.lane_call").fetchall()
+        [[closed]] = one.execute("select count(*) from jobq_private.waiting_key where state = 'full'")
+        assert closed == 0 or one.execute("select from jobq_private.waiting_key where state = 'open'").fetchall()
 
 
 def test_by_hand_no_limit_of_a_lane_that_no_claim_has_opened_is_exceeded(
@@ -284,7 +284,6 @@ def test_by_hand_no_limit_of_a_lane_that_no_claim_has_opened_is_exceeded(
         thread.start()
     for thread in threads:
         thread.join(PATIENCE)
-    assert watcher.execute("select from jobq_private.lane").fetchall() == []
     assert max(most) == LIMIT
 
 
@@ -324,7 +323,7 @@ def test_a_lane_that_only_seems_empty_stays(connect: Connect, limit: int | None)
     assert len(claim(worker, 1)) == 1
     with producer.transaction():
         fill(producer, 1, keys=1)
-        assert producer.execute("select from jobq_private.lane_call").fetchall() == []
+        assert producer.execute("select from jobq_private.waiting_key").rowcount == 1
         assert claim(worker, 5) == []
     until(lambda: claim(worker, 5))
 
@@ -649,8 +648,8 @@ def later(connection: Connection, priority: int, key: str) -> None:
 def let_due(connection: Connection, priority: int) -> None:
     connection.execute("update jobq_private.job set run_at = now() where priority = %s", [priority])
     connection.execute(
-        "update jobq_private.lane set open_at = now() where ctid = any (array("
-        " select ctid from jobq_private.lane where priority = %s for update skip locked))",
+        "update jobq_private.waiting_key set open_at = now() where ctid = any (array("
+        " select ctid from jobq_private.waiting_key where priority = %s for update skip locked))",
         [priority],
     )
 
@@ -903,7 +902,7 @@ def test_the_end_of_a_job_wakes_its_queue_while_a_claim_has_lanes_wait_for_its_k
     one.execute("select jobq.put_kind('k', max_running => 1)")
     fill(one, 2, keys=2)
     [held] = claim(one, 5)
-    one.execute("update jobq_private.lane set state = 'open', limit_id = null")
+    one.execute("update jobq_private.waiting_key set state = 'open', limit_id = null")
     with one.transaction(), other.transaction():
         assert claim(one, 5) == []
         other.execute("select jobq.complete(%s, %s)", held)

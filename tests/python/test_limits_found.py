@@ -56,10 +56,8 @@ def test_a_blocked_job_of_a_key_that_is_released_by_hand_is_claimed(
 @pytest.mark.parametrize(
     "lose",
     [
-        "delete from jobq_private.lane_call",
-        "truncate jobq_private.lane, jobq_private.lane_call, jobq_private.in_use",
-        "truncate jobq_private.lane, jobq_private.lane_call, jobq_private.limit_state,"
-        " jobq_private.known_limit, jobq_private.in_use",
+        "delete from jobq_private.waiting_key",
+        "truncate jobq_private.waiting_key, jobq_private.limit_state",
     ],
 )
 def test_jobs_whose_lanes_a_restore_has_lost_are_claimed_within_their_limits(
@@ -98,7 +96,7 @@ def test_more_lanes_than_one_call_looks_at_are_found(connect: Connect) -> None:
     connection.execute(
         "select jobq.enqueue('k', concurrency_key => n::text) from generate_series(1, 2500) as n"
     )
-    connection.execute("delete from jobq_private.lane_call")
+    connection.execute("delete from jobq_private.waiting_key")
     for _ in range(3):
         maintain(connection)
     claimed = 0
@@ -194,7 +192,7 @@ def test_a_limit_that_is_put_twice_is_forgotten_as_new_once_all_counts(connect: 
     connection.execute("update jobq_private.limit_change set changed_at = now() - interval '1 h'")
     maintain(connection)
     assert not connection.execute(
-        "select from jobq_private.known_limit where limit_id is null"
+        "select from jobq_private.limit_change where change_id > 1"
     ).fetchall()
     enqueue(connection)
     assert claim(connection) == []
@@ -235,6 +233,20 @@ def test_an_ordered_key_goes_on_when_its_dead_job_is_removed(
     connection.execute(remove.encode(), [first])
     maintain(connection)
     assert claim(connection) == [second]
+
+
+def test_a_kind_without_a_key_that_was_rate_limited_waits_in_its_queue(connect: Connect) -> None:
+    connection = connect()
+    first = enqueue(connection, None)
+    enqueue(connection, None), enqueue(connection, None, "other")
+    connection.execute("select jobq.enqueue('another')")
+    assert claim(connection, 1) == [first]
+    connection.execute("select jobq.rate_limited(%s, 1, '1 h', 'status 429')", [first])
+    assert len([*claim(connection), *claim(connection)]) == 1
+    assert len(claim(connection, 5, "other")) == 1
+    connection.execute("update jobq_private.limit_state set held_until = now()")
+    connection.execute("update jobq_private.waiting_key set open_at = least(open_at, now())")
+    assert len([*claim(connection), *claim(connection)]) == 2
 
 
 def test_a_hold_by_an_operator_outlasts_the_dead_job(connect: Connect) -> None:
@@ -297,12 +309,12 @@ WHOLE_STAMP = (
 @pytest.mark.parametrize(
     "columns",
     [
-        "place = 2",
-        "place = null",
+        "slot = 2",
+        "slot = null",
         "transition_slot = null",
         "attempt = 1, previous_state = 'queued'",
         WHOLE_STAMP,
-        f"{WHOLE_STAMP}, place = 2",
+        f"{WHOLE_STAMP}, slot = 2",
     ],
 )
 def test_the_owner_passes_no_limit_by_setting_a_column(connect: Connect, columns: str) -> None:

@@ -68,7 +68,7 @@ RUNNING = f"""
     where state = 'running' group by scope
     union all
     select queue || ' ' || concurrency_key as scope, count(*) from jobq_private.job
-    where state = 'running' and lane_id = jobq_private.lane_id(queue, concurrency_key)
+    where state = 'running' and key_id = jobq_private.limit_id(queue, null, concurrency_key)
     group by scope
     union all
     select format('keys of %s %s', kind, concurrency_key) as scope, count(*)

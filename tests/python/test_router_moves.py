@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["routed"]
 
 LIVE = """
-    select to_jsonb(j) - '{due_at,transition_slot,lane_id}'::text[] from jobq_private.job as j
+    select to_jsonb(j) - '{due_at,transition_slot,key_id}'::text[] from jobq_private.job as j
     order by job_id
 """
 WORKING = "select jobq.heartbeat('w', '{}', '{}', '{default}')"
@@ -86,7 +86,7 @@ def test_waiting_jobs_move_as_they_are(routed: Routed) -> None:
     assert before == stay | moved and not {*stay} & {*moved}
     assert moved[str(failed.job_id)]["attempt"] == 1
     assert moved[str(failed.job_id)]["state"] == "retrying"
-    claimable = "select count(*) from jobq_private.job where (due_at is null) = (lane_id is null)"
+    claimable = "select count(*) from jobq_private.job where (due_at is null) = (key_id is null)"
     assert rows(routed.shards[0], claimable) == [(0,)]
     with Client(routed.url) as client, ShardedClient(routed.shards) as direct:
         for asked in (client, direct):

@@ -1,5 +1,5 @@
 -- Purpose: count the waiting jobs of a queue, up to about twice `most`.
--- Invariant: reads at most `most` + 1 jobs without and with lanes each, by the indexes
+-- Invariant: reads at most `most` + 1 jobs without and with keys each, by the indexes
 -- of claims. If seen exceeds `most`, each number may be larger. oldest covers the jobs
 -- that were read.
 create or replace function jobq_private.count_head(
@@ -29,8 +29,7 @@ as $$
         (
             select j.state, j.run_at from jobq_private.job as j
             where j.queue = count_head.queue and j.state in ('queued', 'retrying')
-            and j.lane_id between jobq_private.lane_floor(count_head.queue)
-                and jobq_private.lane_ceiling(count_head.queue)
+            and j.key_id is not null
             limit most + 1
         )
     ) as w

@@ -18,7 +18,7 @@ begin
         from jobq_private.job as j
         where j.state not in ('queued', 'running', 'retrying', 'blocked')
         or (j.state = 'running') <> (j.lease_expires_at is not null)
-        or j.state in ('queued', 'retrying') and j.lane_id is null and j.due_at is null
+        or j.state in ('queued', 'retrying') and j.key_id is null and j.due_at is null
         limit heal_jobs.max_rows
         for update skip locked
     );
@@ -34,7 +34,7 @@ begin
     update jobq_private.job as j
     set due_at = j.run_at
     where j.job_id = any(_odd)
-    and j.state in ('queued', 'retrying') and j.lane_id is null and j.due_at is null;
+    and j.state in ('queued', 'retrying') and j.key_id is null and j.due_at is null;
 
     perform jobq_private.archive_jobs(array_agg(j.job_id), array_agg(j.attempt), j.state)
     from jobq_private.job as j

@@ -79,7 +79,7 @@ as $$
         from jobq_private.job as j
         where j.state not in ('queued', 'running', 'retrying', 'blocked')
         or (j.state = 'running') <> (j.lease_expires_at is not null)
-        or j.state in ('queued', 'retrying') and j.lane_id is null and j.due_at is null
+        or j.state in ('queued', 'retrying') and j.key_id is null and j.due_at is null
         limit 1000
     ) as o
 $$;

@@ -1,10 +1,9 @@
--- Purpose: start jobs of these kinds in a queue, with and without lanes, by priority,
+-- Purpose: start jobs of these kinds in a queue, with and without keys, by priority,
 -- for claim_calls().
 -- Invariant: SKIP LOCKED. Updates locked rows by ctid, since nobody else can move them.
 -- The caller has entered the queue.
 create or replace function jobq_private.start_calls(
-    queue text, kinds text[], wanted integer, is_limited boolean, has_lanes boolean,
-    has_kind_limits boolean
+    queue text, kinds text[], wanted integer, look jobq_private.queue_look
 )
 returns table (job_id uuid, attempt integer, kind text, payload jsonb)
 language plpgsql
@@ -17,7 +16,7 @@ as $$
 declare
     _now constant timestamptz := clock_timestamp();
     _left integer := wanted;
-    _has_lanes boolean := has_lanes;
+    _has_keys boolean := look.has_keys;
     _priority integer;
     _found tid[];
     _taken integer;
@@ -34,11 +33,11 @@ begin
             limit 1
             for update skip locked
         );
-        if _has_lanes then
+        if _has_keys then
             return query
             select c.job_id, c.attempt, c.kind, c.payload
-            from jobq_private.claim_lanes(
-                start_calls.queue, session_user, _left, _priority, is_limited, has_kind_limits, kinds
+            from jobq_private.claim_keys(
+                start_calls.queue, session_user, _left, _priority, look, kinds
             ) as c;
             get diagnostics _taken = row_count;
             _left := _left - _taken;
@@ -56,8 +55,8 @@ begin
             limit _left
             for update skip locked
         );
-        _found := jobq_private.pass_queue(queue, has_kind_limits, is_limited, _found);
-        _has_lanes := coalesce(_has_lanes, false) or coalesce(has_kind_limits, false);
+        _found := jobq_private.pass_queue(queue, _found, look);
+        _has_keys := _has_keys or look.has_kind_limits;
         return query
         with taken as (
             update jobq_private.job as j
@@ -66,7 +65,7 @@ begin
                 previous_state = j.state, attempt = j.attempt + 1,
                 transition_slot = pg_backend_pid() & 1023,
                 claimed_at = _now, lease_expires_at = _now + j.lease,
-                place = case when start_calls.is_limited then 1 end
+                slot = case when look.is_limited then 1 end
             where j.ctid = any(_found)
             returning j.job_id, j.attempt, j.kind, j.payload, j.run_at
         )

@@ -20,20 +20,22 @@ as $$
                 select count(*)
                 from (
                     select from jobq_private.job as j
-                    where j.queue = i.queue and j.lane_id = i.lane_id and j.state in ('queued', 'retrying')
+                    where j.queue = i.queue and j.key_id = i.key_id and j.state in ('queued', 'retrying')
                     limit 10001
                 ) as w
             ) as waiting,
-            jobq_private.key_runners(i.queue, i.lane_id, key_document.max_rows) as runners
+            jobq_private.key_runners(i.queue, i.key_id, key_document.max_rows) as runners
         from (
             select key_document.queue, key_document.concurrency_key,
-                jobq_private.lane_id(key_document.queue, key_document.concurrency_key) as lane_id
+                jobq_private.limit_id(
+                    key_document.queue, null, key_document.concurrency_key
+                ) as key_id
         ) as i
         left join jobq_private.queue as q on q.queue = i.queue
         left join jobq_private.key_limit as l
             on l.queue = i.queue and l.concurrency_key = i.concurrency_key
         left join jobq_private.limit_state as h
-            on h.limit_id = i.lane_id and h.held_until > clock_timestamp()
+            on h.limit_id = i.key_id and h.held_until > clock_timestamp()
         cross join lateral (
             select l.rate_limit, l.rate_period, l.rate_burst where l.rate_limit is not null
             union all

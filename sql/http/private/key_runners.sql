@@ -1,8 +1,8 @@
--- Purpose: the running jobs that hold keys of a queue, for show_queue(): of one lane,
+-- Purpose: the running jobs that hold keys of a queue, for show_queue(): of one key,
 -- or of all.
 -- Invariant: a descent of the index of slots.
 create or replace function jobq_private.key_runners(
-    queue text, lane_id uuid, max_rows integer
+    queue text, key_id uuid, max_rows integer
 )
 returns json
 language sql
@@ -16,8 +16,8 @@ as $$
     from (
         select j.concurrency_key, j.job_id, j.kind, j.worker, j.claimed_at
         from jobq_private.job as j
-        where j.queue = key_runners.queue and j.place is not null
-        and (key_runners.lane_id is null or j.lane_id = key_runners.lane_id)
+        where j.queue = key_runners.queue and j.slot is not null
+        and (key_runners.key_id is null or j.key_id = key_runners.key_id)
         and j.concurrency_key is not null
         limit key_runners.max_rows
     ) as r

@@ -49,10 +49,10 @@ begin
     stored as (
         insert into jobq_private.job_archive (
             state, previous_state, transition_slot, finished_at, result, prune_at,
-            -- columns of jobq_private.job but due_at, lease_expires_at, place, waits_since:
+            -- columns of jobq_private.job but due_at, lease_expires_at, slot, waits_since:
             job_id, created_at, run_at, claimed_at, heartbeat_at, cancel_requested_at, slot_at, expires_at,
             lease, timeout, schedule_id, attempt, uncounted, max_attempts, expiries, delivery_version,
-            priority, is_awaited, region, queue, kind, lane_id, concurrency_key, cost, batch_id, worker,
+            priority, is_awaited, region, queue, kind, key_id, concurrency_key, cost, batch_id, worker,
             idempotency_key, dedup_key, dedup, cancel_reason, last_error_code, last_error, last_error_details,
             keep, metadata, progress, payload
             -- end
@@ -64,7 +64,7 @@ begin
             -- the same of g:
             g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at, g.cancel_requested_at, g.slot_at,
             g.expires_at, g.lease, g.timeout, g.schedule_id, g.attempt, g.uncounted, g.max_attempts,
-            g.expiries, g.delivery_version, g.priority, g.is_awaited, g.region, g.queue, g.kind, g.lane_id,
+            g.expiries, g.delivery_version, g.priority, g.is_awaited, g.region, g.queue, g.kind, g.key_id,
             g.concurrency_key, g.cost, g.batch_id, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
             g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details, g.keep, g.metadata,
             g.progress, g.payload
@@ -73,10 +73,10 @@ begin
         where g.is_gone is not true
     )
     select array_agg(g.position), array_agg(row(
-            g.job_id, g.attempt, archive_jobs.state, g.queue, g.kind, g.lane_id, g.concurrency_key,
-            g.place, g.is_awaited, g.batch_id, coalesce(g.is_gone, false)
+            g.job_id, g.attempt, archive_jobs.state, g.queue, g.kind, g.key_id, g.concurrency_key,
+            g.slot, g.is_awaited, g.batch_id, coalesce(g.is_gone, false)
         )::jobq_private.ending)
-        filter (where num_nonnulls(g.lane_id, g.place, g.batch_id) > 0 or g.is_awaited or g.is_gone)
+        filter (where num_nonnulls(g.key_id, g.slot, g.batch_id) > 0 or g.is_awaited or g.is_gone)
     into _moved, _endings
     from ended as g;
 

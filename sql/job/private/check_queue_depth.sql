@@ -36,8 +36,7 @@ begin
             union all
             select from jobq_private.job as j
             where j.queue = q.queue and j.state in ('queued', 'retrying')
-            and j.lane_id between jobq_private.lane_floor(q.queue)
-                and jobq_private.lane_ceiling(q.queue)
+            and j.key_id is not null
             limit q.max_depth + 1
         ) as present
     )

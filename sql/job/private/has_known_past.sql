@@ -9,7 +9,7 @@ stable
 as $$
     select job.attempt - job.uncounted < job.max_attempts
     and num_nonnulls(job.claimed_at, job.lease_expires_at, job.worker) = 0
-    and (job.concurrency_key is null or job.lane_id is not null)
+    and (job.concurrency_key is null or job.key_id is not null)
     and (
         job.state in ('queued', 'blocked') and job.attempt = job.uncounted and exists (
             select from jobq_private.job_archive as a

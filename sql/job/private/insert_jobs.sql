@@ -14,14 +14,14 @@ begin
         insert into jobq_private.job as j (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
             idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at,
-            delivery_version, concurrency_key, lane_id, expires_at, keep, state, batch_id,
+            delivery_version, concurrency_key, key_id, expires_at, keep, state, batch_id,
             is_awaited, cost
         )
         select
             n.job_id, n.kind, n.payload, n.queue, n.run_at, n.priority, n.max_attempts,
             n.timeout, n.lease, n.idempotency_key, n.dedup_key,
             case when n.dedup in ('skip', 'replace', 'debounce') then n.dedup end, n.metadata,
-            n.schedule_id, n.slot_at, n.delivery_version, n.concurrency_key, n.lane_id,
+            n.schedule_id, n.slot_at, n.delivery_version, n.concurrency_key, n.key_id,
             n.expires_at, n.keep,
             case when num_nonnulls(n.callback_of, n.after) = 0 then 'queued' else 'blocked' end,
             n.batch_id, n.is_awaited, n.cost

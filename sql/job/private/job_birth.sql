@@ -13,16 +13,16 @@ begin
         new.state in ('queued', 'blocked') and new.max_attempts > 0
         and new.previous_state is null and new.attempt = 0 and new.uncounted = 0
         and num_nonnulls(new.claimed_at, new.lease_expires_at, new.worker) = 0
-        and (new.concurrency_key is null or new.lane_id is not null)
+        and (new.concurrency_key is null or new.key_id is not null)
     ) and not jobq_private.has_known_past(new) then
         perform jobq_private.raise_error('ILLEGAL_STATE', format(
-            'job_id %s: a new job must be queued or blocked, in the lane of its key, and have no past',
+            'job_id %s: a new job must be queued or blocked, under its key, and have no past',
             new.job_id
         ));
     end if;
     -- The transaction gets its number before the clock is read: find_jobs() relies on it.
     new.due_at := case
-        when new.state in ('queued', 'retrying') and new.lane_id is null
+        when new.state in ('queued', 'retrying') and new.key_id is null
             and pg_current_xact_id() is not null
         then greatest(new.run_at, clock_timestamp())
     end;

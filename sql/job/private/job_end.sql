@@ -24,10 +24,10 @@ begin
             case when old.delivery_version is not null then old.kind end,
             old.region
         );
-        if num_nonnulls(old.lane_id, old.place) > 0 then
+        if num_nonnulls(old.key_id, old.slot) > 0 then
             perform jobq_private.on_end(array[row(
-                old.job_id, old.attempt, new.state, old.queue, old.kind, old.lane_id,
-                old.concurrency_key, old.place, old.is_awaited, old.batch_id, false
+                old.job_id, old.attempt, new.state, old.queue, old.kind, old.key_id,
+                old.concurrency_key, old.slot, old.is_awaited, old.batch_id, false
             )::jobq_private.ending]);
         end if;
     end if;

@@ -39,12 +39,12 @@ begin
         or new.claimed_at is distinct from old.claimed_at
         or new.state = old.state and (
             new.worker is distinct from old.worker
-            or new.place <> old.place or new.place is null and old.place is not null
+            or new.slot <> old.slot or new.slot is null and old.slot is not null
             or new.heartbeat_at is distinct from old.heartbeat_at and new.state <> 'running'
         )
     then
         perform jobq_private.raise_error('IMMUTABLE', format(
-            'job_id %s: previous_state, attempt, worker, lease and place follow from the state',
+            'job_id %s: previous_state, attempt, worker, lease and slot follow from the state',
             old.job_id
         ));
     end if;

@@ -35,9 +35,9 @@ begin
             run_at, uncounted, state, previous_state, is_awaited, waits_since, transition_slot,
             delivery_version, last_error_code, last_error,
             -- columns of jobq_private.job but due_at, expires_at, expiries, claimed_at, heartbeat_at,
-            -- lease_expires_at, cancel_requested_at, cancel_reason, worker, place, progress:
+            -- lease_expires_at, cancel_requested_at, cancel_reason, worker, slot, progress:
             job_id, created_at, slot_at, lease, timeout, schedule_id, attempt, max_attempts, priority, region,
-            queue, kind, lane_id, concurrency_key, cost, batch_id, idempotency_key, dedup_key, dedup,
+            queue, kind, key_id, concurrency_key, cost, batch_id, idempotency_key, dedup_key, dedup,
             last_error_details, keep, metadata, payload
             -- end
         )
@@ -52,7 +52,7 @@ begin
             case when a.last_error_code <> all(_of_parents) then a.last_error end,
             -- the same of a:
             a.job_id, a.created_at, a.slot_at, a.lease, a.timeout, a.schedule_id, a.attempt, a.max_attempts,
-            a.priority, a.region, a.queue, a.kind, a.lane_id, a.concurrency_key, a.cost, a.batch_id,
+            a.priority, a.region, a.queue, a.kind, a.key_id, a.concurrency_key, a.cost, a.batch_id,
             a.idempotency_key, a.dedup_key, a.dedup, a.last_error_details, a.keep, a.metadata, a.payload
             -- end
         from unnest(redrive_jobs.job_ids, redrive_jobs.finished_ats) as c (job_id, finished_at)

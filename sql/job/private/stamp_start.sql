@@ -22,7 +22,7 @@ begin
         if _turn.found = '{}' then
             return null;
         elsif not is_claim then
-            job.place := _turn.place;
+            job.slot := _turn.slot;
         end if;
     end if;
     job.attempt := job.attempt + 1;

@@ -11,7 +11,7 @@ as $$
 begin
     if after.state <> before.state then
         after.lease_expires_at := null;
-        after.place := null;
+        after.slot := null;
         after.waits_since := clock_timestamp();
         if after.state in ('queued', 'retrying') then
             after.claimed_at := null;
@@ -22,11 +22,11 @@ begin
     end if;
     if after.state in ('queued', 'retrying') and (
         after.state <> before.state
-        or (after.queue, after.priority, after.run_at, after.due_at, after.lane_id) is distinct from
-        (before.queue, before.priority, before.run_at, before.due_at, before.lane_id)
+        or (after.queue, after.priority, after.run_at, after.due_at, after.key_id) is distinct from
+        (before.queue, before.priority, before.run_at, before.due_at, before.key_id)
     ) then
         after.due_at := case
-            when after.lane_id is null then greatest(after.run_at, clock_timestamp())
+            when after.key_id is null then greatest(after.run_at, clock_timestamp())
         end;
     end if;
     if after.claimed_at is null and after.attempt - after.uncounted >= after.max_attempts then

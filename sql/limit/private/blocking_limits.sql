@@ -1,73 +1,94 @@
--- Purpose: the limits that keep a job from starting now; no row when it may
--- start. Reason is held, rate_limited, budget, ordered_behind, queue_busy, kind_busy or key_busy.
--- Invariant: a look, no promise, for who does not hold the limits. Who needs at most one pays for no more.
--- Raises: nothing.
+-- Purpose: the limits that keep a job from starting now, in words; no row if it may
+-- start. reason is held, rate_limited, budget, ordered_behind, queue_busy, kind_busy or
+-- key_busy.
+-- Invariant: a look, no promise, for a caller that has not locked the limits. A caller
+-- that needs at most one pays for no more.
 create or replace function jobq_private.blocking_limits(
     job jobq_private.job, now timestamptz, at_most integer default null
 )
-returns table (reason text, scope text, open_at timestamptz)
+returns table (reason text, explanation text)
 language plpgsql
 stable
 parallel safe
 as $$
+declare
+    _cost constant numeric := coalesce(job.cost, 1);
 begin
     return query
-    select b.reason, b.scope, b.open_at
-    from (
-        select r.reason, r.scope, r.open_at
-        from jobq_private.job_limits(job) as j
-        left join jobq_private.limit_state as g on g.limit_id = j.limit_id
-        cross join lateral (
-            select concat_ws(', ', j.scope, 'concurrency_key ' || j.concurrency_key) as scope
-        ) as n
-        cross join lateral jobq_private.rate_opens_at(
-            g.level, g.charged_at, j.spacing, j.burst, blocking_limits.now
-        ) as t (open_at)
-        left join lateral jobq_private.first_of_order(
-            job, g.head_job_id, blocking_limits.now
-        ) as h (head_job_id) on j.is_ordered
-        cross join lateral (
-            select jobq_private.budget_spent(j.budget, g.spent, g.charged_at, blocking_limits.now) as spent
-        ) as s
-        cross join lateral (
-            values
-            ('held', concat_ws(': ', n.scope, g.hold_reason), g.held_until,
-                g.held_until > blocking_limits.now),
-            ('rate_limited', n.scope, t.open_at, t.open_at is not null),
-            (
-                'budget', format(
-                    '%s: %s of %s spent, this job costs %s', n.scope, s.spent, (j.budget).amount,
-                    coalesce(job.cost, 1)
-                ),
-                jobq_private.budget_end(j.budget, blocking_limits.now),
-                s.spent + coalesce(job.cost, 1) > (j.budget).amount
-            ),
-            ('ordered_behind', format('%s: job %s', n.scope, h.head_job_id), null,
-                h.head_job_id is not null)
-        ) as r (reason, scope, open_at, is_so)
-        where r.is_so
-        union all
-        select 'queue_busy', 'queue ' || job.queue, null
-        from jobq_private.limit_room(job.queue, null, blocking_limits.now) as r
-        where r.slots = 0
-        union all
-        select 'kind_busy', 'kind ' || job.kind, null
-        from jobq_private.limit_room(null, job.kind, blocking_limits.now) as r
-        where r.slots = 0
-        union all
-        select 'key_busy', jobq_private.lane_name(job) || ': ' || r.max_running, null
-        from (
-            select jobq_private.lane_kind(
-                job.lane_id, job.queue, job.concurrency_key, job.kind
-            ) as kind
-        ) as l
-        cross join lateral jobq_private.lane_rule(job.queue, job.concurrency_key, l.kind) as r
-        cross join lateral jobq_private.free_places(
-            job.queue, job.lane_id,
-            jobq_private.lane_max_running(r, job.queue, job.concurrency_key, l.kind), 1
-        ) as p (places)
-        where p.places = '{}'
-    ) as b
+    select b.reason, b.explanation
+    from jobq_private.limit_rooms(
+        array(select l from jobq_private.job_limits(job) as l), blocking_limits.now
+    ) as r
+    cross join lateral (
+        select concat_ws(
+            ', ', coalesce('kind ' || r.kind, 'queue ' || r.queue),
+            'concurrency_key ' || r.concurrency_key
+        ) as name
+    ) as n
+    left join lateral (
+        select nullif(coalesce(r.head_job_id, (
+            select w.job_id
+            from jobq_private.job as w
+            where w.queue = job.queue and w.key_id = job.key_id
+            and w.state in ('queued', 'retrying')
+            and w.run_at <= blocking_limits.now
+            and (
+                w.priority > job.priority
+                or w.priority = job.priority and (w.run_at, w.job_id) < (job.run_at, job.job_id)
+            )
+            limit 1
+        )), job.job_id) as job_id
+    ) as f on (r.rule).is_ordered
+    cross join lateral (
+        values
+        ('held', r.held_until > blocking_limits.now, format(
+            '%s, held until %s',
+            concat_ws(': ', case
+                when r.concurrency_key is not null
+                then format('queue %s, concurrency_key %s', job.queue, r.concurrency_key)
+                else format('kind %s in queue %s', job.kind, job.queue)
+            end, r.hold_reason),
+            case
+                when isfinite(r.held_until) then date_trunc('second', r.held_until)::text
+                else 'release_key() is called'
+            end
+        )),
+        ('rate_limited', r.rate_opens_at is not null, format(
+            '%s: the next starts at %s', n.name, date_trunc('second', r.rate_opens_at)
+        )),
+        ('budget', _cost > r.budget_left, format(
+            '%s: %s of %s spent, this job costs %s; the next period begins at %s', n.name,
+            ((r.rule).budget).amount - r.budget_left, ((r.rule).budget).amount, _cost,
+            date_trunc('second', r.budget_end)
+        )),
+        ('ordered_behind', f.job_id is not null, format('%s: job %s goes first', n.name, f.job_id)),
+        (
+            case
+                when r.concurrency_key is not null then 'key_busy'
+                when r.kind is not null then 'kind_busy'
+                else 'queue_busy'
+            end,
+            r.slots = 0,
+            n.name || case
+                when r.concurrency_key is null then ': as many run as its limit says'
+                else format(': %s at once, and so many run: %s', (r.rule).max_running, (
+                    select string_agg(format('job %s on %s', h.job_id, h.worker), ', ')
+                    from (
+                        select o.job_id, o.worker
+                        from jobq_private.job as o
+                        where r.slots = 0 and o.slot is not null
+                        and case
+                            when r.kind is null
+                            then o.queue = r.queue and o.key_id = r.limit_id
+                            else o.kind = r.kind and o.concurrency_key = r.concurrency_key
+                        end
+                        limit 3
+                    ) as h
+                ))
+            end
+        )
+    ) as b (reason, is_so, explanation)
+    where b.is_so
     limit blocking_limits.at_most;
 end
 $$;

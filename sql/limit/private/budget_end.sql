@@ -1,5 +1,5 @@
 -- Purpose: when the next period of a budget begins.
--- Invariant: as budget_start(). Raises: nothing.
+-- Invariant: as budget_start().
 create or replace function jobq_private.budget_end(budget jobq_private.budget, now timestamptz)
 returns timestamptz
 language sql

@@ -1,5 +1,5 @@
 -- Purpose: what has been charged to a budget in its present period.
--- Invariant: what was charged before it began counts no more. Raises: nothing.
+-- Invariant: what was charged before it began counts no more.
 create or replace function jobq_private.budget_spent(
     budget jobq_private.budget, spent numeric, charged_at timestamptz, now timestamptz
 )

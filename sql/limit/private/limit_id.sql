@@ -1,11 +1,21 @@
--- Purpose: the limit of a whole queue, or of a whole kind; that of a lane is its lane_id.
--- Invariant: never a lane's, since neither queues nor keys are empty. No SET clause, so that it
--- is inlined. Raises: nothing.
-create or replace function jobq_private.limit_id(queue text, kind text)
+-- Purpose: the id of a limit: of a queue, a kind, a key of a queue, or a key of a kind
+-- in all queues; with both a queue and a kind, of a hold of the kind in the queue.
+-- Invariant: a hash, so that nobody can make two scopes meet, and no look is needed to
+-- find one. Not inlined: a statement would set up each function within for every job.
+create or replace function jobq_private.limit_id(queue text, kind text, concurrency_key text)
 returns uuid
-language sql
-stable
+language plpgsql
+immutable
 parallel safe
 as $$
-    select jobq_private.lane_id(coalesce(queue, ''), coalesce(kind, ''))
+begin
+    return pg_catalog.encode(
+        pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(
+            pg_catalog.concat(
+                pg_catalog.length(queue), ':', queue, pg_catalog.length(kind), ':', kind,
+                concurrency_key
+            ), 'UTF8'
+        )), 1, 16), 'hex'
+    )::pg_catalog.uuid;
+end
 $$;

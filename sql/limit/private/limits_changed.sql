@@ -1,18 +1,70 @@
--- Purpose: after a change of what a queue, its keys or a kind of its may: have what runs without a place
--- counted, and the lanes that are closed opened.
--- Invariant: waits for no claim, however long its transaction is open, and keeps none off. What such a
--- claim starts by the old limits counts once it commits (uncounted()); a lane that it closes by
--- them is found by find_stranded(). Raises: nothing.
-create or replace function jobq_private.limits_changed(queue text)
-returns void
+-- Purpose: a change of the limits of a queue, its keys, or a kind applies to the next
+-- claim: closed keys are opened, and what runs without a slot counts.
+-- Invariant: fires for a change only, also by raw SQL. Waits for no claim, however long
+-- its transaction is open, and keeps none off. What such a claim starts under the old
+-- limits counts once it commits (uncounted()); find_waiting_keys() finds a key that it
+-- closes by them.
+create or replace function jobq_private.limits_changed()
+returns trigger
 language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _limits constant text := 'max_running|rate_|ordered|on_dead|budget';
+    _scope constant text := coalesce(to_jsonb(new), to_jsonb(old)) ->> tg_argv[0];
+    _queue constant text := case when tg_argv[0] = 'queue' then _scope end;
+    _kind constant text := case when tg_argv[0] = 'kind' then _scope end;
 begin
-    perform jobq_private.note_change(hashtext(limits_changed.queue) & 255);
-    insert into jobq_private.lane_call (queue, lane_id, concurrency_key)
-    select l.queue, l.lane_id, l.concurrency_key
-    from jobq_private.lane as l
-    where l.queue = limits_changed.queue and l.state <> 'open';
-    perform jobq_private.wake(array[limits_changed.queue]);
+    if (
+        select jsonb_object_agg(o.key, o.value) from jsonb_each(to_jsonb(old)) as o
+        where o.key ~ _limits and o.value <> 'null'
+    ) is not distinct from (
+        select jsonb_object_agg(n.key, n.value) from jsonb_each(to_jsonb(new)) as n
+        where n.key ~ _limits and n.value <> 'null'
+    ) then
+        return null;
+    end if;
+    -- Waits for nobody: if somebody holds the first row, that is another change, or a repeatable
+    -- snapshot that started jobs before this change.
+    update jobq_private.limit_change as c
+    set changed_at = clock_timestamp()
+    where c.ctid = any(array(
+        select o.ctid
+        from jobq_private.limit_change as o
+        where o.change_id = 1
+        for update skip locked
+    ));
+    insert into jobq_private.limit_change (changed_at)
+    select clock_timestamp()
+    where not exists (
+        select from jobq_private.limit_change as c
+        where c.change_id > 1 and c.xmin = pg_current_xact_id()::xid
+    );
+    perform jobq_private.open_again(array(
+        select w
+        from jobq_private.waiting_key as w
+        where w.state <> 'open'
+        and (
+            w.queue = _queue or w.kind = _kind
+            or w.limit_id = jobq_private.limit_id(null, _kind, null)
+        )
+    ));
+    if _queue is not null then
+        perform jobq_private.wake(array[_queue]);
+    end if;
+    return null;
 end
 $$;
+
+create or replace trigger queue_limits
+after insert or update or delete on jobq_private.queue
+for each row execute function jobq_private.limits_changed('queue');
+
+create or replace trigger kind_limits
+after insert or update or delete on jobq_private.kind
+for each row execute function jobq_private.limits_changed('kind');
+
+create or replace trigger key_limits
+after insert or update or delete on jobq_private.key_limit
+for each row execute function jobq_private.limits_changed('queue');

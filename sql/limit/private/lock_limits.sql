@@ -1,30 +1,58 @@
--- Purpose: lock these limits of a queue or its lanes, and return those that were free.
--- Invariant: SKIP LOCKED, and a limit that has no row is made under an advisory lock that is
--- only tried, so nobody waits. A repeatable snapshot that is older than somebody's passing
--- fails here. Raises: nothing.
-create or replace function jobq_private.lock_limits(queue text, limits uuid[])
+-- Purpose: lock limits, and return those that were locked: all, after waiting in the
+-- order of their ids; or without waiting, those that nobody else holds.
+-- Invariant: the only lock under which jobs start. A limit without a row gets one under
+-- an advisory lock, so that no claim waits for another's insert. A repeatable snapshot
+-- that has not seen the last charge fails here with 40001.
+create or replace function jobq_private.lock_limits(scopes jobq_private.scope[], may_wait boolean)
 returns uuid[]
 language plpgsql
 set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 declare
     _making constant integer := jobq_private.lock_class('gating');
+    _ids constant uuid[] := array(select distinct s.limit_id from unnest(scopes) as s order by 1);
+    _locked uuid[];
 begin
-    insert into jobq_private.limit_state (limit_id, queue)
-    select n.limit_id, lock_limits.queue
-    from (
-        select u.limit_id
-        from unnest(lock_limits.limits) as u (limit_id)
-        where not exists (select from jobq_private.limit_state as g where g.limit_id = u.limit_id)
-        offset 0
-    ) as n
-    where pg_try_advisory_xact_lock(_making, jobq_private.lane_slot(n.limit_id))
-    on conflict on constraint limit_state_pkey do nothing;
-    return array(
-        select g.limit_id
-        from jobq_private.limit_state as g
-        where g.limit_id = any (lock_limits.limits)
-        for update skip locked
-    );
+    loop
+        insert into jobq_private.limit_state (limit_id, queue, kind, concurrency_key)
+        select m.limit_id, case when m.kind is null then m.queue end, m.kind, m.concurrency_key
+        from (
+            select distinct on (s.limit_id) s.*
+            from unnest(lock_limits.scopes) as s
+            where not exists (
+                select from jobq_private.limit_state as g where g.limit_id = s.limit_id
+            )
+            order by s.limit_id
+            offset 0
+        ) as m
+        where case
+            when may_wait then pg_advisory_xact_lock(
+                _making, jobq_private.lock_slot(m.limit_id)
+            )::text is not null
+            else pg_try_advisory_xact_lock(_making, jobq_private.lock_slot(m.limit_id))
+        end
+        on conflict on constraint limit_state_pkey do nothing;
+        if not may_wait then
+            return array(
+                select g.limit_id
+                from jobq_private.limit_state as g
+                where g.limit_id = any(_ids)
+                for update skip locked
+            );
+        end if;
+        _locked := array(
+            select g.limit_id
+            from jobq_private.limit_state as g
+            where g.limit_id = any(_ids)
+            order by g.limit_id
+            for update
+        );
+        -- prune_limits() may have deleted one in between
+        exit when cardinality(_locked) = cardinality(_ids);
+    end loop;
+    return _locked;
 end
 $$;

@@ -1,26 +1,41 @@
--- Purpose: give places to what runs without, where limits count what runs.
--- Invariant: places from the top of a lane: claims take the lowest, so the two do not meet. A row that
--- somebody has locked is passed over: it ends, or is found by the next call. Raises: nothing.
+-- Purpose: give slots to what runs without, if limits may count it; and forget that
+-- limits have changed once all is counted.
+-- Invariant: slots from the top of a key: claims take the lowest, so the two do not
+-- meet. A row that somebody has locked is left: it ends, or is found by the next call.
+-- One session at a time.
 create or replace function jobq_private.number_running()
 returns void
-language sql
+language plpgsql
 as $$
-    with free as materialized (
-        select j.job_id, j.queue, j.lane_id
+declare
+    _job record;
+begin
+    if not pg_try_advisory_xact_lock(jobq_private.lock_class('gating'), 256) then
+        return;
+    end if;
+    for _job in
+        select j.job_id, j.queue, j.key_id
         from jobq_private.job as j
-        where j.job_id = any (array(select u.job_id from jobq_private.uncounted() as u))
+        where j.job_id = any(array(select u.job_id from jobq_private.uncounted() as u))
         for no key update skip locked
-    ),
-    numbered as materialized (
-        select f.job_id, case when f.lane_id is null then 1 else coalesce((
-            select min(o.place) from jobq_private.job as o
-            where o.queue = f.queue and o.lane_id = f.lane_id and o.place > 16384
-        ), 32768) - row_number() over (partition by f.lane_id order by f.job_id) end as place
-        from free as f
-    )
-    update jobq_private.job as j
-    set place = n.place
-    from numbered as n
-    where j.job_id = n.job_id and j.state = 'running' and j.place is null
-    and n.place > 0
+    loop
+        update jobq_private.job as j
+        set slot = case when _job.key_id is null then 1 else coalesce((
+            select min(o.slot) from jobq_private.job as o
+            where o.queue = _job.queue and o.key_id = _job.key_id and o.slot > 16384
+        ), 32768) - 1 end
+        where j.job_id = _job.job_id and j.state = 'running' and j.slot is null;
+    end loop;
+    delete from jobq_private.limit_change as c
+    where c.ctid = any(array(
+        select o.ctid
+        from jobq_private.limit_change as o
+        where o.change_id > 1
+        and o.changed_at < clock_timestamp() - interval '10 s'
+        -- no transaction is open that has not seen the change
+        and age(o.xmin) > age(pg_snapshot_xmin(pg_current_snapshot())::xid)
+        for update skip locked
+    ))
+    and not exists (select from jobq_private.uncounted());
+end
 $$;

@@ -1,7 +1,8 @@
--- Purpose: forget limits at which nothing is spent or held, and costs that attempts which have ended reported.
--- Invariant: a bounded number at a call. A limit for which a lane waits stays, so that no claim finds
--- it locked by this call; so does one charged within a minute: a repeatable snapshot that has not seen
--- that start fails at it. Returns how many. Raises: nothing.
+-- Purpose: forget limits that remember nothing, and costs reported by attempts that
+-- have ended. Returns how many limits.
+-- Invariant: a bounded number at a call. A limit for which jobs wait stays, so that no
+-- claim finds it locked by this call; so does one charged within a minute: a repeatable
+-- snapshot that has not seen that start fails at it.
 create or replace function jobq_private.prune_limits(max_rows integer)
 returns bigint
 language plpgsql
@@ -10,27 +11,28 @@ declare
     _limits bigint;
 begin
     delete from jobq_private.limit_state as g
-    where g.ctid = any (array(
+    where g.ctid = any(array(
         select o.ctid
         from jobq_private.limit_state as o
-        where (
-            o.queue is not null
-            or not exists (
-                select from jobq_private.kind as k
-                where k.kind = o.kind and num_nonnulls(k.max_running, k.rate_limit, k.budget) > 0
-            )
+        cross join lateral jobq_private.limit_rule(o.queue, o.kind, o.concurrency_key) as r
+        where coalesce(jobq_private.level(o.level, o.charged_at, r.spacing, now()), 0) = 0
+        and (
+            (r.budget).amount is null
+            or jobq_private.budget_spent(r.budget, o.spent, o.charged_at, now()) = 0
         )
-        and coalesce(o.idle_at < now(), true)
         and o.held_until < now()
         and coalesce(o.charged_at < now() - interval '1 min', true)
         and not exists (select from jobq_private.job as j where j.job_id = o.head_job_id)
-        and not exists (select from jobq_private.lane as l where l.lane_id = o.limit_id)
+        and not exists (
+            select from jobq_private.waiting_key as w
+            where w.key_id = o.limit_id or w.limit_id = o.limit_id
+        )
         limit prune_limits.max_rows
-        for update skip locked
+        for update of o skip locked
     ));
     get diagnostics _limits = row_count;
     delete from jobq_private.reported_cost as r
-    where r.ctid = any (array(
+    where r.ctid = any(array(
         select o.ctid
         from jobq_private.reported_cost as o
         where not exists (

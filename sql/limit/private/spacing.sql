@@ -1,5 +1,6 @@
--- Purpose: the microseconds in which a rate lets one unit of cost start; null without a rate.
--- Invariant: no SET clause, so that it is inlined. Raises: nothing.
+-- Purpose: the microseconds in which a rate lets one unit of cost start; null without a
+-- rate.
+-- Invariant: no SET clause, so that it is inlined.
 create or replace function jobq_private.spacing(rate_limit integer, rate_period interval)
 returns double precision
 language sql

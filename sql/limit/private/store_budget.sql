@@ -1,5 +1,6 @@
 -- Purpose: store what put_budget() has checked; null takes a budget away.
--- Invariant: a job that did not fit is asked for again: the change may have made room. Raises: JQ007.
+-- Invariant: a job that did not fit is asked for again: the change may have made room.
+-- Raises: JQ007.
 create or replace function jobq_private.store_budget(
     scope_type text, scope text, concurrency_key text, each_key boolean,
     budget jobq_private.budget
@@ -39,12 +40,18 @@ begin
         on conflict on constraint key_limit_pkey do update
         set budget = excluded.budget, updated_at = now();
     end if;
+    -- Waits for no claim: what one keeps from this, maintain() does within a minute.
     update jobq_private.limit_state as g
     set full_until = null
-    where g.limit_id = case store_budget.scope_type
-        when 'queue' then jobq_private.limit_id(store_budget.scope, null)
-        else jobq_private.limit_id(null, store_budget.scope)
-    end
-    and g.full_until is not null;
+    where g.limit_id = any(array(
+        select o.limit_id
+        from jobq_private.limit_state as o
+        where o.limit_id = jobq_private.limit_id(
+            case store_budget.scope_type when 'queue' then store_budget.scope end,
+            case store_budget.scope_type when 'kind' then store_budget.scope end, null
+        )
+        and o.full_until is not null
+        for update skip locked
+    ));
 end
 $$;

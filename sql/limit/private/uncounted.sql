@@ -1,7 +1,8 @@
--- Purpose: the jobs that run without a place where limits count what runs.
--- Invariant: a change of limits waits for nobody, so what was started before, or by a transaction that
--- was open then, has no place yet: it is counted by itself, until find_stranded() gives it one. While
--- known_limit has no row with null there is none, and this costs one look. Raises: nothing.
+-- Purpose: the running jobs without a slot that limits may have to count.
+-- Invariant: a change of limits waits for nobody, so what was started before it, or by
+-- a transaction that was open then, is counted one by one until find_waiting_keys() has
+-- given it a slot. While limit_change has only its first row there is none, and this
+-- costs one look.
 create or replace function jobq_private.uncounted()
 returns setof jobq_private.job
 language sql
@@ -10,17 +11,17 @@ parallel safe
 as $$
     select j.*
     from jobq_private.job as j
-    cross join lateral jobq_private.lane_rule(
-        j.queue, j.concurrency_key,
-        jobq_private.lane_kind(j.lane_id, j.queue, j.concurrency_key, j.kind)
-    ) as r
-    left join jobq_private.queue as q on q.queue = j.queue
-    left join jobq_private.kind as k on k.kind = j.kind
-    where exists (select from jobq_private.known_limit as g where g.limit_id is null)
+    where exists (select from jobq_private.limit_change as c where c.change_id > 1)
     and j.state = 'running'
-    and j.place is null
+    and j.slot is null
     and (
-        num_nonnulls(r.max_running, q.max_running, k.max_running) > 0
-        or j.concurrency_key is not null and num_nonnulls(k.key_max_running, k.ordered) > 0
+        j.concurrency_key is not null
+        or exists (
+            select from jobq_private.queue as q
+            where q.queue = j.queue and q.max_running is not null
+        )
+        or exists (
+            select from jobq_private.kind as k where k.kind = j.kind and k.max_running is not null
+        )
     )
 $$;

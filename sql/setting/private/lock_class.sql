@@ -13,7 +13,6 @@ as $$
         when 'emitting' then 1785684597
         when 'closing' then 1785684598
         when 'gating' then 1785684600
-        when 'laning' then 1785684601
         when 'expecting' then 1785684610
         when 'joining' then 1785684611
         when 'awaiting' then 1785684612

@@ -14,13 +14,8 @@ begin
     then
         return row('{}', '{}', null, 0, null)::jobq_private.claim_turn;
     elsif is_uncounted then
-        _turn.place := jobq_private.take_place(job);
-        _turn.started_at := clock_timestamp();
-        perform jobq_private.charge(
-            l.limit_id, l.scope, l.spacing, l.budget, coalesce(job.cost, 1), l.concurrency_key,
-            l.is_ordered, job.job_id
-        )
-        from jobq_private.job_limits(job) as l;
+        select t.slot, t.started_at into _turn.slot, _turn.started_at
+        from jobq_private.take_slot(job) as t;
     end if;
     return _turn;
 end

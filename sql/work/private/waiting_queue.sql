@@ -1,7 +1,6 @@
 -- Purpose: the queues with waiting jobs, found by stepping from each to the next.
 -- Invariant: one descent of an index per queue, however many jobs wait: one index has
--- the jobs in lanes, another those without. If the lanes of two queues form one range,
--- which has a probability of 10^-14 per pair, only one of them is returned.
+-- the jobs with keys, another those without.
 create or replace view jobq_private.waiting_queue as
 with recursive ready as (
     (
@@ -23,12 +22,12 @@ with recursive ready as (
     from ready as r
     where r.queue is not null
 ),
-laned as (
+keyed as (
     (
         select j.queue
         from jobq_private.job as j
-        where j.state in ('queued', 'retrying') and j.lane_id is not null
-        order by j.lane_id
+        where j.state in ('queued', 'retrying') and j.key_id is not null
+        order by j.queue
         limit 1
     )
     union all
@@ -36,16 +35,17 @@ laned as (
         select j.queue
         from jobq_private.job as j
         where j.state in ('queued', 'retrying')
-        and j.lane_id > jobq_private.lane_ceiling(l.queue)
-        order by j.lane_id
+        and j.key_id is not null
+        and j.queue > l.queue
+        order by j.queue
         limit 1
     )
-    from laned as l
+    from keyed as l
     where l.queue is not null
 )
 select r.queue from ready as r where r.queue is not null
 union
-select l.queue from laned as l where l.queue is not null;
+select l.queue from keyed as l where l.queue is not null;
 
 comment on view jobq_private.waiting_queue is
 'Queues in which jobs wait.';

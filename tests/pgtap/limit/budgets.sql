@@ -54,7 +54,7 @@ as $$
     select jobq.complete(j.job_id, j.attempt) from jobq.job as j where j.state = 'running';
     update jobq_private.limit_state set charged_at = charged_at - interval '1 day',
         full_until = full_until - interval '1 day';
-    update jobq_private.lane set open_at = open_at - interval '1 day' where open_at > '-infinity';
+    update jobq_private.waiting_key set open_at = open_at - interval '1 day' where open_at > '-infinity';
 $$;
 
 create temporary table scope as

@@ -40,7 +40,7 @@ returns void
 language sql
 as $$
     update jobq_private.limit_state set charged_at = charged_at - span, charged_since = charged_since - span;
-    update jobq_private.lane set open_at = open_at - span where open_at > '-infinity';
+    update jobq_private.waiting_key set open_at = open_at - span where open_at > '-infinity';
 $$;
 
 -- What a job costs

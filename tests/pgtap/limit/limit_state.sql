@@ -157,7 +157,7 @@ select jobq.enqueue('k', queue => 'key rate', concurrency_key => (n % 2)::text)
 from generate_series(1, 8) as n;
 select is(pg_temp.claimed('key rate'), 5, 'each key has a rate, and single keys their own');
 update jobq_private.limit_state set level = 0;
-select is(pg_temp.claimed('key rate'), 0, 'lanes whose rate is spent are closed until it is not');
+select is(pg_temp.claimed('key rate'), 0, 'keys whose rate is spent are closed until it is not');
 
 -- What a target asks for
 select jobq.enqueue('called', queue => 'calls') from generate_series(1, 3);
@@ -213,7 +213,7 @@ select pg_temp.claimed('raw') + pg_temp.claimed('raw');
 set local role jobq_owner;
 delete from jobq_private.job where queue = 'raw' and state = 'running';
 reset role;
-select is(pg_temp.claimed('raw'), 0, 'a lane stays closed where a running job is deleted by raw SQL');
+select is(pg_temp.claimed('raw'), 0, 'a key stays closed where a running job is deleted by raw SQL');
 select count(*) as tasks from jobq.maintain() \gset
 select is(pg_temp.claimed('raw'), 1, 'until maintain() opens it');
 
@@ -252,7 +252,7 @@ select is(pg_temp.started(), 0, 'and no other for an hour');
 select pg_temp.set_rates(1000000, '1 s');
 select is(pg_temp.started(), 4, 'a rate that is raised counts from now on');
 update jobq_private.limit_state set charged_at = clock_timestamp() + interval '5 h';
-update jobq_private.lane set open_at = '-infinity', state = 'open'
+update jobq_private.waiting_key set open_at = '-infinity', state = 'open'
 where state = 'later';
 select is(pg_temp.started(), 4, 'a clock that is set back holds nothing up for longer than a burst');
 

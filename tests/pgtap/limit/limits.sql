@@ -1,6 +1,6 @@
 -- Concurrency keys and their limits, by one session; tests/python/test_limits.py has many.
 begin;
-select plan(29);
+select plan(28);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -117,9 +117,9 @@ select is(
     'JQ011 LIMIT_REACHED', 'nor the owner by raw SQL'
 );
 select is(
-    pg_temp.refusal('update jobq_private.job set state = ''running'', place = 2'
+    pg_temp.refusal('update jobq_private.job set state = ''running'', slot = 2'
         ' where queue = ''one'' and state = ''queued'''),
-    'JQ011 LIMIT_REACHED', 'with a place of his own making either'
+    'JQ011 LIMIT_REACHED', 'with a slot of his own making either'
 );
 reset role;
 select jobq.put_limit('one', 'a', 2);
@@ -133,23 +133,17 @@ select results_eq(
 );
 select is(
     (
-        select count(distinct jobq_private.lane_id(q, k))
-        from (values ('a', 'bc'), ('ab', 'c'), ('a', 'b:c'), ('1:a', 'bc')) as l (q, k)
+        select count(distinct jobq_private.limit_id(q, d, k))
+        from (
+            values ('a', null, 'bc'), ('ab', null, 'c'), ('a', null, 'b:c'), ('1:a', null, 'bc'),
+            (null, 'a', 'bc'), ('a', 'bc', null), ('a', null, null), (null, 'a', null),
+            ('a', 'b', 'c')
+        ) as l (q, d, k)
     ),
-    4::bigint, 'no two keys share a lane'
-);
-select is(
-    (
-        select count(*)
-        from (values ('a', 'b'), ('a', 'c'), ('b', 'c'), ('c', 'c')) as l (q, k)
-        cross join unnest(array[jobq_private.lane_id(q, k), jobq_private.kind_lane_id(q, k)]) as i (lane_id)
-        where i.lane_id between jobq_private.lane_floor('a') and jobq_private.lane_ceiling('a')
-    ),
-    4::bigint, 'the lanes of a queue, and no others, are its range'
+    9::bigint, 'no two scopes share a limit'
 );
 
-
--- A change of a waiting job changes its lane
+-- A change of a waiting job changes its key
 select jobq.enqueue('k', queue => 'from', concurrency_key => 'a') as moved \gset
 select jobq.change_many('{"queue": "to", "priority": 3}', array[:'moved']::uuid[]);
 select is(

@@ -1,0 +1,24 @@
+-- Purpose: charge the costs of jobs that have started to the limits that they have
+-- passed, to that of the whole queue only if is_limited.
+-- Invariant: the caller has locked the limits.
+create or replace function jobq_private.charge_jobs(job_ids uuid[], is_limited boolean)
+returns void
+language sql
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+    select jobq_private.charge(
+        array_agg(s.limit_id), array_agg(s.cost), array_agg(s.last)
+    )
+    from (
+        select
+            l.limit_id, sum(coalesce(j.cost, 1)) as cost,
+            (array_agg(j.job_id order by j.run_at desc, j.job_id desc))[1] as last
+        from jobq_private.job as j
+        cross join lateral jobq_private.job_limits(j) as l
+        where j.job_id = any(charge_jobs.job_ids)
+        and (charge_jobs.is_limited or num_nonnulls(l.kind, l.concurrency_key) > 0)
+        group by l.limit_id
+    ) as s
+$$;

@@ -1,0 +1,93 @@
+-- Purpose: close keys in which a claim has found nothing: as full, until their next job
+-- is due, or for good; returns how many were closed.
+-- Invariant: only under the exclusive lock of the key, after another look under it.
+-- Whoever adds work or room holds that lock shared, and then looks whether the key is
+-- closed. So one of the two always sees the other, and neither waits: without the lock,
+-- the key is only put off for 5 ms, and the other adds an open row in any case. A
+-- repeatable snapshot closes none. Rows that repeat each other become one. Hot: its
+-- caller pins the search path, and that no plan is made for a call.
+create or replace function jobq_private.close_keys(keys jobq_private.waiting_key[])
+returns bigint
+language plpgsql
+as $$
+declare
+    _closing constant integer := jobq_private.lock_class('closing');
+    _mine uuid[];
+    _rows tid[];
+    _closed bigint;
+begin
+    if current_setting('transaction_isolation') <> 'read committed' or keys = '{}' then
+        return 0;
+    end if;
+    _mine := array(
+        select k.key_id from unnest(close_keys.keys) as k
+        where pg_try_advisory_xact_lock(_closing, jobq_private.lock_slot(k.key_id))
+    );
+    _rows := array(
+        select w.ctid
+        from unnest(close_keys.keys) as k
+        join jobq_private.waiting_key as w
+            on w.key_id = k.key_id and w.queue = k.queue and w.priority = k.priority
+        for update of w skip locked
+    );
+    with found as materialized (
+        select
+            k.key_id, k.queue, k.kind, k.concurrency_key, k.priority, t.open_at,
+            case
+                when k.key_id <> all(_mine) then 'busy'
+                when w.run_at is null then 'empty'
+                when t.open_at > n.now then 'later'
+                when r.slots = 0 or h.priority <> k.priority or h.queue <> k.queue then 'full'
+                else 'busy'
+            end as state
+        from unnest(close_keys.keys) with ordinality as k
+        cross join (select clock_timestamp() offset 0) as n (now)
+        join jobq_private.limit_rooms(array(
+            select row(k.key_id, k.queue, k.kind, k.concurrency_key)::jobq_private.scope
+            from unnest(close_keys.keys) as k
+        ), clock_timestamp()) as r on r.n = k.ordinality
+        left join jobq_private.job as h on h.job_id = r.head_job_id and h.state <> 'running'
+        left join lateral (
+            select j.run_at, coalesce(j.cost, 1) as cost
+            from jobq_private.job as j
+            where j.queue = k.queue
+            and j.key_id = k.key_id
+            and j.priority = k.priority
+            and j.state in ('queued', 'retrying')
+            order by j.run_at, j.job_id
+            limit 1
+        ) as w on true
+        cross join lateral (
+            select greatest(
+                case
+                    when h.priority = k.priority and h.queue = k.queue then h.run_at
+                    else w.run_at
+                end,
+                r.opens_at,
+                case when coalesce(h.cost, w.cost) > r.budget_left then r.budget_end end
+            )
+        ) as t (open_at)
+    ),
+    gone as (
+        delete from jobq_private.waiting_key as w where w.ctid = any(_rows)
+        returning w.key_id
+    ),
+    closed as (
+        insert into jobq_private.waiting_key (
+            key_id, queue, kind, concurrency_key, priority, state, open_at
+        )
+        select
+            f.key_id, f.queue, f.kind, f.concurrency_key, f.priority,
+            case f.state when 'full' then 'full' else 'later' end,
+            case f.state
+                when 'busy' then clock_timestamp() + interval '5 ms'
+                when 'full' then '-infinity'
+                else f.open_at
+            end
+        from found as f
+        where f.state <> 'empty' and f.key_id in (select g.key_id from gone as g)
+    )
+    select count(distinct g.key_id) into _closed from gone as g;
+    return _closed;
+end
+$$;

@@ -1,0 +1,38 @@
+-- Purpose: when the next key of a queue may have work; -infinity if one may have it
+-- now, which a claim will find, or has passed over because another held its limits.
+-- Invariant: two index probes, and one more for each limit that keys wait for. With
+-- excepted kinds, a probe for each key at whose head one of them waits.
+create or replace function jobq_private.next_key(queue text, except_kinds text[])
+returns timestamptz
+language sql
+stable
+parallel safe
+set plan_cache_mode = force_generic_plan
+as $$
+    select least(
+        (
+            select case when w.open_at > clock_timestamp() then w.open_at else '-infinity' end
+            from jobq_private.waiting_key as w
+            where w.queue = next_key.queue and w.state <> 'full'
+            and (
+                next_key.except_kinds is null
+                or coalesce((
+                    select j.kind
+                    from jobq_private.job as j
+                    where j.queue = w.queue
+                    and j.key_id = w.key_id
+                    and j.priority = w.priority
+                    and j.state in ('queued', 'retrying')
+                    order by j.run_at, j.job_id
+                    limit 1
+                ) <> all(next_key.except_kinds), false)
+            )
+            order by w.open_at
+            limit 1
+        ),
+        (
+            select min(case when coalesce(a.room, 1) > 0 then '-infinity' else a.opens_at end)
+            from jobq_private.awaited_limits(next_key.queue, clock_timestamp()) as a
+        )
+    )
+$$;

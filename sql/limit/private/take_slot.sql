@@ -1,0 +1,43 @@
+-- Purpose: the slot of a job that starts by no claim of a batch, but by its id or by
+-- raw SQL; null if no limit applies. Its cost is charged.
+-- Invariant: waits for the locks of all its limits, and then looks. Raises: JQ011.
+create or replace function jobq_private.take_slot(
+    job jobq_private.job, out slot smallint, out started_at timestamptz
+)
+language plpgsql
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _scopes constant jobq_private.scope[] := array(select l from jobq_private.job_limits(job) as l);
+    _ids constant uuid[] := array(select s.limit_id from unnest(_scopes) as s);
+    _reached text;
+begin
+    if current_setting('transaction_isolation') <> 'read committed' then
+        perform jobq_private.see_limits();
+    end if;
+    if _scopes = '{}' then
+        return;
+    end if;
+    perform jobq_private.lock_limits(_scopes, true);
+    _reached := (
+        select b.explanation from jobq_private.blocking_limits(job, clock_timestamp(), 1) as b
+    );
+    if _reached is not null then
+        perform jobq_private.raise_error('LIMIT_REACHED', _reached);
+    end if;
+    slot := 1;
+    if job.key_id is not null then
+        slot := (
+            select f.slots[1]
+            from jobq_private.free_slots(job.queue, job.key_id, 1) as f (slots)
+        );
+    end if;
+    -- read between: no end of what made room is later, and what is charged counts from no earlier
+    started_at := clock_timestamp();
+    perform jobq_private.charge(
+        _ids,
+        array_fill(coalesce(job.cost, 1)::numeric, array[cardinality(_ids)]),
+        array_fill(job.job_id, array[cardinality(_ids)])
+    );
+end
+$$;
