@@ -2,6 +2,7 @@
 begin;
 
 select 1 / (count(*) = 1)::int from jobq_private.setting;
+select shard_id, max_payload_bytes, retry_preset from jobq_private.setting where false;
 select retry_preset, strategy, initial_delay, max_delay, jitter
 from jobq_private.retry_preset where false;
 select queue, paused_at, max_depth, retry_preset from jobq_private.queue where false;
