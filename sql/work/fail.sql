@@ -22,10 +22,10 @@ declare
     _state text;
 begin
     select s.state into _state
-    from jobq_private.settle_failures(jobq_private.kept_failures(array[row(
+    from jobq_private.settle_failures(array[jobq_private.kept_failure(row(
         fail.job_id, fail.attempt, fail.error, fail.error_code, fail.retryable, fail.retry_in,
         fail.details
-    )::jobq_private.failure]), false) as s;
+    ))], false) as s;
     if not found then
         perform jobq_private.refuse_attempt(fail.job_id, fail.attempt);
     end if;

@@ -1,4 +1,4 @@
--- Purpose: read failures from a JSON array, as kept_failures() returns them. Refuses unknown
+-- Purpose: read failures from a JSON array, as kept_failure() returns them. Refuses unknown
 -- members, so that no misspelt retryable is ignored. Raises: 22004, 22023.
 create or replace function jobq_private.read_failures(failures jsonb)
 returns jobq_private.failure[]
@@ -23,8 +23,8 @@ begin
             'each failure must be an object with members among %s', _known
         ));
     end if;
-    select array_agg(f) into _failures
+    select array_agg(jobq_private.kept_failure(f)) into _failures
     from jsonb_populate_recordset(null::jobq_private.failure, failures) as f;
-    return jobq_private.kept_failures(_failures);
+    return _failures;
 end
 $$;
