@@ -1,19 +1,16 @@
 -- Purpose: sessions that have locked jobq's tables and block claims and enqueues.
--- Invariant: reads only the table of locks, so it never waits. Raises: nothing.
+-- Invariant: reads only the table of locks, so it never waits.
 create or replace function jobq_private.locks_health()
-returns table (subject text, is_ok boolean, severity text, finding text, remedy text)
+returns table (subject text, is_ok boolean, finding text, remedy text)
 language sql
 as $$
     select
-        'locks', count(*) = 0, 'failure',
-        coalesce(
-            jobq_private.listed(array_agg(format(
-                '%s holds %s on %s%s', coalesce('pid ' || l.pid, 'a prepared transaction'), l.mode,
-                l.relation::regclass, ' for ' || date_trunc('second', clock_timestamp() - a.xact_start)
-            ) order by l.pid, l.relation::regclass::text)),
-            'no table is locked'
+        'locks', false,
+        format(
+            '%s holds %s on %s%s', coalesce('pid ' || l.pid, 'a prepared transaction'), l.mode,
+            l.relation::regclass, ' for ' || date_trunc('second', clock_timestamp() - a.xact_start)
         ),
-        'end the session that holds the lock: select pg_terminate_backend(PID)'
+        null::text
     from pg_locks as l
     join pg_database as d on d.oid = l.database and d.datname = current_database()
     join pg_class as c on c.oid = l.relation
@@ -27,4 +24,5 @@ as $$
     and c.relnamespace in ('jobq'::regnamespace, 'jobq_private'::regnamespace)
     -- maintain() and deployments hold such locks for less than a second.
     and coalesce(a.xact_start < clock_timestamp() - interval '1 s', true)
+    order by l.pid, l.relation::regclass::text
 $$;

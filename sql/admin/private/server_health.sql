@@ -1,21 +1,17 @@
 -- Purpose: problems in the server's configuration and sessions.
--- Invariant: reads only. Raises: nothing.
 create or replace function jobq_private.server_health()
-returns table (subject text, is_ok boolean, severity text, finding text, remedy text)
+returns table (subject text, is_ok boolean, finding text, remedy text)
 language sql
 as $$
     select
         s.name, s.setting = 'on' or s.setting like 'remote%' or s.setting = 'local',
-        case s.name when 'autovacuum' then 'warning' else 'failure' end,
-        format('%s = %s', s.name, s.setting),
-        format('set %s = on: otherwise a crash can lose acknowledged jobs, or bloat grows', s.name)
+        format('%s = %s', s.name, s.setting), null::text
     from pg_settings as s
     where s.name in ('fsync', 'synchronous_commit', 'full_page_writes', 'autovacuum')
     union all
     select
-        'connections', c.used < 0.9 * c.most, 'warning',
-        format('%s of %s connections are in use', c.used, c.most),
-        'end unused sessions, run fewer workers, or use PgBouncer'
+        'connections', c.used < 0.9 * c.most,
+        format('%s of %s connections are in use', c.used, c.most), null
     from (
         select
             count(*) as used,
@@ -26,8 +22,8 @@ as $$
     ) as c
     union all
     select
-        'notifications', pg_notification_queue_usage() < 0.25, 'warning',
+        'notifications', pg_notification_queue_usage() < 0.25,
         format('the slowest listener lags by %s %% of the queue',
             round(100 * pg_notification_queue_usage()::numeric)),
-        'end the listening session that is idle in a transaction'
+        null
 $$;

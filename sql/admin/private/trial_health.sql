@@ -5,7 +5,7 @@
 -- Never: DEDUP_CONFLICT, JOB_IS_RECURRING, QUEUE_FULL, BATCH_ENDED, NULL_ARGUMENT, PAYLOAD_TOO_LARGE,
 -- PAYLOAD_TOO_DEEP, INVALID_ARGUMENT, BATCH_NOT_FOUND, JOB_NOT_FOUND, LEASE_LOST, PAYLOAD_INVALID, since all are caught.
 create or replace function jobq_private.trial_health()
-returns table (subject text, is_ok boolean, severity text, finding text, remedy text)
+returns table (subject text, is_ok boolean, finding text, remedy text)
 language plpgsql
 as $$
 declare
@@ -44,7 +44,7 @@ begin
             _problem := format('%s (%s)', sqlerrm, sqlstate);
     end;
     return query select
-        'trial', _problem is null, 'failure',
+        'trial', _problem is null,
         coalesce('a trial job failed: ' || _problem, 'a trial job can be stored, claimed and finished'),
         case
             when _problem like '%(53100)' then 'free disk space, or enlarge the disk'
