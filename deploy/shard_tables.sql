@@ -66,8 +66,9 @@ insert into jobq_private.route (function_name, class, detail)
 select f.name, r.class, btrim(r.detail, E' \n')
 from (
     values
-    ('own', '', 'choose_shard list_epochs list_shards shard_of'),
-    ('own', 'router.sql', 'put_epoch put_shard put_successor'),
+    ('own', '', '
+        choose_shard list_epochs list_shards put_epoch put_shard put_successor shard_of
+    '),
     ('refused', 'each shard has its own: jobq cluster move', '
         confirm_jobs list_leftovers receive_jobs send_jobs
     '),

@@ -41,7 +41,7 @@ as $$
         union all
         select 3, p.proname, pg_get_functiondef(p.oid)
         from pg_proc as p
-        left join jobq_private.route as r on r.function_name = p.proname and r.detail = ''
+        left join jobq_private.route as r on r.function_name = p.proname
         where p.pronamespace in ('jobq'::regnamespace, 'jobq_internal'::regnamespace) and r.class = 'own'
         or p.oid = 'jobq_private.raise_error'::regproc
         union all
@@ -53,20 +53,22 @@ as $$
         from jobq_private.routed_function as f
         where f.class <> 'own'
         union all
-        select 6, p.proname, format(
-            'comment on function %s is %L', p.oid::regprocedure, obj_description(p.oid, 'pg_proc')
-        )
+        select d.part, p.proname, d.statement
         from pg_proc as p
+        cross join lateral (
+            values
+            (6, format(
+                'comment on function %s is %L', p.oid::regprocedure, obj_description(p.oid, 'pg_proc')
+            )),
+            (6, (
+                select format('alter function %s owner to jobq_owner', p.oid::regprocedure)
+                from jobq_private.route as r
+                where r.function_name = p.proname and r.class = 'own'
+            )),
+            (7, format('revoke all on function %s from public', p.oid::regprocedure))
+        ) as d (part, statement)
         where p.pronamespace in ('jobq'::regnamespace, 'jobq_internal'::regnamespace)
-        union all
-        select 6, p.proname, format('alter function %s owner to jobq_owner', p.oid::regprocedure)
-        from pg_proc as p
-        join jobq_private.route as r on r.function_name = p.proname
-        where p.pronamespace in ('jobq'::regnamespace, 'jobq_internal'::regnamespace) and r.class = 'own'
-        union all
-        select 7, p.proname, format('revoke all on function %s from public', p.oid::regprocedure)
-        from pg_proc as p
-        where p.pronamespace in ('jobq'::regnamespace, 'jobq_internal'::regnamespace)
+        and d.statement is not null
         union all
         select 8, p.proname, format(
             'grant all on function %s to %s', p.oid::regprocedure, string_agg(

@@ -143,7 +143,10 @@ def test_the_router_chooses_as_clients_do(routed: Routed) -> None:
     for key, by_concurrency, by_idempotency in rows:
         assert by_concurrency == by_idempotency == choose_shard([0, 1], key)
     many = [f"customer-{n}" for n in range(5000)]
-    places = routed.run("select jobq_router.by_key(k) from unnest(%s::text[]) as k", many)
+    places = routed.run(
+        "select jobq_router.partition_of_new('work', k, null, null, null, null)"
+        " from unnest(%s::text[]) as k", many,
+    )  # fmt: skip
     assert [shard for (shard,) in places] == [choose_shard([0, 1], key) for key in many]
     ((schedule,),) = routed.run("select jobq.create_schedule('daily', 'work', '@daily')")
     with ShardedClient(routed.shards) as client:

@@ -8,17 +8,6 @@ stable
 parallel safe
 as $$
     select case called.class
-        when 'key' then format(
-            'if coalesce(concurrency_key, idempotency_key, dedup_key) is null and after is null '
-            'and batch_id is null and jobq_router.is_whole() then return jobq_router.%1$I(%2$s); '
-            'elsif coalesce(concurrency_key, idempotency_key, dedup_key) is not null and after is null '
-            'and batch_id is null and (idempotency_key is null or jobq_router.is_settled()) '
-            'then _partition := jobq_router.by_key(coalesce(concurrency_key, idempotency_key, dedup_key)); '
-            'else _partition := jobq_router.place('
-            'kind, concurrency_key, idempotency_key, dedup_key, after, batch_id); end if; '
-            'return jobq_router.%1$I(_partition, %2$s);',
-            called.name, substr(g.given, 3)
-        )
         when 'jobs' then format(
             'return query select coalesce(p.places[a.ordinal], a.ordinal), a.job_id, a.created '
             'from jobq_router.parts_of_jobs(%1$I) as p '
@@ -30,10 +19,12 @@ as $$
             called.name || ': ' || called.detail
         )
         when 'split' then format(
-            'if %s then return query select * from jobq_router.%I(_places[1]%s); return; end if;'
-            'return query select %s from jobq_router.%I(_places, jobq_router.count_to(cardinality(_places))%s)'
-            ' as a order by a.ordinal_;',
-            g.is_whole, called.name, g.given, g.columns, called.name, g.elements
+            'return query select %s from jobq_router.parts_of_list(%s, array[%s]) as p '
+            'cross join lateral jobq_router.%I(p.partition%s) with ordinality as a '
+            'order by coalesce(p.places[a.ordinality::integer], a.ordinality);',
+            g.columns,
+            case called.detail when 'failures' then 'jobq_router.ids_of($1)' else '$1' end,
+            g.sizes, called.name, g.picked
         )
         when 'some' then format(
             'for _partition, _ids in select * from jobq_router.parts_of(job_ids) loop '
@@ -49,25 +40,22 @@ as $$
     from (
         select
             coalesce(string_agg(', $' || i.n, '' order by i.n), '') as given,
-            string_agg(', ' || case
-                when i.type = 'jsonb' then format('jobq_router.elements($%s, cardinality(_places))', i.n)
-                else '$' || i.n
-            end, '' order by i.n) as elements,
-            'cardinality(_places) = 1' || string_agg(case
-                when i.type = 'jsonb' or i.type like '%[]'
-                then format(' or jobq_router.size($%s) <> cardinality(_places)', i.n)
-                else ''
-            end, '' order by i.n) as is_whole,
+            string_agg(
+                format(case when i.is_list then ', jobq_router.pick($%s, p.places)' else ', $%s' end, i.n),
+                '' order by i.n
+            ) as picked,
+            string_agg(format('jobq_router.size($%s)', i.n), ', ' order by i.n)
+                filter (where i.is_list) as sizes,
             string_agg(', ' || case n.name
                 when 'job_ids' then '_ids'
                 when called.detail then n.name || ' - _count'
                 else '$' || i.n
             end, '' order by i.n) as rest,
-            (
-                select string_agg('a.' || replace(o.name, 'ordinal', 'ordinal_'), ', ')
-                from unnest(called.outputs) as o (name)
-            ) as columns
-        from unnest(called.inputs) with ordinality as i (type, n)
+            (select string_agg('a.' || o.name, ', ') from unnest(called.outputs) as o (name)) as columns
+        from (
+            select c.type, c.n, c.type = 'jsonb' or c.type like '%[]' as is_list
+            from unnest(called.inputs) with ordinality as c (type, n)
+        ) as i
         cross join lateral (
             select f.proargnames[i.n] from pg_proc as f where f.oid = called.function_oid
         ) as n (name)

@@ -1,9 +1,8 @@
 -- Purpose: the PL/Proxy functions through which a router calls one function on its
 -- shards.
--- Invariant: one line each: on the partition in the first argument, on any, on all, on
--- those that the first argument lists, or on the one that it gives for each element,
--- whose ordinals are in the second. A single value is selected without from, which
--- saves the shard a scan.
+-- Invariant: one line each: on the partition in the first argument, on all, or on those
+-- that the first argument lists. A single value is selected without from, which saves
+-- the shard a scan.
 create or replace function jobq_private.router_calls(called jobq_private.routed_function)
 returns table (statement text)
 language sql
@@ -26,38 +25,25 @@ as $$
     )
     from (values
         ('one', '{integer}'::text[], 'run on $1; select * from <call>'),
-        ('any', '{}', 'run on any; select * from <call>'),
         ('all', '{}', 'run on all; select * from <call>'),
-        ('present', '{integer[]}', 'run on jobq_router.each_of($1); select * from <call>'),
-        ('split', '{integer[],integer[]}',
-         'split all; run on $1; select ($2)[row_number() over ()] as ordinal_, a.* from <call> as a')
+        ('present', '{integer[]}', 'run on jobq_router.each_of($1); select * from <call>')
     ) as w (way, first, body)
     cross join lateral (
         select
-            array_agg(
-                case when i.is_list then 'jsonb[]' when i.is_text then 'text' else i.type end
-                order by i.n
-            ) as types,
+            array_agg(case when i.is_text then 'text' else i.type end order by i.n) as types,
             string_agg(
-                case when i.is_list then format(
-                    'case when array_remove($%1$s, null) <> ''{}'' then to_jsonb($%1$s) end', i.place
-                ) else '$' || i.place || case when i.is_text then '::jsonb' else '' end end, ', '
-                order by i.n
+                '$' || i.n + cardinality(w.first) || case when i.is_text then '::jsonb' else '' end,
+                ', ' order by i.n
             ) as given,
             case
-                when w.way = 'split'
-                then format('table (ordinal_ integer, %s)', array_to_string(called.output_columns, ', '))
                 when called.answer = 'set' then called.result
                 when called.answer = 'record'
                 then format('table (%s)', array_to_string(called.output_columns, ', '))
-                when w.way in ('one', 'any') and called.answer = 'value' then called.result
+                when w.way = 'one' and called.answer = 'value' then called.result
                 else 'setof ' || called.result
             end as result
         from (
-            select
-                g.type, g.n, g.n + cardinality(w.first) as place,
-                w.way = 'split' and g.type = 'jsonb' as is_list,
-                called.class = 'jobs' and g.type = 'jsonb' as is_text
+            select g.type, g.n, called.class = 'jobs' and g.type = 'jsonb' as is_text
             from unnest(called.inputs) with ordinality as g (type, n)
         ) as i
     ) as c
@@ -67,8 +53,6 @@ as $$
         when 'every' then '{all}'
         when 'all' then '{all}'
         when 'lists' then '{all,present}'
-        when 'split' then '{one,split}'
-        when 'key' then '{one,any}'
         else '{one}'
     end)
 $$;

@@ -20,7 +20,7 @@ begin
     %s
 exception when others then
     get stacked diagnostics _detail = pg_exception_detail, _hint = pg_exception_hint;
-    %sperform jobq_router.tell(sqlstate, sqlerrm, _detail, _hint, %s);
+    %sperform jobq_router.raise_remote(sqlstate, sqlerrm, _detail, _hint, %s);
 end
 $router$;
 $template$ || case
@@ -34,21 +34,18 @@ $template$ || case
         end,
         n.schema, n.name, n.arguments, called.result, called.volatility,
         case
-            when called.class = 'split'
-            then format('_places integer[] := jobq_router.places_of_%s(%I);', called.detail, called.detail)
             when called.class = 'some' then '_partition integer; _ids uuid[]; _found integer; _count integer := 0;'
-            when called.class = 'key' then '_partition integer;'
             when called.class = 'lists' then '_present integer[];'
-            when w.place is not null then format('_partition integer := %s;', w.place)
+            when w.place is not null then '_partition integer;'
             else ''
         end,
-        jobq_private.router_body(called),
+        coalesce('_partition := ' || w.place || '; ', '') || jobq_private.router_body(called),
         case when called.class = 'lists' then format(
-            'if jobq_router.is_away(sqlstate, sqlerrm) then _present := jobq_router.present(); end if; '
+            'if jobq_router.is_away(sqlstate, sqlerrm) then _present := jobq_router.responding_partitions(); end if; '
             'if _present is not null then %s return; end if; ',
             jobq_private.router_answer(called, format('jobq_router.%I(_present%s)', called.name, g.given))
         ) else '' end,
-        case when w.place is not null or called.class = 'key' then '_partition' else 'null' end
+        case when w.place is not null then '_partition' else 'null' end
     )
     from (
         select coalesce(string_agg(', $' || i, '' order by i), '') as given
