@@ -1,0 +1,18 @@
+-- Purpose: the declared queues and their settings; null if the default applies.
+-- Invariant: queue_stats() has their figures.
+-- Column ordered: whether the jobs of each concurrency key run one at a time, in order.
+-- Column on_dead: what happens to the key of a dead job of an ordered queue: continue or hold.
+-- Column pause_reason: reason given by the caller.
+-- Column updated_at: when it was declared, paused or resumed.
+create or replace view jobq.queue as
+select
+    q.queue, q.priority::integer as priority, q.max_attempts, q.timeout, q.lease,
+    q.retry_preset, q.max_depth, q.max_running, q.rate_limit, q.rate_period, q.rate_burst,
+    q.key_max_running, q.key_rate_limit, q.key_rate_period, q.key_rate_burst, q.ordered,
+    q.on_dead, q.paused_at, q.pause_reason, q.updated_at
+from jobq_private.queue as q;
+
+grant select on jobq.queue to jobq_reader;
+
+comment on view jobq.queue is
+'The declared queues and their settings.';
