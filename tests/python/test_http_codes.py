@@ -126,7 +126,7 @@ async def too_often(api: Api) -> httpx.Response:
 
 async def beside_a_mistake(api: Api) -> httpx.Response:
     """Ask when a function of the database is not there."""
-    api.run("drop function jobq_http.page_queues")
+    api.run("drop function jobq.queue_stats")
     return await api.ask("GET", "/queues")
 
 

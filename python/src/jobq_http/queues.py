@@ -63,8 +63,8 @@ Pausing = answer("Pausing", "Whether a queue is paused.", "queue is_paused")
 of = section("queues")
 # fmt: off
 OPERATIONS = (
-    of("GET /queues", "jobq_http.page_queues", "List queues and their statistics, by name",
-       "read operate", QueuePage, query=Paging, place=("after", str, "max_queues"), may_lag=True),
+    of("GET /queues", "queue_stats", "List queues and their statistics, by name",
+       "read operate", QueuePage, query=Paging, order=lambda row: row["queue"], may_lag=True),
     of("POST /queues/{queue}/pause", "pause_queue",
        "Stop claims from a queue; running jobs continue, and jobs can be created",
        "operate", Pausing, body=Pause, always={"is_paused": True},

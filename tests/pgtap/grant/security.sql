@@ -118,7 +118,6 @@ insert into may_execute values
 ('page_executions', 'p o r'),
 ('page_jobs', 'o r'),
 ('page_logs', 'w o r'),
-('page_queues', 'o r'),
 ('page_schedule_versions', 'p o r'),
 ('page_schedules', 'o r'),
 ('pause_endpoint', 'o'),
@@ -199,6 +198,8 @@ insert into may_use values
 ('audit', 'o:SELECT'),
 ('error', 'p:SELECT w:SELECT o:SELECT r:SELECT'),
 ('job', 'p:SELECT p:INSERT o:SELECT o:UPDATE r:SELECT'),
+('kind', 'o:SELECT r:SELECT'),
+('queue', 'o:SELECT r:SELECT'),
 ('queue_grant', 'p:SELECT w:SELECT o:SELECT r:SELECT'),
 ('schedule', 'o:SELECT r:SELECT'),
 ('worker', 'o:SELECT r:SELECT');
