@@ -1,7 +1,8 @@
 -- Purpose: a page of the executions of a job, newest first; cursor is null in the very
 -- last row, otherwise the value of `before` for the page after that row: its slot.
--- Invariant: a one-shot job has one execution, a schedule one per slot; pages follow
--- its index. Raises: 22004, JQ001.
+-- Invariant: a one-shot job has one execution, a schedule one per slot, found by its
+-- index. The cursor stays valid when its execution is past retention. Slots whose job
+-- the overlap rule skipped have no execution. Raises: 22004, JQ001.
 -- Argument before: only slots before this one; null for the first page.
 -- Argument max_executions: maximum number.
 -- Members item: execution_document
@@ -14,24 +15,33 @@ language plpgsql
 stable
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
 as $$
 begin
-    if exists (
-        select from jobq_private.schedule as s
-        where s.schedule_id = page_executions.job_id
+    if not exists (
+        select from jobq_private.schedule as s where s.schedule_id = page_executions.job_id
     ) then
-        return query
-        select f.item, f.cursor
-        from jobq_private.schedule_executions(
-            page_executions.job_id, page_executions.before,
-            page_executions.max_executions
-        ) as f;
+        item := jobq_http.show_execution(page_executions.job_id);
+        if page_executions.max_executions > 0 and page_executions.before is null then
+            return next;
+        end if;
         return;
     end if;
-    item := jobq_http.show_execution(page_executions.job_id);
-    if page_executions.max_executions > 0 and page_executions.before is null then
-        return next;
-    end if;
+    return query
+    select
+        jobq_private.execution_document(p.job),
+        case when p.n < count(*) over () then (p.job).slot_at end
+    from (
+        select j as job, row_number() over (order by j.slot_at desc) as n
+        from jobq.job as j
+        where j.schedule_id = page_executions.job_id
+        and j.slot_at < coalesce(page_executions.before, 'infinity')
+        order by j.slot_at desc
+        limit page_executions.max_executions + 1
+    ) as p
+    order by p.n
+    limit page_executions.max_executions;
 end
 $$;
 

@@ -8,24 +8,20 @@ stable
 parallel safe
 as $$
 begin
-    return json_build_object(
-        'execution_id', job.job_id,
-        'job_id', coalesce(job.schedule_id, job.job_id),
-        'endpoint', job.kind,
-        'endpoint_type', jobq_private.endpoint_type(job.kind, job.delivery_version),
-        'idempotency_key', job.idempotency_key,
-        'status', jobq_private.execution_status(job.state, job.run_at),
-        'input', job.payload,
-        'output', job.result,
-        'attempt_count', job.attempts,
-        'max_attempts', job.max_attempts,
-        'worker_id', job.worker,
-        'run_at', job.run_at,
-        'started_at', job.claimed_at,
-        'completed_at', job.finished_at,
-        'duration_ms', jobq_private.milliseconds(job.finished_at - job.claimed_at),
-        'created_at', job.created_at,
-        'region', job.region
+    return (
+        select row_to_json(d)
+        from (
+            select job.job_id as execution_id, coalesce(job.schedule_id, job.job_id) as job_id,
+                job.kind as endpoint,
+                jobq_private.endpoint_type(job.kind, job.delivery_version) as endpoint_type,
+                job.idempotency_key,
+                jobq_private.execution_status(job.state, job.run_at) as status,
+                job.payload as input, job.result as output, job.attempts as attempt_count,
+                job.max_attempts, job.worker as worker_id, job.run_at, job.claimed_at as started_at,
+                job.finished_at as completed_at,
+                jobq_private.milliseconds(job.finished_at - job.claimed_at) as duration_ms,
+                job.created_at, job.region
+        ) as d
     );
 end
 $$;

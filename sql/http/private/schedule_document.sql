@@ -9,52 +9,32 @@ language plpgsql
 stable
 as $$
 begin
-    return json_build_object(
-        'job_id', schedule.schedule_id,
-        'endpoint', schedule.kind,
-        'endpoint_type', (
-            select e.type from jobq_private.endpoint as e where e.endpoint = schedule.kind
-        ),
-        'trigger', 'CRON',
-        'status', upper(schedule.status),
-        'version', schedule.version,
-        'previous_version_id', schedule.previous_version_id,
-        'replaced_by_id', schedule.replaced_by_id,
-        'name', schedule.name,
-        'cron', schedule.cron,
-        'every_ms', jobq_private.milliseconds(schedule.every),
-        'from_completion', schedule.from_completion,
-        'timezone', schedule.time_zone,
-        'gap', schedule.gap,
-        'fold', schedule.fold,
-        'missed', schedule.missed,
-        'catch_up_ms', jobq_private.milliseconds(schedule.catch_up),
-        'dedup', schedule.dedup,
-        'dedup_key', schedule.dedup_key,
-        'concurrency_key', schedule.concurrency_key,
-        'jitter_ms', jobq_private.milliseconds(schedule.jitter),
-        'starts_at', coalesce(schedule.starts_at, schedule.created_at),
-        'ends_at', schedule.ends_at,
-        'next_run_at', jobq_private.moment_in(
-            case when schedule.status = 'active' then schedule.next_run_at end,
-            schedule.time_zone
-        ),
-        'last_tick_at', jobq_private.moment_in(
-            schedule.last_tick_at, schedule.time_zone
-        ),
-        jobq_private.payload_name(vocabulary), schedule.payload,
-        'kind', schedule.kind,
-        'queue', schedule.queue,
-        'metadata', schedule.metadata,
-        'graph', jobq_private.graph_document(schedule.graph),
-        'priority', schedule.priority,
-        'max_attempts', schedule.max_attempts,
-        'timeout_ms', jobq_private.milliseconds(schedule.timeout),
-        'paused_at', schedule.paused_at,
-        'pause_reason', schedule.pause_reason,
-        'region', schedule.region,
-        'created_at', schedule.created_at,
-        'retired_at', schedule.retired_at
+    return (
+        select case jobq_private.payload_name(vocabulary)
+            when 'input' then row_to_json(i) else row_to_json(p)
+        end
+        from (
+            select s.schedule_id as job_id, s.kind as endpoint,
+                (
+                    select e.type from jobq_private.endpoint as e where e.endpoint = s.kind
+                ) as endpoint_type,
+                'CRON' as trigger, upper(s.status) as status, s.version, s.previous_version_id,
+                s.replaced_by_id, s.name, s.cron, jobq_private.milliseconds(s.every) as every_ms,
+                s.from_completion, s.time_zone as timezone, s.gap, s.fold, s.missed,
+                jobq_private.milliseconds(s.catch_up) as catch_up_ms, s.dedup, s.dedup_key,
+                s.concurrency_key, jobq_private.milliseconds(s.jitter) as jitter_ms,
+                coalesce(s.starts_at, s.created_at) as starts_at, s.ends_at,
+                jobq_private.moment_in(
+                    case when s.status = 'active' then s.next_run_at end, s.time_zone
+                ) as next_run_at,
+                jobq_private.moment_in(s.last_tick_at, s.time_zone) as last_tick_at, s.kind,
+                s.queue, s.metadata, jobq_private.graph_document(s.graph) as graph, s.priority,
+                s.max_attempts, jobq_private.milliseconds(s.timeout) as timeout_ms, s.paused_at,
+                s.pause_reason, s.region, s.created_at, s.retired_at
+            from (select (schedule).*) as s
+        ) as d
+        cross join lateral (select d.*, schedule.payload as input) as i
+        cross join lateral (select d.*, schedule.payload) as p
     );
 end
 $$;
