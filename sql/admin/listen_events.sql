@@ -32,16 +32,12 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
     _from timestamptz;
-    _job_id uuid := '00000000-0000-0000-0000-000000000000'::uuid;
+    _job_id uuid;
     _until timestamptz;
     _to timestamptz;
 begin
-    perform jobq_private.check_listening(after, queues, kinds, since, max_events);
-    _from := coalesce(listen_events.since, clock_timestamp());
-    if listen_events.after is not null then
-        select p.at, p.job_id into _from, _job_id
-        from jobq_private.cursor_place(listen_events.after) as p;
-    end if;
+    select s.at, s.job_id into _from, _job_id
+    from jobq_private.event_start(after, queues, kinds, since, max_events) as s;
     _until := jobq_private.settled_at('100 ms');
     listen_events.is_settled := _until is not null;
     _until := greatest(_until, _from);

@@ -37,31 +37,30 @@ begin
     end if;
 
     _chosen := array(
+        select m.job_id
+        from jobq_private.match_jobs(
+            choose_jobs.states, '00000000-0000-0000-0000-000000000000',
+            'ffffffff-ffff-ffff-ffff-ffffffffffff', choose_jobs.kind, choose_jobs.queue,
+            choose_jobs.metadata, job_ids => choose_jobs.job_ids
+        ) as m
+        order by m.job_id
+        limit choose_jobs.max_jobs
+    );
+    -- A job that has changed meanwhile is left out.
+    _chosen := array(
         select j.job_id
         from jobq_private.job as j
-        where j.state = any(choose_jobs.states)
-        and (choose_jobs.job_ids is null or j.job_id = any(choose_jobs.job_ids))
-        and (choose_jobs.queue is null or j.queue = choose_jobs.queue)
-        and (choose_jobs.kind is null or j.kind = choose_jobs.kind)
-        and (choose_jobs.metadata is null or j.metadata @> choose_jobs.metadata)
+        where j.job_id = any(_chosen) and j.state = any(choose_jobs.states)
         order by j.job_id
-        limit choose_jobs.max_jobs
+        for update
+    ) || array(
+        select a.job_id
+        from jobq_private.job_archive as a
+        where choose_jobs.states && '{succeeded,dead,cancelled}'
+        and a.job_id = any(_chosen) and a.state = any(choose_jobs.states)
+        order by a.job_id
         for update
     );
-    if states && '{succeeded,dead,cancelled}' and cardinality(_chosen) < max_jobs then
-        _chosen := _chosen || array(
-            select a.job_id
-            from jobq_private.job_archive as a
-            where a.state = any(choose_jobs.states)
-            and (choose_jobs.job_ids is null or a.job_id = any(choose_jobs.job_ids))
-            and (choose_jobs.queue is null or a.queue = choose_jobs.queue)
-            and (choose_jobs.kind is null or a.kind = choose_jobs.kind)
-            and (choose_jobs.metadata is null or a.metadata @> choose_jobs.metadata)
-            order by a.job_id
-            limit choose_jobs.max_jobs - cardinality(_chosen)
-            for update
-        );
-    end if;
 
     for _missing in
         select m from unnest(choose_jobs.job_ids) as m where m <> all(_chosen) order by m

@@ -1,5 +1,5 @@
 -- Purpose: a cursor for a position among finished jobs.
--- Invariant: microseconds, so that nothing is rounded; cursor_place() parses it.
+-- Invariant: microseconds, so that nothing is rounded; event_start() parses it.
 create or replace function jobq_private.event_cursor(at timestamptz, job_id uuid)
 returns text
 language sql

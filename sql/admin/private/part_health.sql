@@ -15,9 +15,14 @@ begin
             c.subject, coalesce(bool_and(f.is_ok), true), c.severity,
             case
                 when count(f.finding) = 0 then c.fine
-                else format(c.found, jobq_private.listed(
-                    array_agg(f.finding order by f.n), case c.found when '%%s' then '; ' else ', ' end
-                ), count(f.finding))
+                else format(
+                    c.found,
+                    jobq_private.listed(
+                        array_agg(f.finding order by f.n),
+                        case c.found when '%%s' then '; ' else ', ' end
+                    ),
+                    count(f.finding)
+                )
             end,
             coalesce(string_agg(f.remedy, '; ' order by f.n), c.remedy)
         from jobq_private.health_check as c
@@ -35,7 +40,8 @@ exception
         return query select
             part_health.part, false, 'failure',
             format('could not be checked: %s (%s)%s', sqlerrm, sqlstate, case
-                when sqlstate = '55P03' then (select '; ' || l.finding from jobq_private.locks_health() as l limit 1)
+                when sqlstate = '55P03'
+                then (select '; ' || l.finding from jobq_private.locks_health() as l limit 1)
             end),
             case when sqlstate = '55P03' then 'end the session that holds the lock'
                 else 'run jobq deploy, which repairs the schema' end;

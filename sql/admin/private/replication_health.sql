@@ -32,7 +32,7 @@ as $$
             else format('%s are connected, and no commit waits for them', r.standbys)
         end,
         null
-    from left(current_setting('synchronous_standby_names'), 200) as s (required)
+    from substr(current_setting('synchronous_standby_names'), 1, 200) as s (required)
     cross join (
         select count(*) as standbys
         from pg_stat_replication as w
@@ -46,7 +46,7 @@ as $$
     select
         'confirmation', false,
         format('every commit waits for %s, and none of them is connected', s.required), null
-    from left(current_setting('synchronous_standby_names'), 200) as s (required)
+    from substr(current_setting('synchronous_standby_names'), 1, 200) as s (required)
     where s.required <> '' and not pg_is_in_recovery()
     and not exists (
         select from pg_stat_replication as w where w.sync_state in ('sync', 'quorum')
