@@ -62,7 +62,7 @@ from (
         'resume the queue or kind, release the key, raise the limit, or start more workers;'
         ' jobq explain JOB_ID shows all reasons'),
     ('jobs', 'rows', 'failure', 'every live job is in a valid state',
-        '%2$s live jobs bypassed the triggers: %1$s',
+        '%2$s live jobs bypassed the triggers, as %1$s',
         'maintain() repairs what it can; delete the others as jobq_owner, see operations'),
     ('workers', 'workers', 'failure', null, '%s', 'start a worker'),
     ('workers', 'functions', 'warning', 'every function of a kind exists', '%s',

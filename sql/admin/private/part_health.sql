@@ -2,6 +2,7 @@
 -- reason.
 -- Invariant: changes nothing. Catches OTHERS, so that one part does not prevent the
 -- others. Names are listed with commas, sentences with semicolons.
+-- Raises: nothing.
 create or replace function jobq_private.part_health(
     part text, client_time timestamptz, release text
 )
@@ -9,32 +10,52 @@ returns table (subject text, is_ok boolean, severity text, finding text, remedy 
 language plpgsql
 as $$
 begin
-    return query execute format(
-        $query$
-        select
-            c.subject, coalesce(bool_and(f.is_ok), true), c.severity,
-            case
-                when count(f.finding) = 0 then c.fine
-                else format(
-                    c.found,
-                    jobq_private.listed(
-                        array_agg(f.finding order by f.n),
-                        case c.found when '%%s' then '; ' else ', ' end
-                    ),
-                    count(f.finding)
-                )
-            end,
-            coalesce(string_agg(f.remedy, '; ' order by f.n), c.remedy)
-        from jobq_private.health_check as c
-        left join jobq_private.%I(%s) with ordinality as f (subject, is_ok, finding, remedy, n)
-            on f.subject = c.subject
-        where c.part = $3
-        group by c.subject, c.severity, c.fine, c.found, c.remedy
-        having c.fine is not null or count(f.finding) > 0
-        $query$,
-        part || '_health', case part when 'clock' then '$1' when 'schema' then '$2' end
+    return query
+    with found as (
+        select h.* from jobq_private.server_health() as h where part = 'server'
+        union all
+        select h.* from jobq_private.vacuum_health() as h where part = 'vacuum'
+        union all
+        select h.* from jobq_private.replication_health() as h where part = 'replication'
+        union all
+        select h.* from jobq_private.trial_health() as h where part = 'trial'
+        union all
+        select h.* from jobq_private.locks_health() as h where part = 'locks'
+        union all
+        select h.* from jobq_private.settings_health() as h where part = 'settings'
+        union all
+        select h.* from jobq_private.jobs_health() as h where part = 'jobs'
+        union all
+        select h.* from jobq_private.workers_health() as h where part = 'workers'
+        union all
+        select h.* from jobq_private.maintenance_health() as h where part = 'maintenance'
+        union all
+        select h.* from jobq_private.schema_health(release) as h where part = 'schema'
+        union all
+        select h.* from jobq_private.clock_health(client_time) as h where part = 'clock'
+    ),
+    numbered as (
+        select f.*, row_number() over () as n from found as f
     )
-    using client_time, release, part;
+    select
+        c.subject, coalesce(bool_and(f.is_ok), true), c.severity,
+        case
+            when count(f.finding) = 0 then c.fine
+            else format(
+                c.found,
+                jobq_private.listed(
+                    array_agg(f.finding order by f.n),
+                    case c.found when '%s' then '; ' else ', ' end
+                ),
+                count(f.finding)
+            )
+        end,
+        coalesce(string_agg(f.remedy, '; ' order by f.n), c.remedy)
+    from jobq_private.health_check as c
+    left join numbered as f on f.subject = c.subject
+    where c.part = part_health.part
+    group by c.subject, c.severity, c.fine, c.found, c.remedy
+    having c.fine is not null or count(f.finding) > 0;
 exception
     when others then
         return query select

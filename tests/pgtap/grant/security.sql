@@ -385,10 +385,9 @@ select results_eq(
     ('jobq_internal.run_calls(text[],boolean,uuid[],integer[],jsonb[],integer)'),
     ('jobq_private.drop_partitions()'),
     ('jobq_private.json_schema_violation(jsonb,jsonb)'),
-    ('jobq_private.make_partition(text,date)'),
-    ('jobq_private.part_health(text,timestamp with time zone,text)')
+    ('jobq_private.make_partition(text,date)')
     $$,
-    'only what changes tables, runs tasks or checks, or calls an extension runs dynamic SQL'
+    'only what changes tables, runs tasks, or calls an extension runs dynamic SQL'
 );
 select is_empty(
     $$
