@@ -290,11 +290,28 @@ class Reference:
 
 
 def document_members(source: str) -> list[str]:
-    """The members that stand first in the lines of the outermost json_build_object."""
+    """The members of a document: the columns of a row, or the arguments of json_build_object."""
+    if "row_to_json(" in source:
+        return columns(source.partition("from (\n")[2].lstrip().removeprefix("select"))
     inside = source.partition("json_build_object(")[2]
     found = re.findall(r"^( +)'(\w+)',", inside, re.MULTILINE)
     outermost = min(len(indent) for indent, _ in found)
     return [name for indent, name in found if len(indent) == outermost]
+
+
+def columns(select: str) -> list[str]:
+    """The names of the columns of a select, up to its from or its closing parenthesis."""
+    names, depth, text = [], 0, ""
+    for sign in select:
+        depth += (sign in "([") - (sign in ")]")
+        if depth < 0 or (depth == 0 and text.endswith(" from")):
+            break
+        if sign == "," and depth == 0:
+            names.append(text)
+            text = ""
+        else:
+            text += sign
+    return [re.findall(r"\w+", name.removesuffix("from"))[-1] for name in (*names, text)]
 
 
 def code(names: list[str]) -> str:
