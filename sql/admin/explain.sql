@@ -11,7 +11,6 @@ create or replace function jobq.explain(job_id uuid)
 returns table (reason text, explanation text)
 language plpgsql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$

@@ -6,7 +6,6 @@ create or replace function jobq_internal.list_attempts(job_id uuid)
 returns setof jobq.attempt
 language plpgsql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$

@@ -20,7 +20,6 @@ create or replace function jobq.list_jobs(
 returns setof jobq.job
 language plpgsql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$

@@ -7,7 +7,6 @@ create or replace function jobq_internal.list_kinds()
 returns setof jobq.kind
 language sql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$

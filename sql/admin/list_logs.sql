@@ -5,7 +5,6 @@ create or replace function jobq_internal.list_logs(job_id uuid)
 returns table (attempt integer, logged_at timestamptz, level text, message text)
 language plpgsql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$

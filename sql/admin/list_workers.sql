@@ -7,7 +7,6 @@ create or replace function jobq_internal.list_workers()
 returns setof jobq.worker
 language sql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$

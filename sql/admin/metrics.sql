@@ -14,7 +14,6 @@ create or replace function jobq.metrics()
 returns table (name text, queue text, value double precision)
 language plpgsql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 set jit = off

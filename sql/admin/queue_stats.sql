@@ -35,7 +35,6 @@ returns table (
 )
 language sql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$

@@ -9,7 +9,6 @@ create or replace function jobq_internal.ready()
 returns table (queue text, repo text)
 language plpgsql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$

@@ -8,7 +8,6 @@ create or replace function jobq_internal.replica_lag()
 returns interval
 language sql
 stable
-parallel restricted
 security definer
 set search_path = pg_catalog, pg_temp
 as $$

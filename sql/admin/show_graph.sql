@@ -16,7 +16,6 @@ create or replace function jobq_internal.show_graph(job_id uuid, max_nodes integ
 returns jsonb
 language plpgsql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 set jit = off

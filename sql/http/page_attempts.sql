@@ -11,7 +11,6 @@ create or replace function jobq_http.page_attempts(
 returns table (item json, cursor integer)
 language plpgsql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$

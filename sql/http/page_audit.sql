@@ -13,7 +13,6 @@ create or replace function jobq_http.page_audit(
 returns table (item json, cursor bigint)
 language plpgsql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 set jit = off

@@ -37,7 +37,6 @@ create or replace function jobq_http.page_jobs(
 returns table (item json, cursor uuid)
 language plpgsql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 set jit = off

@@ -8,7 +8,6 @@ create or replace function jobq_http.preview_slots(schedule_id uuid)
 returns json
 language plpgsql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$

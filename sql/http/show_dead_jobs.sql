@@ -10,7 +10,6 @@ create or replace function jobq_http.show_dead_jobs(max_looked integer default 1
 returns json
 language plpgsql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 set jit = off

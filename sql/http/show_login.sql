@@ -6,7 +6,6 @@ create or replace function jobq_http.show_login()
 returns json
 language sql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$

@@ -8,7 +8,6 @@ create or replace function jobq_http.show_pulse()
 returns bigint
 language sql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$

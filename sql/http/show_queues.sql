@@ -16,7 +16,6 @@ create or replace function jobq_http.show_queues(
 returns json
 language plpgsql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 set jit = off

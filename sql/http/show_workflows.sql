@@ -11,7 +11,6 @@ create or replace function jobq_http.show_workflows(max_rows integer default 50)
 returns json
 language plpgsql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 set jit = off

@@ -11,7 +11,6 @@ create or replace function jobq_internal.list_declarations()
 returns table (type text, name text, declaration jsonb)
 language sql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$

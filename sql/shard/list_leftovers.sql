@@ -9,7 +9,6 @@ create or replace function jobq_internal.list_leftovers()
 returns table (type text, count bigint)
 language sql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$

@@ -7,7 +7,6 @@ create or replace function jobq_internal.list_moved(job_ids uuid[])
 returns table (job_id uuid, shard_id integer)
 language sql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$

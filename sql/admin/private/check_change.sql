@@ -7,7 +7,6 @@ create or replace function jobq_private.check_change(changes jsonb, job_ids uuid
 returns jobq_private.new_job
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _known constant text[] := array[

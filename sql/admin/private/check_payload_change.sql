@@ -5,7 +5,6 @@ create or replace function jobq_private.check_payload_change(job_ids uuid[], pay
 returns void
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _ran text;

@@ -10,7 +10,6 @@ returns table (
 )
 language sql
 stable
-parallel safe
 as $$
     select
         count(*),

@@ -5,7 +5,6 @@ create or replace function jobq_private.count_states(most integer)
 returns table (queue text, state text, jobs bigint, is_cut boolean)
 language sql
 stable
-parallel safe
 as $$
     select s.queue, s.state, count(*), sum(count(*)) over (partition by s.state) > most
     from (

@@ -4,7 +4,6 @@ create or replace function jobq_private.event_cursor(at timestamptz, job_id uuid
 returns text
 language sql
 immutable
-parallel safe
 as $$
     select (extract(epoch from event_cursor.at) * 1000000)::bigint || '_' || event_cursor.job_id
 $$;

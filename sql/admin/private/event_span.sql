@@ -9,7 +9,6 @@ create or replace function jobq_private.event_span(
 returns timestamptz
 language plpgsql
 stable
-parallel safe
 set jit = off
 set enable_seqscan = off
 set plan_cache_mode = force_custom_plan

@@ -3,7 +3,6 @@ create or replace function jobq_private.execution_status(state text, run_at time
 returns text
 language plpgsql
 stable
-parallel safe
 as $$
 begin
     return case state

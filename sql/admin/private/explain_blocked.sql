@@ -7,7 +7,6 @@ create or replace function jobq_private.explain_blocked(job jobq.job)
 returns table (reason text, explanation text)
 language sql
 stable
-parallel safe
 as $$
     select 'blocked', format(
         'waits for %s of %s jobs', count(*) filter (where e.is_open), count(*)

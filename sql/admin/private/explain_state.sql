@@ -4,7 +4,6 @@ create or replace function jobq_private.explain_state(job jobq.job)
 returns table (reason text, explanation text)
 language sql
 stable
-parallel safe
 as $$
     select 'finished', format(
         '%s at %s, after %s%s%s', job.state, job.finished_at,

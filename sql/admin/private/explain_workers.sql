@@ -5,7 +5,6 @@ create or replace function jobq_private.explain_workers(job jobq.job)
 returns table (reason text, explanation text)
 language sql
 stable
-parallel safe
 as $$
     select 'no_function', format(
         'kind %s needs %s', k.kind, coalesce(p.problem || '; create it, or change the kind', b.bar)

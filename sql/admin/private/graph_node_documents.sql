@@ -4,7 +4,6 @@ create or replace function jobq_private.graph_node_documents(job_ids uuid[])
 returns jsonb
 language sql
 stable
-parallel safe
 as $$
     select coalesce(jsonb_agg(jsonb_build_object(
         'job_id', j.job_id,

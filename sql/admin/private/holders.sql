@@ -5,7 +5,6 @@ create or replace function jobq_private.holders(blocked uuid)
 returns table (job_id uuid, state text)
 language sql
 stable
-parallel safe
 as $$
     with recursive above as (
         select holders.blocked as job_id

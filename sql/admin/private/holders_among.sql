@@ -5,7 +5,6 @@ create or replace function jobq_private.holders_among(job_ids uuid[])
 returns uuid[]
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _size constant integer := cardinality(job_ids);

@@ -6,7 +6,6 @@ create or replace function jobq_private.is_unknown(kind text, queue text)
 returns boolean
 language sql
 stable
-parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
     select coalesce(bool_and(is_unknown.kind = any(w.except_kinds)), false)

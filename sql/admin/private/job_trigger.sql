@@ -6,7 +6,6 @@ create or replace function jobq_private.job_trigger(job jobq.job)
 returns text
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _due timestamptz := job.run_at;

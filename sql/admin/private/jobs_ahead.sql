@@ -8,7 +8,6 @@ create or replace function jobq_private.jobs_ahead(
 returns bigint
 language sql
 stable
-parallel safe
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off

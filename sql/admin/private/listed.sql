@@ -5,7 +5,6 @@ create or replace function jobq_private.listed(parts text[], separator text defa
 returns text
 language sql
 immutable
-parallel safe
 as $$
     select
         string_agg(left(p.part, 2000), listed.separator order by p.nth) filter (where p.fits)

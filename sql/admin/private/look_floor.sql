@@ -9,7 +9,6 @@ create or replace function jobq_private.look_floor(
 returns uuid
 language sql
 stable
-parallel safe
 set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off

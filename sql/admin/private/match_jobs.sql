@@ -10,7 +10,6 @@ create or replace function jobq_private.match_jobs(
 returns setof jobq.job
 language sql
 stable
-parallel safe
 as $$
     select j.*
     from jobq.job as j

@@ -6,7 +6,6 @@ create or replace function jobq_private.multixact_members()
 returns bigint
 language sql
 stable
-parallel restricted
 as $$
     select coalesce(round(avg(s.members) * max(k.kept)), 0)::bigint
     from (

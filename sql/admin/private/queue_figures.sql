@@ -11,7 +11,6 @@ returns table (
 )
 language sql
 stable
-parallel safe
 as $$
     with waiting as materialized (
         select w.* from jobq_private.waiting_counts(coalesce(most, 10000), first, max_queues) as w

@@ -5,7 +5,6 @@ create or replace function jobq_private.recent_rates()
 returns table (name text, value double precision)
 language sql
 stable
-parallel safe
 as $$
     select 'lost_attempts', count(*)
     from jobq_private.attempt as t

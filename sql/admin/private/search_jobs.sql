@@ -9,7 +9,6 @@ create or replace function jobq_private.search_jobs(
 returns setof jobq.job
 language plpgsql
 stable
-parallel safe
 set plan_cache_mode = force_custom_plan
 set jit = off
 set enable_seqscan = off

@@ -11,7 +11,6 @@ returns table (
 )
 language plpgsql
 stable
-parallel safe
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off

@@ -5,7 +5,6 @@ create or replace function jobq_private.execution_document(job jobq.job)
 returns json
 language plpgsql
 stable
-parallel safe
 as $$
 begin
     return (

@@ -5,7 +5,6 @@ returns jsonb
 language sql
 stable
 strict
-parallel safe
 as $$
     select jsonb_build_object('jobs', jsonb_agg(
         case

@@ -9,7 +9,6 @@ create or replace function jobq_private.job_document(
 returns json
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _type constant text := jobq_private.endpoint_type(job.kind, job.delivery_version);

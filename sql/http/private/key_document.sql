@@ -6,7 +6,6 @@ create or replace function jobq_private.key_document(
 returns json
 language sql
 stable
-parallel safe
 as $$
     select row_to_json(d)
     from (

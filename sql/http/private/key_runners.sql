@@ -7,7 +7,6 @@ create or replace function jobq_private.key_runners(
 returns json
 language sql
 stable
-parallel safe
 as $$
     select coalesce(json_agg(json_build_object(
         'concurrency_key', r.concurrency_key, 'job_id', r.job_id, 'kind', r.kind,

@@ -5,7 +5,6 @@ create or replace function jobq_private.payload_name(vocabulary text)
 returns text
 language plpgsql
 stable
-parallel safe
 as $$
 begin
     if vocabulary not in ('kind', 'endpoint') then

@@ -4,7 +4,6 @@ create or replace function jobq_private.router_answer(called jobq_private.routed
 returns text
 language sql
 stable
-parallel safe
 as $$
     select replace(case
         when called.answer = 'void' then format('perform * from %s;', call)

@@ -5,7 +5,6 @@ create or replace function jobq_private.router_body(called jobq_private.routed_f
 returns text
 language sql
 stable
-parallel safe
 as $$
     select case called.class
         when 'jobs' then format(

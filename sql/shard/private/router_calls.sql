@@ -7,7 +7,6 @@ create or replace function jobq_private.router_calls(called jobq_private.routed_
 returns table (statement text)
 language sql
 stable
-parallel safe
 as $$
     select format(
         'create function jobq_router.%I(%s) returns %s language plproxy as '

@@ -7,7 +7,6 @@ create or replace function jobq_private.router_function(called jobq_private.rout
 returns text
 language sql
 stable
-parallel safe
 as $$
     select format(
         $template$create function %I.%I(%s) returns %s language plpgsql %s as $router$

@@ -4,7 +4,6 @@ create or replace function jobq_private.router_place(called jobq_private.routed_
 returns text
 language sql
 stable
-parallel safe
 as $$
     select case called.class
         when 'key' then 'jobq_router.partition_of_new('
