@@ -569,8 +569,8 @@ declare
     _away text;
 begin
     select
-        array_agg(s.partition) filter (where s.answers),
-        string_agg(s.shard_id::text, ', ') filter (where not s.answers)
+        array_agg(s.partition) filter (where s.responds),
+        string_agg(s.shard_id::text, ', ') filter (where not s.responds)
     into _present, _away
     from (
         select s.shard_id, s.partition, jobq_router.responds(s.partition)
