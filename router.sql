@@ -70,14 +70,15 @@ create table if not exists jobq_private.shard_epoch (
 -- A slot is read without the others.
 alter table jobq_private.shard_epoch alter column slots set storage external;
 
-create table if not exists jobq_private.setting (key_retention interval not null);
+-- shard_id is null: a router is no shard.
+create table if not exists jobq_private.setting (key_retention interval not null, shard_id integer);
 
 insert into jobq_private.setting (key_retention)
 select '30 days'
 where not exists (select from jobq_private.setting);
 
 drop view if exists jobq_private.error;
-drop function if exists jobq_private.own_shard, jobq_private.record_audit;
+drop function if exists jobq_private.record_audit;
 
 grant usage on schema jobq, jobq_internal, jobq_router, jobq_private
 to jobq_owner, jobq_producer, jobq_worker, jobq_operator, jobq_reader;
@@ -87,14 +88,6 @@ to jobq_owner, jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 -- ---- the map, which put_shard(), put_successor() and put_epoch() write, as on a shard
 
 grant insert, update on jobq_private.shard, jobq_private.shard_epoch to jobq_owner;
-
-create function jobq_private.own_shard()
-returns integer
-language sql
-immutable
-as $$
-    select null::integer
-$$;
 
 create function jobq_private.record_audit(action text, subject text, reason text default null)
 returns void
