@@ -1,5 +1,6 @@
 -- Purpose: the declared kinds and their settings; null if the queue or the default
 -- applies. Paused kinds that are not declared are listed too; * stands for every job.
+-- Invariant: put_kind() and pause_kind() change it.
 -- Column queue: the default queue of its jobs.
 -- Column dedup: the strategy for jobs with a dedup_key: skip, enqueue, replace, debounce or
 -- throttle.
