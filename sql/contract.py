@@ -150,17 +150,38 @@ class Contracts:
         reached = self.reached(name)
         return {e for e in reached if e.code not in self.by_name[name].header.never}
 
-    def reached(
-        self, name: str, path: frozenset[str] = frozenset(), *, with_triggers: bool = True
-    ) -> set[Error]:
+    def reached(self, name: str, *, with_triggers: bool = True) -> set[Error]:
         """What a function raises itself, and what comes from those that it calls."""
-        promise = self.by_name[name]
-        codes = promise.codes & self.states.keys()
-        found = {Error(self.states[code], code) for code in codes}
-        for other in self.called(promise, with_triggers=with_triggers) - path - {name}:
-            errors = self.reached(other, path | {name}, with_triggers=with_triggers)
-            never = self.by_name[other].header.never
-            found |= {error for error in errors if error.code not in never}
+        return self.reached_with_triggers[name] if with_triggers else self.reached_by_calls[name]
+
+    @cached_property
+    def reached_with_triggers(self) -> dict[str, set[Error]]:
+        """What reaches each function, also by the triggers of the tables that it writes."""
+        return self._reached(with_triggers=True)
+
+    @cached_property
+    def reached_by_calls(self) -> dict[str, set[Error]]:
+        """What reaches each function by those that it calls."""
+        return self._reached(with_triggers=False)
+
+    def _reached(self, *, with_triggers: bool) -> dict[str, set[Error]]:
+        found = {
+            name: {Error(self.states[code], code) for code in promise.codes & self.states.keys()}
+            for name, promise in self.by_name.items()
+        }
+        called = {
+            name: self.called(promise, with_triggers=with_triggers) - {name}
+            for name, promise in self.by_name.items()
+        }
+        is_changed = True
+        while is_changed:  # functions may call each other in circles
+            is_changed = False
+            for name, others in called.items():
+                before = len(found[name])
+                for other in others:
+                    never = self.by_name[other].header.never
+                    found[name] |= {error for error in found[other] if error.code not in never}
+                is_changed = is_changed or len(found[name]) > before
         return found
 
     def called(self, promise: Promise, *, with_triggers: bool) -> set[str]:
