@@ -36,6 +36,8 @@ from jobq_operations.schema import (
     statements,
 )
 
+__all__ = ["DeployError", "adopt", "deploy", "project_dir", "revert", "single_file", "verify"]
+
 # A change that waits for a busy table blocks all later users of the table. It gives up before the
 # server checks for deadlocks (deadlock_timeout, 1 s), so that no client is a victim.
 _OPTIONS = "-c lock_timeout=500ms -c client_min_messages=warning"
