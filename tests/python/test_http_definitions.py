@@ -172,6 +172,14 @@ async def test_a_kind_and_an_endpoint_do_not_take_each_others_place(api: Api) ->
     assert made.status_code == 201
 
 
+async def test_the_cost_of_a_kind_is_a_path(api: Api) -> None:
+    given = {"kind": "k", "cost": ["usage", "tokens"]}
+    made = await api.ask("POST", "/kinds", json=given)
+    assert (made.status_code, made.json()) == (200, {"kind": "k"})
+    [kind] = (await api.ask("GET", "/kinds")).json()["items"]
+    assert kind["cost"] == given["cost"]
+
+
 async def test_a_kind_in_use_is_not_forgotten(api: Api) -> None:
     await api.ask("POST", "/kinds", json={"kind": "a", "max_attempts": 9})
     job = await api.job(kind="a")

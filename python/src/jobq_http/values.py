@@ -190,7 +190,7 @@ def argument(name: str, value: Any) -> tuple[str, Any]:  # noqa: ANN401 - any ty
     """Return a member as an argument: a duration without ``_ms``, JSON as text."""
     if name.endswith(SPAN):
         return name.removesuffix(SPAN), value * MILLISECOND
-    if name in NUMBERS:
+    if name in NUMBERS and not isinstance(value, list):  # the cost of a kind is a path
         return name, Decimal(repr(value))
     if isinstance(value, RequestPart):
         return name, text(value.declared())
