@@ -1,21 +1,92 @@
 -- Deploy jobq:grant_policies to pg
--- Who sees and touches which rows once jobq.enforce_queue_grants() has been called; before
--- that, policies are not even read. Functions of jobq run as jobq_owner, who owns the
--- tables, so security is forced; it is decided by who has logged in (held_queue).
+-- Which rows a login may see and change while grants by queue are enforced; otherwise
+-- PostgreSQL does not read the policies. Functions of jobq run as jobq_owner, which owns
+-- the tables, so enforcement is forced; it depends on the login (held_queue).
 --
--- A job, and all that hangs on it, belongs to its queue. A kind that names a queue belongs
--- to it too, with its endpoint and what that refers to; only with such a kind of one's own
--- can keys be used, since keys are held by kind. What belongs to no queue (settings,
--- secrets, other kinds) is changed by who works all queues.
+-- A job and its records belong to its queue. A kind that names a queue belongs to it too,
+-- with its endpoint and the definitions of that. Keys require such a kind of one's own,
+-- because they are stored by kind. Rows without a queue (settings, secrets, other kinds)
+-- are changed by logins that work all queues.
 begin;
 set local role jobq_owner;
 
--- Live jobs. Who may only enqueue may cancel too, and no more: a row that it has written
--- is new, cancelled, or running with a request to cancel. A new row of a schedule, which alone has a
--- slot, is added by who works its queue.
-create policy job_select on jobq_private.job for select
-using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
+-- The policies that consist of common rules, which are joined by "or". Edges, rows of
+-- pending and the tables of limits hold little but ids, and no function shows them. An
+-- event that is not a signal belongs to no queue. A limit of a whole kind has no queue.
+do $do$
+declare
+    _policy record;
+begin
+    for _policy in
+        with rule (rule, condition) as (
+            values
+            ('anyone', 'true'),
+            ('no queue', 'queue is null'),
+            ('sees the queue',
+                $$(select h.any_of from jobq_private.held_queue as h) && array['*', queue]$$),
+            ('works the queue',
+                $$(select h.worked from jobq_private.held_queue as h) && array['*', queue]$$),
+            ('sees all queues',
+                $$(select h.any_of from jobq_private.held_queue as h) && array['*']$$),
+            ('works all queues',
+                $$(select h.worked from jobq_private.held_queue as h) && array['*']$$),
+            ('sees the job',
+                'exists (select from jobq.job as j where j.job_id = %1$I.job_id)'),
+            ('sees the queue of the kind',
+                'exists (select from jobq_private.kind_queue as o where o.kind = %1$I.kind and'
+                ' (select h.any_of from jobq_private.held_queue as h) && array[o.queue])'),
+            ('sees the endpoint',
+                'endpoint in (select e.endpoint from jobq_private.endpoint as e)')
+        )
+        select p.command, t.name, format(
+            (
+                select string_agg(r.condition, ' or ' order by g.n)
+                from unnest(p.rules) with ordinality as g (rule, n)
+                join rule as r on r.rule = g.rule
+            ), t.name
+        ) as condition
+        from (
+            values
+            ('select', '{sees the queue}'::text[],
+                '{job,job_archive,key_limit,history,total,waiting_count,queue}'::text[]),
+            ('select', '{sees all queues}', '{latency}'),
+            ('select', '{sees the job}', '{attempt}'),
+            ('select', '{sees the endpoint}', '{endpoint_secret,pinned_definition}'),
+            ('select', '{no queue,sees the queue}', '{kind}'),
+            ('select', '{anyone}', '{setting}'),
+            ('insert', '{sees the queue}', '{job_archive}'),
+            ('insert', '{anyone}', '{attempt,audit}'),
+            ('update', '{works the queue}', '{job_archive}'),
+            ('delete', '{works the queue}', '{job_archive}'),
+            ('delete', '{sees the job}', '{attempt}'),
+            ('all', '{sees the queue}', '{waiting_key}'),
+            ('all', '{works the queue}', '{key_limit,queue}'),
+            ('all', '{no queue,works the queue}', '{limit_state}'),
+            ('all', '{works all queues}', '{history,total,waiting_count,latency}'),
+            ('all', '{works all queues}', '{endpoint,endpoint_secret,payload_spec,config,secret}'),
+            ('all', '{works all queues}', '{pinned_definition,definition_version}'),
+            ('all', '{sees the job}', '{job_log}'),
+            ('all', '{works all queues,sees the job}', '{step,waiter,parked_job}'),
+            ('all', '{sees all queues,sees the job}', '{event}'),
+            ('all', '{sees all queues,sees the queue of the kind}', '{idempotency_key,throttle}'),
+            ('all', '{anyone}', '{edge,pending,node}'),
+            ('all', '{anyone}', '{reported_cost,limit_change}')
+        ) as p (command, rules, tables)
+        cross join unnest(p.tables) as t (name)
+    loop
+        execute format(
+            'create policy %1$I on jobq_private.%2$I for %3$s %4$s (%5$s)',
+            _policy.name || '_' || _policy.command, _policy.name, _policy.command,
+            case _policy.command when 'insert' then 'with check' else 'using' end,
+            _policy.condition
+        );
+    end loop;
+end
+$do$;
 
+-- Live jobs. A login that may only enqueue may also cancel: a row that it writes is new,
+-- cancelled, or running with a request to cancel. Only schedules add rows with a slot; for
+-- these a login must work the queue.
 create policy job_insert on jobq_private.job for insert
 with check (
     (
@@ -59,61 +130,6 @@ using (
     )
 );
 
--- History
-create policy job_archive_select on jobq_private.job_archive for select
-using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
-
-create policy job_archive_insert on jobq_private.job_archive for insert
-with check ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
-
-create policy job_archive_update on jobq_private.job_archive for update
-using ((select h.worked from jobq_private.held_queue as h) && array['*', queue]);
-
-create policy job_archive_delete on jobq_private.job_archive for delete
-using ((select h.worked from jobq_private.held_queue as h) && array['*', queue]);
-
-create policy attempt_select on jobq_private.attempt for select
-using (exists (select from jobq.job as j where j.job_id = attempt.job_id));
-
-create policy attempt_insert on jobq_private.attempt for insert
-with check (true);
-
-create policy attempt_delete on jobq_private.attempt for delete
-using (exists (select from jobq.job as j where j.job_id = attempt.job_id));
-
-create policy job_log_all on jobq_private.job_log
-using (exists (select from jobq.job as j where j.job_id = job_log.job_id));
-
-create policy step_all on jobq_private.step
-using (
-    (select h.worked from jobq_private.held_queue as h) && array['*']
-    or exists (select from jobq.job as j where j.job_id = step.job_id)
-);
-
-create policy waiter_all on jobq_private.waiter
-using (
-    (select h.worked from jobq_private.held_queue as h) && array['*']
-    or exists (select from jobq.job as j where j.job_id = waiter.job_id)
-);
-
--- An event that is no signal belongs to no queue.
-create policy event_all on jobq_private.event
-using (
-    (select h.any_of from jobq_private.held_queue as h) && array['*']
-    or exists (select from jobq.job as j where j.job_id = event.job_id)
-);
-
--- Edges and rows of pending are nothing but ids, and shown to nobody; who sees a job sees what it waits
--- for as far as it sees that too.
-create policy edge_all on jobq_private.edge
-using (true);
-
-create policy pending_all on jobq_private.pending
-using (true);
-
-create policy node_all on jobq_private.node
-using (true);
-
 create policy batch_all on jobq_private.batch
 using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue])
 with check (
@@ -121,29 +137,8 @@ with check (
     or jobq_private.refuse_job(queue, '(a batch)')
 );
 
-create policy idempotency_key_all on jobq_private.idempotency_key
-using (
-    (select h.any_of from jobq_private.held_queue as h) && array['*']
-    or exists (
-        select from jobq_private.kind_queue as o
-        where o.kind = idempotency_key.kind
-        and (select h.any_of from jobq_private.held_queue as h) && array[o.queue]
-    )
-);
-
-create policy throttle_all on jobq_private.throttle
-using (
-    (select h.any_of from jobq_private.held_queue as h) && array['*']
-    or exists (
-        select from jobq_private.kind_queue as o
-        where o.kind = throttle.kind
-        and (select h.any_of from jobq_private.held_queue as h) && array[o.queue]
-    )
-);
-
--- Schedules: one without a queue of its own belongs to who holds all queues. Its jobs are added by
--- who calls tick(), and with the rights of who has declared it, so these are looked at here, and
--- again as it fires.
+-- A schedule without a queue belongs to logins that see all queues. tick() adds its jobs
+-- with the rights of the author, which are checked here and again when it fires.
 create policy schedule_all on jobq_private.schedule
 using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue])
 with check (
@@ -154,53 +149,7 @@ with check (
 create policy schedule_insert on jobq_private.schedule as restrictive for insert
 with check (jobq_private.check_author(login, queue, kind, dedup, graph));
 
--- Keys with waiting jobs, and limits, belong to their queue.
-create policy waiting_key_all on jobq_private.waiting_key
-using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
-
-create policy key_limit_select on jobq_private.key_limit for select
-using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
-
-create policy key_limit_all on jobq_private.key_limit
-using ((select h.worked from jobq_private.held_queue as h) && array['*', queue]);
-
--- So do limits, but for those of kinds as a whole.
-create policy limit_state_all on jobq_private.limit_state
-using (
-    queue is null
-    or (select h.worked from jobq_private.held_queue as h) && array['*', queue]
-);
-
-create policy reported_cost_all on jobq_private.reported_cost using (true);
-
-create policy limit_change_all on jobq_private.limit_change using (true);
-
--- The history of charts belongs to its queue; what is of all queues, to who holds all.
-create policy history_select on jobq_private.history for select
-using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
-
-create policy history_all on jobq_private.history
-using ((select h.worked from jobq_private.held_queue as h) && array['*']);
-
-create policy total_select on jobq_private.total for select
-using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
-
-create policy total_all on jobq_private.total
-using ((select h.worked from jobq_private.held_queue as h) && array['*']);
-
-create policy waiting_count_select on jobq_private.waiting_count for select
-using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
-
-create policy waiting_count_all on jobq_private.waiting_count
-using ((select h.worked from jobq_private.held_queue as h) && array['*']);
-
-create policy latency_select on jobq_private.latency for select
-using ((select h.any_of from jobq_private.held_queue as h) && array['*']);
-
-create policy latency_all on jobq_private.latency
-using ((select h.worked from jobq_private.held_queue as h) && array['*']);
-
--- Workers belong to their log-in, and are seen by who holds a queue that they work.
+-- A worker belongs to its login. Logins that see one of its queues see it.
 create policy worker_all on jobq_private.worker
 using (
     login = session_user
@@ -215,18 +164,6 @@ create policy worker_select on jobq_private.worker for select
 using ((select h.any_of from jobq_private.held_queue as h) && queues);
 
 -- Definitions
-create policy queue_select on jobq_private.queue for select
-using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
-
-create policy queue_all on jobq_private.queue
-using ((select h.worked from jobq_private.held_queue as h) && array['*', queue]);
-
-create policy kind_select on jobq_private.kind for select
-using (
-    queue is null
-    or (select h.any_of from jobq_private.held_queue as h) && array['*', queue]
-);
-
 create policy kind_all on jobq_private.kind
 using ((select h.worked from jobq_private.held_queue as h) && array['*', queue])
 with check (
@@ -256,9 +193,6 @@ using (
     )
 );
 
-create policy setting_select on jobq_private.setting for select
-using (true);
-
 create policy setting_update on jobq_private.setting for update
 using (true)
 with check ((select h.worked from jobq_private.held_queue as h) && array['*']);
@@ -272,44 +206,14 @@ using (
     )
 );
 
-create policy endpoint_all on jobq_private.endpoint
-using ((select h.worked from jobq_private.held_queue as h) && array['*']);
-
-create policy parked_job_all on jobq_private.parked_job
-using (
-    (select h.worked from jobq_private.held_queue as h) && array['*']
-    or exists (select from jobq.job as j where j.job_id = parked_job.job_id)
-);
-
-create policy endpoint_secret_select on jobq_private.endpoint_secret for select
-using (endpoint in (select e.endpoint from jobq_private.endpoint as e));
-
-create policy endpoint_secret_all on jobq_private.endpoint_secret
-using ((select h.worked from jobq_private.held_queue as h) && array['*']);
-
 create policy payload_spec_select on jobq_private.payload_spec for select
 using (payload_spec in (select e.payload_spec from jobq_private.endpoint as e));
-
-create policy payload_spec_all on jobq_private.payload_spec
-using ((select h.worked from jobq_private.held_queue as h) && array['*']);
 
 create policy config_select on jobq_private.config for select
 using (config in (select e.config from jobq_private.endpoint as e));
 
-create policy config_all on jobq_private.config
-using ((select h.worked from jobq_private.held_queue as h) && array['*']);
-
 create policy secret_select on jobq_private.secret for select
 using (secret in (select s.secret from jobq_private.endpoint_secret as s));
-
-create policy secret_all on jobq_private.secret
-using ((select h.worked from jobq_private.held_queue as h) && array['*']);
-
-create policy pinned_definition_select on jobq_private.pinned_definition for select
-using (endpoint in (select e.endpoint from jobq_private.endpoint as e));
-
-create policy pinned_definition_all on jobq_private.pinned_definition
-using ((select h.worked from jobq_private.held_queue as h) && array['*']);
 
 create policy definition_version_select on jobq_private.definition_version for select
 using (
@@ -320,11 +224,8 @@ using (
     or (type, name) in (select p.type, p.name from jobq_private.pinned_definition as p)
 );
 
-create policy definition_version_all on jobq_private.definition_version
-using ((select h.worked from jobq_private.held_queue as h) && array['*']);
-
--- Keys of the HTTP API belong to the log-in that made them, which is the only one whose
--- servers they open (authenticate()).
+-- A key of the HTTP API belongs to the login that created it; it is valid only on that
+-- login's servers (authenticate()).
 create policy api_key_all on jobq_private.api_key
 using (
     login = session_user
@@ -336,8 +237,5 @@ using (
     actor = session_user
     or (select h.worked from jobq_private.held_queue as h) && array['*']
 );
-
-create policy audit_insert on jobq_private.audit for insert
-with check (true);
 
 commit;

@@ -1,71 +1,18 @@
 -- Revert jobq:grant_policies from pg
 begin;
 
-drop policy job_select on jobq_private.job;
-drop policy job_insert on jobq_private.job;
-drop policy job_update on jobq_private.job;
-drop policy job_delete on jobq_private.job;
-drop policy job_archive_select on jobq_private.job_archive;
-drop policy job_archive_insert on jobq_private.job_archive;
-drop policy job_archive_update on jobq_private.job_archive;
-drop policy job_archive_delete on jobq_private.job_archive;
-drop policy attempt_select on jobq_private.attempt;
-drop policy attempt_insert on jobq_private.attempt;
-drop policy attempt_delete on jobq_private.attempt;
-drop policy job_log_all on jobq_private.job_log;
-drop policy step_all on jobq_private.step;
-drop policy waiter_all on jobq_private.waiter;
-drop policy event_all on jobq_private.event;
-drop policy edge_all on jobq_private.edge;
-drop policy pending_all on jobq_private.pending;
-drop policy node_all on jobq_private.node;
-drop policy batch_all on jobq_private.batch;
-drop policy idempotency_key_all on jobq_private.idempotency_key;
-drop policy throttle_all on jobq_private.throttle;
-drop policy schedule_all on jobq_private.schedule;
-drop policy schedule_insert on jobq_private.schedule;
-drop policy lane_all on jobq_private.lane;
-drop policy lane_call_all on jobq_private.lane_call;
-drop policy key_limit_select on jobq_private.key_limit;
-drop policy key_limit_all on jobq_private.key_limit;
-drop policy limit_state_all on jobq_private.limit_state;
-drop policy limit_change_all on jobq_private.limit_change;
-drop policy known_limit_all on jobq_private.known_limit;
-drop policy in_use_all on jobq_private.in_use;
-drop policy reported_cost_all on jobq_private.reported_cost;
-drop policy total_select on jobq_private.total;
-drop policy total_all on jobq_private.total;
-drop policy waiting_count_select on jobq_private.waiting_count;
-drop policy waiting_count_all on jobq_private.waiting_count;
-drop policy history_select on jobq_private.history;
-drop policy history_all on jobq_private.history;
-drop policy latency_select on jobq_private.latency;
-drop policy latency_all on jobq_private.latency;
-drop policy worker_all on jobq_private.worker;
-drop policy worker_select on jobq_private.worker;
-drop policy queue_select on jobq_private.queue;
-drop policy queue_all on jobq_private.queue;
-drop policy kind_select on jobq_private.kind;
-drop policy kind_all on jobq_private.kind;
-drop policy setting_select on jobq_private.setting;
-drop policy setting_update on jobq_private.setting;
-drop policy endpoint_select on jobq_private.endpoint;
-drop policy endpoint_all on jobq_private.endpoint;
-drop policy parked_job_all on jobq_private.parked_job;
-drop policy endpoint_secret_select on jobq_private.endpoint_secret;
-drop policy endpoint_secret_all on jobq_private.endpoint_secret;
-drop policy payload_spec_select on jobq_private.payload_spec;
-drop policy payload_spec_all on jobq_private.payload_spec;
-drop policy config_select on jobq_private.config;
-drop policy config_all on jobq_private.config;
-drop policy secret_select on jobq_private.secret;
-drop policy secret_all on jobq_private.secret;
-drop policy pinned_definition_select on jobq_private.pinned_definition;
-drop policy pinned_definition_all on jobq_private.pinned_definition;
-drop policy definition_version_select on jobq_private.definition_version;
-drop policy definition_version_all on jobq_private.definition_version;
-drop policy api_key_all on jobq_private.api_key;
-drop policy audit_select on jobq_private.audit;
-drop policy audit_insert on jobq_private.audit;
+do $$
+declare
+    _policy record;
+begin
+    for _policy in
+        select p.policyname, p.tablename
+        from pg_catalog.pg_policies as p
+        where p.schemaname = 'jobq_private'
+    loop
+        execute format('drop policy %I on jobq_private.%I', _policy.policyname, _policy.tablename);
+    end loop;
+end
+$$;
 
 commit;
