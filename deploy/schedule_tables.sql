@@ -10,10 +10,10 @@ create type jobq_private.cron as (
     minutes bigint,
     hours bigint,
     months bigint,
-    -- bit n: day n + 1 of the month (15), and the weekday nearest to it (15W)
+    -- bit n: day n of the month (15), and the weekday nearest to it (15W)
     days bigint,
     near_days bigint,
-    -- bit 30 - n: the n-th day before the last of the month (L, L-3), and its W
+    -- bit 31 - n: the n-th day before the last of the month (L, L-3), and its W
     last_days bigint,
     near_last_days bigint,
     -- bit 7 * (n - 1) + w: the n-th weekday w of the month, Sunday being 0; MON sets five

@@ -13,28 +13,15 @@ create or replace function jobq.next_tick(
     fold text default 'auto'
 )
 returns timestamptz
-language plpgsql
+language sql
 stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-begin
-    if next_tick.after is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'after');
-    elsif next_tick.after not between '1900-01-01 UTC' and '9999-01-01 UTC' then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
-            'after is %s; it must be from 1900 to 9998', next_tick.after
-        ));
-    end if;
-    perform jobq_private.cron_check(next_tick.time_zone, next_tick.gap, next_tick.fold);
-    return jobq_private.cron_next(
-        jobq_private.cron_parse(next_tick.cron),
-        next_tick.time_zone,
-        next_tick.after,
-        next_tick.gap,
-        next_tick.fold
-    );
-end
+    select p.slot_at
+    from jobq_internal.preview_cron(
+        next_tick.cron, next_tick.time_zone, 1, next_tick.after, next_tick.gap, next_tick.fold
+    ) as p
 $$;
 
 grant execute on function jobq.next_tick

@@ -17,7 +17,7 @@ declare
         preview_schedule.schedule
     );
 begin
-    perform jobq_private.preview_check(ticks, now());
+    perform jobq_private.check_count('ticks', ticks, 1, 1000);
     slot_at := case _found.status
         when 'active' then _found.next_run_at
         when 'paused' then jobq_private.schedule_first(_found, now())

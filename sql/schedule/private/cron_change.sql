@@ -29,7 +29,3 @@ begin
     return pg_catalog.to_timestamp(_high);
 end
 $$;
-
-comment on function jobq_private.cron_change is
-'Returns the first instant, at most 24 hours before latest, at which a zone has the'
-' offset that it has at latest.';

@@ -1,0 +1,12 @@
+-- Purpose: the numbers of a list in a field of a cron expression, as bits.
+-- Invariant: pure. Raises: JQ009.
+create or replace function jobq_private.cron_bits(field integer, list text)
+returns bigint
+language sql
+immutable
+parallel safe
+as $$
+    select bit_or(1::bigint << n.number)
+    from string_to_table(list, ',') as i (item)
+    cross join lateral unnest(jobq_private.cron_numbers(field, i.item)) as n (number)
+$$;
