@@ -131,4 +131,75 @@ create table jobq_private.definition_version (
 
 comment on table jobq_private.definition_version is 'Every version of every payload spec, config and endpoint, and when each secret changed.';
 
+-- The fields of the specs of endpoints. Strict paths, so that an array is not taken for its
+-- elements.
+create table jobq_private.spec_field (
+    type text not null,
+    field text not null,
+    is_needed boolean not null,
+    meaning text not null,
+    path jsonpath not null,
+    constraint spec_field_pkey primary key (type, field)
+);
+
+comment on table jobq_private.spec_field is 'What the fields of the specs of endpoints must be.';
+
+insert into jobq_private.spec_field (type, field, is_needed, meaning, path)
+select t.type, f.field, f.is_needed, f.meaning, f.path
+from (
+    values
+    ('{HTTP}'::text[], 'url', true,
+        'http:// or https://, a host without a user, and a port if any, of at most 8192 characters',
+        jsonpath 'strict $ ? (@ like_regex "^[{][{]" || @ like_regex
+            "^https?://(?:[[][0-9a-f:.]+[]]|[^]/?#@:[[:cntrl:]]+)(?::[0-9]{0,5})?(?:(?:[/?#]|[{][{])[^[:cntrl:]]*)?$"
+            flag "i" && (!(@ like_regex "^https?://[0-9]+(?:[.][0-9]+){3}(?:[:/?#]|$)" flag "i")
+            || @ like_regex "^https?://(?:(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])(?:[.:/?#]|$)){4}"
+            flag "i"))'),
+    ('{HTTP}', 'method', false, 'GET, POST, PUT, PATCH or DELETE',
+        'strict $ ? (@ like_regex "^(GET|POST|PUT|PATCH|DELETE)$")'),
+    ('{HTTP}', 'headers', false, 'an object of ASCII texts without line breaks, under names of HTTP'
+        ' that are not content-length or transfer-encoding, each once',
+        'strict $ ? (@.type() == "object" && !exists (@.* ? (@.type() != "string"))
+            && !exists (@.keyvalue() ? (!(@.key like_regex "^[-!#$%&''*+.^_`|~0-9A-Za-z]+$")
+                || @.key like_regex "^(content-length|transfer-encoding)$" flag "i"
+                || @.value like_regex "[^\\t -~]" flag "s")))'),
+    ('{HTTP}', 'expected_status_codes', false, 'an array of HTTP status codes from 200 to 599',
+        'strict $ ? (@.type() == "array" && exists (@[*]) && !exists (@[*] ? (
+            @.type() != "number" || !(@ >= 200 && @ <= 599 && @ == @.floor()))))'),
+    ('{HTTP}', 'body_template', false, 'any JSON', '$'),
+    ('{KAFKA}', 'value_template', false, 'any JSON', '$'),
+    ('{HTTP}', 'sign_with', false, 'a text', 'strict $ ? (@.type() == "string" && @ != "")'),
+    ('{KAFKA}', 'key_template', false, 'a text', 'strict $ ? (@.type() == "string" && @ != "")'),
+    ('{KAFKA}', 'bootstrap_servers', true, 'a text', 'strict $ ? (@.type() == "string" && @ != "")'),
+    ('{REDIS_STREAM}', 'stream', true, 'a text', 'strict $ ? (@.type() == "string" && @ != "")'),
+    ('{KAFKA}', 'topic', true, 'a topic of 1 to 249 letters, digits and ._-, or a template',
+        'strict $ ? (@ like_regex "^[-._0-9A-Za-z]{1,249}$" && @ != "." && @ != ".."
+            || @ like_regex "[{][{]")'),
+    ('{KAFKA}', 'headers', false, 'an object of texts',
+        'strict $ ? (@.type() == "object" && !exists (@.* ? (@.type() != "string")))'),
+    ('{KAFKA}', 'acks', false, '"0", "1" or "all"',
+        'strict $ ? (@ == "0" || @ == "1" || @ == "all")'),
+    ('{KAFKA}', 'options', false, 'an object of texts with the names security.protocol,'
+        ' sasl.mechanism, sasl.username, sasl.password, ssl.ca.pem, ssl.certificate.pem,'
+        ' ssl.key.pem, ssl.key.password, client.id, compression.type and linger.ms',
+        'strict $ ? (@.type() == "object" && !exists (@.* ? (@.type() != "string"))
+            && !exists (@.keyvalue() ? (!(@.key like_regex
+                "^(security[.]protocol|sasl[.](mechanisms?|username|password)|client[.]id|linger[.]ms)$"
+                || @.key like_regex
+                "^(ssl[.](ca[.]pem|certificate[.]pem|key[.]pem|key[.]password)|compression[.]type)$"))))'),
+    ('{REDIS_STREAM}', 'redis_url', true, 'redis:// or rediss:// and a host, or unix:// and a path',
+        'strict $ ? (@ like_regex "^([{][{]|rediss?://|unix://([^/?#@]*@)?/)")'),
+    ('{REDIS_STREAM}', 'fields_template', false, 'an object with a member, or a template that gives one',
+        'strict $ ? (@.type() == "object" && exists (@.*) || @ like_regex "^[{][{].*[}][}]$")'),
+    ('{REDIS_STREAM}', 'max_len', false, 'a whole number from 1, or a template that gives one',
+        'strict $ ? (@ >= 1 && @ <= 1000000000000 && @ == @.floor()
+            || @ like_regex "^[{][{].*[}][}]$")'),
+    ('{REDIS_STREAM}', 'approximate_trimming', false, 'true or false',
+        'strict $ ? (@.type() == "boolean")'),
+    ('{REDIS_STREAM}', 'deliver_once', false, 'true or false', 'strict $ ? (@.type() == "boolean")'),
+    ('{HTTP,KAFKA,REDIS_STREAM}', 'timeout_ms', false, 'a whole number from 1 to 3600000',
+        'strict $ ? (@ >= 1 && @ <= 3600000 && @ == @.floor())')
+) as f (types, field, is_needed, meaning, path)
+cross join unnest(f.types) as t (type);
+
 commit;

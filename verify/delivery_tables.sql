@@ -8,6 +8,7 @@ select endpoint, type, payload_spec, config, spec, max_concurrency, max_per_seco
 from jobq_private.endpoint where false;
 select endpoint, secret from jobq_private.endpoint_secret where false;
 select type, name, version, document from jobq_private.definition_version where false;
+select type, field, is_needed, meaning, path from jobq_private.spec_field where false;
 select 1 / (not has_table_privilege('public', 'jobq_private.secret', 'select'))::int;
 
 rollback;

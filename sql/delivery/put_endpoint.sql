@@ -37,7 +37,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _schema jsonb;
+    _entries jsonb := '{}'::jsonb;
     _violated text;
 begin
     perform jobq_private.begin_definition('endpoint', put_endpoint.endpoint,
@@ -46,19 +46,49 @@ begin
         perform jobq_private.raise_error('NULL_ARGUMENT', 'type or spec');
     end if;
     perform jobq_private.check_endpoint_spec(put_endpoint.type, put_endpoint.spec);
-    _schema := jobq_private.endpoint_schema(
-        put_endpoint.endpoint, put_endpoint.spec, put_endpoint.payload_spec,
-        put_endpoint.config
-    );
-    perform jobq_private.store_endpoint_kind(
+    if put_endpoint.payload_spec is not null and not exists (
+        select from jobq_private.payload_spec as p
+        where p.payload_spec = put_endpoint.payload_spec
+    ) then
+        perform jobq_private.raise_error(
+            'INVALID_PAYLOAD_SPEC_REF', format('payload_spec %s', put_endpoint.payload_spec)
+        );
+    elsif put_endpoint.config is not null then
+        select c.entries into _entries
+        from jobq_private.config as c
+        where c.config = put_endpoint.config;
+        if not found then
+            perform jobq_private.raise_error(
+                'INVALID_CONFIG_REF', format('config %s', put_endpoint.config)
+            );
+        end if;
+    end if;
+    perform jobq_private.check_references(put_endpoint.endpoint, put_endpoint.spec, _entries);
+
+    insert into jobq_private.kind as k (
+        kind, queue, max_attempts, timeout, retry_strategy, retry_initial_delay,
+        retry_max_delay, retry_jitter
+    )
+    values (
         put_endpoint.endpoint, put_endpoint.queue, put_endpoint.max_attempts,
         interval '10 s' + interval '1 ms' * coalesce(
             (put_endpoint.spec ->> 'timeout_ms')::numeric, 10000
         ),
         put_endpoint.retry_strategy, put_endpoint.retry_initial_delay,
         put_endpoint.retry_max_delay, put_endpoint.retry_jitter
-    );
-    perform jobq_private.set_payload_schema(put_endpoint.endpoint, _schema);
+    )
+    on conflict on constraint kind_pkey do update
+    set
+        queue = excluded.queue, max_attempts = excluded.max_attempts,
+        timeout = excluded.timeout, retry_strategy = excluded.retry_strategy,
+        retry_initial_delay = excluded.retry_initial_delay,
+        retry_max_delay = excluded.retry_max_delay, retry_jitter = excluded.retry_jitter,
+        max_running = null, rate_limit = null, rate_period = null, rate_burst = null,
+        updated_at = now()
+    where exists (select from jobq_private.endpoint as e where e.endpoint = k.kind);
+    if not found then
+        perform jobq_private.raise_error('KIND_EXISTS', format('kind %s', put_endpoint.endpoint));
+    end if;
     perform jobq_private.store_endpoint(
         put_endpoint.endpoint, put_endpoint.type, put_endpoint.spec,
         put_endpoint.payload_spec, put_endpoint.config, put_endpoint.max_concurrency,

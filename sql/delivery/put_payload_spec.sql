@@ -39,9 +39,7 @@ begin
     set schema = excluded.schema, version = excluded.version, updated_at = now()
     where p.version <> excluded.version;
 
-    perform
-        jobq_private.set_payload_schema(e.endpoint, put_payload_spec.schema),
-        jobq_private.pin_delivery(e.endpoint)
+    perform jobq_private.pin_delivery(e.endpoint)
     from jobq_private.endpoint as e
     where e.payload_spec = put_payload_spec.payload_spec;
     return jobq_internal.show_definition('payload_spec', put_payload_spec.payload_spec);

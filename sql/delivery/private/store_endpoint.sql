@@ -1,4 +1,4 @@
--- Purpose: store a checked endpoint with its secrets.
+-- Purpose: store a checked endpoint with its secrets, and the limits of its kind.
 -- Invariant: called under the lock of begin_definition(), after its kind.
 -- pin_delivery() creates its version, which includes its retries and queue.
 -- Raises: nothing of its own.
@@ -25,7 +25,13 @@ begin
         config = excluded.config, spec = excluded.spec,
         max_concurrency = excluded.max_concurrency,
         max_per_second = excluded.max_per_second;
-
+    update jobq_private.kind as k
+    set
+        max_running = store_endpoint.max_concurrency, rate_limit = r.rate_limit,
+        rate_period = r.rate_period, rate_burst = r.rate_burst
+    from jobq_private.endpoint_rate(store_endpoint.max_per_second) as r
+    where k.kind = store_endpoint.endpoint
+    and num_nonnulls(store_endpoint.max_concurrency, store_endpoint.max_per_second) > 0;
     delete from jobq_private.endpoint_secret as s
     where s.endpoint = store_endpoint.endpoint;
     insert into jobq_private.endpoint_secret (endpoint, secret)
