@@ -44,7 +44,7 @@ begin
                 or j.job_id in (select s.job_id from unnest(_stored) as s (job_id))  -- hashed
             )
         );
-        perform jobq_private.attach_jobs(_linked, array(select j.job_id from unnest(_linked) as j));
+        perform jobq_private.attach_jobs(_linked);
     end if;
     if _has_keys then
         perform jobq_private.add_waiting_keys(_stored || on_store.moved);

@@ -1,9 +1,8 @@
 -- Purpose: link new jobs to the jobs that they wait for, and to their batches.
 -- Invariant: locks no parent, because it may run for long: adds a row to pending, so
 -- that after the commit resolve() finds parents that ended meanwhile. Marks parents
--- created by this transaction as awaited. job_ids is parallel to jobs; null for a job
--- that was not created. Raises: 22004, 22023, JQ001, JQ002.
-create or replace function jobq_private.attach_jobs(jobs jobq_private.new_job[], job_ids uuid[])
+-- created by this transaction as awaited. Raises: 22004, 22023, JQ001, JQ002.
+create or replace function jobq_private.attach_jobs(jobs jobq_private.new_job[])
 returns void
 language plpgsql
 set plan_cache_mode = force_generic_plan
@@ -11,24 +10,21 @@ set jit = off
 set enable_seqscan = off
 as $$
 declare
-    _parents uuid[];
+    _batches constant uuid[] := array(
+        select j.batch_id from unnest(attach_jobs.jobs) as j where j.batch_id is not null
+    );
+    _parents constant uuid[] := array(
+        select distinct a.parent
+        from unnest(attach_jobs.jobs) as j
+        cross join lateral unnest(j.after) as a (parent)
+    );
     _new uuid[];
     _missing uuid;
 begin
-    if not exists (
-        select from unnest(attach_jobs.jobs) as j
-        where j.after is not null or j.batch_id is not null
-    ) then
-        return;
+    if _batches <> '{}' then
+        perform jobq_private.join_batches(_batches);
     end if;
-    perform jobq_private.join_batches(array(
-        select j.batch_id from unnest(attach_jobs.jobs) as j where j.batch_id is not null
-    ));
-    if exists (
-        select from unnest(attach_jobs.jobs) as j
-        cross join lateral unnest(j.after) as a (parent)
-        where a.parent is null
-    ) then
+    if array_position(_parents, null) is not null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'a job_id in after');
     elsif exists (
         select from unnest(attach_jobs.jobs) as j where cardinality(j.after) > 100000
@@ -39,15 +35,9 @@ begin
     end if;
 
     insert into jobq_private.edge (child, parent, after_failure)
-    select distinct i.job_id, a.parent, coalesce(j.after_failure, 'cancel')
-    from unnest(attach_jobs.jobs) with ordinality as j
-    join unnest(attach_jobs.job_ids) with ordinality as i (job_id, n) on i.n = j.ordinality
+    select distinct j.job_id, a.parent, coalesce(j.after_failure, 'cancel')
+    from unnest(attach_jobs.jobs) as j
     cross join lateral unnest(j.after) as a (parent);
-    _parents := array(
-        select distinct a.parent
-        from unnest(attach_jobs.jobs) as j
-        cross join lateral unnest(j.after) as a (parent)
-    );
     select p.parent into _missing
     from unnest(_parents, jobq_private.ends_of(_parents)) as p (parent, ended_as)
     where p.ended_as = 'gone'
@@ -65,9 +55,8 @@ begin
         where j.job_id = any(_parents) and j.created_at = now()
     );
     insert into jobq_private.pending (about, id)
-    select 'child', i.job_id
-    from unnest(attach_jobs.jobs) with ordinality as j
-    join unnest(attach_jobs.job_ids) with ordinality as i (job_id, n) on i.n = j.ordinality
+    select 'child', j.job_id
+    from unnest(attach_jobs.jobs) as j
     where exists (
         select from unnest(j.after) as a (parent)
         where a.parent not in (select n from unnest(_new) as n)

@@ -9,13 +9,17 @@ parallel safe
 as $$
 declare
     _nodes constant jsonb := jobq_private.graph_nodes(graph);
-    _names text[];
+    _names constant text[] := array(
+        select n.node ->> 'name'
+        from jsonb_array_elements(_nodes) with ordinality as n (node, place)
+        order by n.place
+    );
+    _links record;
     _jobs jobq_private.new_job[];
 begin
-    select array_agg(n.node ->> 'name' order by n.place) into _names
-    from jsonb_array_elements(_nodes) with ordinality as n (node, place);
-    if kind = any(_names)
-        or jobq_private.graph_others(_nodes, _names, null) <> '{}'
+    select l.others, l.arrows into _links
+    from jobq_private.graph_links(_nodes, _names, null) as l;
+    if kind = any(_names) or _links.others <> '{}'
         or jsonb_path_exists(_nodes, '$[*].batch_id')
     then
         perform jobq_private.raise_error(
@@ -30,9 +34,7 @@ begin
             'jobs of a schedule''s graph cannot have run_at or expires_at'
         );
     end if;
-    perform jobq_private.check_arrows(
-        jobq_private.graph_arrows(_nodes, _names, '{}', null), _names
-    );
+    perform jobq_private.check_arrows(_links.arrows, _names);
     _jobs := jobq_private.node_jobs(_nodes);
     for _n in 1 .. cardinality(_jobs) loop
         _jobs[_n].schedule_id := jobq_private.id_floor('epoch');

@@ -21,21 +21,21 @@ begin
             'INVALID_ARGUMENT', 'graph must be an object with jobs, an array of 1 to 100000'
         );
     end if;
-    select format('job %s: %s', n.place, case
-        when jsonb_typeof(n.node) <> 'object' then 'must be an object'
-        when jsonb_typeof(n.node -> 'name') is distinct from 'string'
-            or length(n.node ->> 'name') not between 1 and 256
-        then 'name must be a text of 1 to 256 characters'
-        else 'after and before must be arrays of names and ids'
-    end) into _problem
+    select format('job %s: %s', n.place, p.problem) into _problem
     from jsonb_array_elements(_nodes) with ordinality as n (node, place)
-    where jsonb_typeof(n.node) <> 'object'
-    or jsonb_typeof(n.node -> 'name') is distinct from 'string'
-    or length(n.node ->> 'name') not between 1 and 256
-    or coalesce(jsonb_typeof(n.node -> 'after'), 'array') not in ('array', 'null')
-    or coalesce(jsonb_typeof(n.node -> 'before'), 'array') not in ('array', 'null')
-    or jsonb_path_exists(n.node, 'strict $.after[*] ? (@.type() != "string")', silent => true)
-    or jsonb_path_exists(n.node, 'strict $.before[*] ? (@.type() != "string")', silent => true)
+    cross join lateral (
+        select case
+            when jsonb_typeof(n.node) <> 'object' then 'must be an object'
+            when jsonb_typeof(n.node -> 'name') is distinct from 'string'
+                or length(n.node ->> 'name') not between 1 and 256
+            then 'name must be a text of 1 to 256 characters'
+            when jsonb_path_exists(n.node, 'strict $.keyvalue() ? (
+                (@.key == "after" || @.key == "before") && @.value != null && (
+                    @.value.type() != "array" || exists (@.value[*] ? (@.type() != "string"))))')
+            then 'after and before must be arrays of names and ids'
+        end as problem
+    ) as p
+    where p.problem is not null
     limit 1;
     if _problem is null then
         select format('name %s is used twice', n.node ->> 'name') into _problem
