@@ -1,6 +1,5 @@
 -- Deploy jobq:delivery_tables to pg
--- What deliveries are made of: payload specs, configs, secrets, endpoints, and all their
--- versions. Secrets are encrypted before they get here.
+-- Payload specs, configs, secrets, endpoints, and their versions. Clients encrypt secrets.
 begin;
 set local role jobq_owner;
 
@@ -16,7 +15,7 @@ create table jobq_private.payload_spec (
     constraint payload_spec_schema_check check (jsonb_typeof(schema) = 'object')
 );
 
-comment on table jobq_private.payload_spec is 'JSON Schemas of what endpoints take.';
+comment on table jobq_private.payload_spec is 'JSON Schemas of the input of endpoints.';
 
 create table jobq_private.config (
     config text not null,
@@ -44,7 +43,7 @@ create table jobq_private.secret (
     constraint secret_key_id_check check (length(key_id) between 1 and 64)
 );
 
-comment on table jobq_private.secret is 'Secrets of endpoints, encrypted under a key that is never here.';
+comment on table jobq_private.secret is 'Secrets of endpoints, encrypted under a key that the database never has.';
 
 create table jobq_private.endpoint (
     endpoint text not null,
@@ -78,10 +77,10 @@ create table jobq_private.endpoint (
     references jobq_private.config (config)
 );
 
-comment on table jobq_private.endpoint is 'Kinds whose handler is a delivery: where to, and in what shape.';
+comment on table jobq_private.endpoint is 'Kinds whose jobs are delivered: their target and format.';
 
--- What a claim has found of paused endpoints. Each is due at parked_until(), and gets this
--- run_at back.
+-- Jobs of paused endpoints that a claim has postponed until parked_until(), with the run_at
+-- that resume_endpoint() restores.
 create table jobq_private.parked_job (
     job_id uuid not null,
     endpoint text not null,
@@ -93,7 +92,7 @@ create table jobq_private.parked_job (
 
 create index parked_job_endpoint_idx on jobq_private.parked_job (endpoint);
 
-comment on table jobq_private.parked_job is 'When the jobs were due that wait for their endpoint to be resumed.';
+comment on table jobq_private.parked_job is 'The run_at of jobs that wait until their endpoint is resumed.';
 
 create table jobq_private.endpoint_secret (
     endpoint text not null,
@@ -107,8 +106,7 @@ create table jobq_private.endpoint_secret (
 
 comment on table jobq_private.endpoint_secret is 'The secrets that an endpoint refers to.';
 
--- Which payload specs and configs the versions of an endpoint refer to, the old ones too: jobs
--- may still be delivered by them.
+-- Includes older versions, because jobs may still be delivered by them.
 create table jobq_private.pinned_definition (
     endpoint text not null,
     type text not null,
@@ -142,7 +140,7 @@ create table jobq_private.spec_field (
     constraint spec_field_pkey primary key (type, field)
 );
 
-comment on table jobq_private.spec_field is 'What the fields of the specs of endpoints must be.';
+comment on table jobq_private.spec_field is 'The fields of the specs of endpoints, and their valid values.';
 
 insert into jobq_private.spec_field (type, field, is_needed, meaning, path)
 select t.type, f.field, f.is_needed, f.meaning, f.path

@@ -26,6 +26,6 @@ select k.kind, k.queue
 from jobq_private.kind as k
 where k.queue is not null;
 
-comment on table jobq_private.kind_queue is 'The queue that a kind belongs to: a copy of what kinds declare, which policies may read.';
+comment on table jobq_private.kind_queue is 'The queue of each declared kind: a copy that policies may read.';
 
 commit;

@@ -31,10 +31,9 @@ create type jobq_private.cron as (
 comment on type jobq_private.cron is
 'A cron expression as jobq_private.cron_parse returns it and jobq_private.cron_next takes it.';
 
--- Recurring jobs: a row for each version. The next slot is stored, so that a restart
--- loses none; last_tick_at only grows, and next_run_at lies behind it, so that no slot
--- fires again, however long ago its job was forgotten. One that could not fire keeps its slot,
--- and is tried again at retry_at.
+-- A row for each version. The next slot is stored, so that a restart loses none.
+-- last_tick_at only grows, and next_run_at is later, so that no slot fires twice, even after
+-- its job was deleted. A schedule that cannot fire keeps its slot until retry_at.
 create table jobq_private.schedule (
     schedule_id uuid not null,
     name text not null,

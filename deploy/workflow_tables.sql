@@ -1,7 +1,6 @@
 -- Deploy jobq:workflow_tables to pg
--- What a job has done so far, and what it waits for. None of it is touched by a job that
--- has no steps, depends on no other and is in no batch: nothing here refers to the tables of
--- jobs.
+-- Steps, events, dependencies and batches. Jobs without them neither read nor write these
+-- tables, and no table here refers to those of jobs.
 begin;
 set local role jobq_owner;
 
@@ -14,9 +13,9 @@ create table jobq_private.step (
     constraint step_pkey primary key (job_id, name)
 );
 
-comment on table jobq_private.step is 'What the steps of jobs have come to; an attempt that comes later does not run them again.';
+comment on table jobq_private.step is 'The saved results of steps, which later attempts do not run again.';
 
--- A signal is an event for one job; the job_id of all others is zero.
+-- A signal is an event for one job; other events have a job_id of zeros.
 create table jobq_private.event (
     event text collate "C" not null,
     job_id uuid not null default '00000000-0000-0000-0000-000000000000',
@@ -27,7 +26,7 @@ create table jobq_private.event (
 
 create index event_emitted_at_idx on jobq_private.event (emitted_at);
 
-comment on table jobq_private.event is 'What was emitted, kept for those that come to wait for it.';
+comment on table jobq_private.event is 'Emitted events, kept for jobs that wait for them later.';
 
 create table jobq_private.waiter (
     job_id uuid not null,
@@ -41,9 +40,9 @@ create index waiter_event_idx on jobq_private.waiter (event, job_id);
 
 create index waiter_since_idx on jobq_private.waiter (since);
 
-comment on table jobq_private.waiter is 'Which jobs wait for which events; each is queued, and due at its deadline.';
+comment on table jobq_private.waiter is 'The jobs that wait for events; each is queued, and due at its deadline.';
 
--- Which job waits for which; what is no longer waited for stays, to be shown.
+-- Closed edges stay, to be shown.
 create table jobq_private.edge (
     child uuid not null,
     parent uuid not null,
@@ -58,18 +57,19 @@ with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
 
 create index edge_parent_idx on jobq_private.edge (parent, child);
 
-comment on table jobq_private.edge is 'Which job waits for which; an open edge holds its child up.';
+comment on table jobq_private.edge is 'Jobs that wait for jobs; a child with an open edge is blocked.';
 
 -- The queue of resolve(): parents that have ended, children that have begun to wait, batches
 -- of which a member has ended, events that met a wait in another open transaction. Nearly
--- always empty. A row stands for the edges to ids above `beyond`, up to `upto`.
+-- always empty. A row is about the edges to ids above `beyond`; has_passed: some of the
+-- edges below must be tried again.
 create table jobq_private.pending (
     pending_id bigint generated always as identity,
     about text collate "C" not null,
     id uuid not null,
     event text collate "C",
     beyond uuid not null default '00000000-0000-0000-0000-000000000000',
-    upto uuid not null default 'ffffffff-ffff-ffff-ffff-ffffffffffff',
+    has_passed boolean not null default false,
     created_at timestamptz not null default clock_timestamp(),
     due_at timestamptz not null default '-infinity',
     constraint pending_pkey primary key (pending_id),
@@ -83,15 +83,15 @@ with (
     autovacuum_vacuum_cost_delay = 0
 );
 
-comment on table jobq_private.pending is 'What resolve() has yet to do for jobs, batches and events.';
+comment on table jobq_private.pending is 'The queue of resolve(): jobs, batches and events to look at.';
 
 create type jobq_private.pending_edge as (
-    pending_id bigint, about text, child uuid, parent uuid, after_failure text
+    pending_id bigint, about text, child uuid, parent uuid, after_failure text,
+    ended_as text, outcome text, is_held boolean
 );
 
-comment on type jobq_private.pending_edge is 'An open edge that a row of pending is about.';
+comment on type jobq_private.pending_edge is 'An open edge of a row of pending, with the results of end_edges().';
 
--- The jobs of graphs, by the names that they have there.
 create table jobq_private.node (
     job_id uuid not null,
     graph_id uuid not null,
@@ -100,11 +100,11 @@ create table jobq_private.node (
     constraint node_name_key unique (graph_id, name)
 );
 
-comment on table jobq_private.node is 'The jobs of graphs, and their names.';
+comment on table jobq_private.node is 'The jobs of graphs, by their names in the graph.';
 
 create type jobq_private.arrow as (child integer, parent integer);
 
-comment on type jobq_private.arrow is 'That one job of a graph waits for another, by their places.';
+comment on type jobq_private.arrow is 'An edge between jobs of a graph, by their places.';
 
 create table jobq_private.batch (
     batch_id uuid not null,
@@ -134,7 +134,7 @@ where on_first_death is not null;
 comment on column jobq_private.batch.has_lost is
 'Whether a member was deleted that had not succeeded.';
 
-comment on table jobq_private.batch is 'Jobs that belong together, and the jobs that wait for their end.';
+comment on table jobq_private.batch is 'Batches, and the jobs that wait for their end.';
 
 insert into jobq_private.maintenance_task (position, task, function, max_rows, full_at, due)
 values

@@ -3,7 +3,6 @@
 -- Invariant: covers the newest 1,000 attempts that ended in the period, read through
 -- two indexes, so the cost is bounded. Released attempts do not count. Raises: 22004,
 -- 22023, JQ007.
--- Argument endpoint: name of the endpoint.
 -- Argument period: how far to look back, 1 s to 30 days.
 -- Column since: start of the period; the first of the attempts if there are 1,000.
 -- Column attempts: number of attempts that ended.

@@ -3,18 +3,15 @@
 -- Example: select secret, version, key_id from jobq_internal.list_ciphertexts();
 create or replace function jobq_internal.list_ciphertexts()
 returns table (secret text, version integer, key_id text, ciphertext bytea)
-language plpgsql
+language sql
 stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-begin
-    return query
     select s.secret, s.version, s.key_id, s.ciphertext
     from jobq_private.secret as s
-    order by s.secret;
-end
+    order by s.secret
 $$;
 
 grant execute on function jobq_internal.list_ciphertexts to jobq_operator;

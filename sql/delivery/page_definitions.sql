@@ -8,14 +8,12 @@ create or replace function jobq_internal.page_definitions(
     type text, after text default null, max_definitions integer default 50
 )
 returns table (item json, cursor text)
-language plpgsql
+language sql
 stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-begin
-    return query
     select t.item, case when t.n < count(*) over () then t.name end
     from (
         select d.item, d.name, row_number() over (order by d.name) as n
@@ -26,8 +24,7 @@ begin
         limit page_definitions.max_definitions + 1
     ) as t
     order by t.n
-    limit page_definitions.max_definitions;
-end
+    limit page_definitions.max_definitions
 $$;
 
 grant execute on function jobq_internal.page_definitions to jobq_operator, jobq_reader;

@@ -4,8 +4,6 @@
 -- job that becomes due is postponed once, so it does not slow down claims; its run_at
 -- is 30 December 9999 until resume_endpoint().
 -- Raises: 22004, 22023, JQ007.
--- Argument endpoint: name of the endpoint.
--- Argument reason: reason for explain() and the audit log, at most 512 characters.
 -- Example: select jobq.pause_endpoint('send-welcome', 'the provider is down');
 create or replace function jobq.pause_endpoint(endpoint text, reason text default null)
 returns void

@@ -3,7 +3,6 @@
 -- run_at was changed meanwhile keeps the new one. Resuming an endpoint that is not
 -- paused changes nothing.
 -- Raises: 22004, JQ007.
--- Argument endpoint: name of the endpoint.
 -- Returns: how many jobs were postponed.
 -- Example: select jobq.resume_endpoint('send-welcome');
 create or replace function jobq.resume_endpoint(endpoint text)

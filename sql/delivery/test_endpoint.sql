@@ -3,7 +3,6 @@
 -- endpoint only the newest test is delivered.
 -- Raises: 22004, 22023, JQ005, JQ006, JQ007, JQ010.
 -- Never: DEDUP_CONFLICT, JOB_NOT_FOUND, BATCH_NOT_FOUND, BATCH_ENDED, ILLEGAL_STATE.
--- Argument endpoint: name of the endpoint.
 -- Returns: the id of the job, whose result is the target's response.
 -- Example: select jobq.test_endpoint('send-welcome', '{"user_id": "u1"}');
 create or replace function jobq.test_endpoint(endpoint text, payload jsonb default '{}')

@@ -9,7 +9,6 @@
 -- Argument until: slots before this instant, which is not later than now.
 -- Argument max_slots: maximum number of slots, 1 to 10000; a span with more is refused.
 -- Argument dry_run: true only returns the slots.
--- Argument reason: reason for the audit log, at most 512 characters.
 -- Column job_id: the created job; null in a dry run.
 -- Example: select * from jobq.backfill_schedule('weekly summary', now() - interval '30 days', now(), dry_run => true);
 create or replace function jobq.backfill_schedule(

@@ -4,23 +4,17 @@
 -- Example: select version, status, next_run_at from jobq_internal.get_schedule('weekly summary');
 create or replace function jobq_internal.get_schedule(schedule text)
 returns jobq.schedule
-language plpgsql
+language sql
 stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    _found constant jobq_private.schedule := jobq_private.schedule_find(
-        get_schedule.schedule
-    );
-    _shown jobq.schedule;
-begin
-    select v.* into _shown
+    select v.*
     from jobq.schedule as v
-    where v.schedule_id = _found.schedule_id;
-    return _shown;
-end
+    where v.schedule_id = (
+        select s.schedule_id from jobq_private.schedule_find(get_schedule.schedule) as s
+    )
 $$;
 
 grant execute on function jobq_internal.get_schedule

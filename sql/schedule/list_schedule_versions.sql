@@ -6,23 +6,18 @@
 -- Example: select version, status, cron from jobq_internal.list_schedule_versions('weekly summary');
 create or replace function jobq_internal.list_schedule_versions(schedule text)
 returns setof jobq.schedule
-language plpgsql
+language sql
 stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    _found constant jobq_private.schedule := jobq_private.schedule_find(
-        list_schedule_versions.schedule
-    );
-begin
-    return query
     select v.*
     from jobq.schedule as v
-    where v.name = _found.name
-    order by v.version desc;
-end
+    where v.name = (
+        select s.name from jobq_private.schedule_find(list_schedule_versions.schedule) as s
+    )
+    order by v.version desc
 $$;
 
 grant execute on function jobq_internal.list_schedule_versions

@@ -3,7 +3,7 @@
 -- another. A schedule that cannot fire does not stop the others: it keeps its slot, is
 -- retried a minute later, and health() reports the reason. The caller must repeat 40001
 -- and 40P01.
--- Inside: schedule_advance() takes the slots; OTHERS is caught here.
+-- Inside: schedule_advance() takes the slots.
 -- Raises: 22004, 22023.
 -- Never: DEDUP_CONFLICT, ENQUEUE_DENIED.
 -- Argument max_schedules: maximum number of schedules and of jobs, 1 to 10000.
@@ -19,6 +19,9 @@ as $$
 #variable_conflict use_column
 declare
     _until constant timestamptz := clock_timestamp();
+    _due uuid[];
+    _id uuid;
+    _detail text;
 begin
     perform jobq_private.check_count('max_schedules', tick.max_schedules, 1, 10000);
 
@@ -33,8 +36,40 @@ begin
         when others then
             null;
     end;
-    return query
-    select * from jobq_private.fire_each(tick.max_schedules, _until);
+    -- One by one, so that each failure is undone by itself. After two seconds the rest is
+    -- left to the next call.
+    _due := array(
+        select s.schedule_id
+        from jobq_private.due_schedule as s
+        where s.due_at <= _until
+        order by s.due_at
+        limit tick.max_schedules
+    );
+    foreach _id in array _due loop
+        exit when clock_timestamp() > _until + interval '2 s';
+        begin
+            return query
+            select *
+            from jobq_private.fire_due(
+                greatest(tick.max_schedules / cardinality(_due), 1), _until, _id
+            );
+        exception
+            when transaction_rollback then
+                raise;
+            when others then
+                get stacked diagnostics _detail = pg_exception_detail;
+                update jobq_private.schedule as s
+                set
+                    retry_at = clock_timestamp() + interval '1 min',
+                    failure = left(concat_ws(': ', sqlerrm, nullif(_detail, '')), 512)
+                where s.schedule_id = (
+                    select f.schedule_id
+                    from jobq_private.schedule as f
+                    where f.schedule_id = _id and f.status = 'active'
+                    for no key update skip locked
+                );
+        end;
+    end loop;
 end
 $$;
 

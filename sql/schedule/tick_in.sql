@@ -14,8 +14,7 @@ set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$
-    select min(s.due_at) - clock_timestamp()
-    from jobq_private.due_schedule as s
+    select jobq_private.tick_due() - clock_timestamp()
 $$;
 
 grant execute on function jobq_internal.tick_in to jobq_worker, jobq_operator, jobq_reader;

@@ -5,7 +5,6 @@
 -- Raises: 22004, 22023, JQ001.
 -- Argument batch_id: the batch
 -- Argument max_jobs: maximum number, 1 to 100000.
--- Argument reason: reason, stored with each job, at most 512 characters.
 -- Column cancelled: how many were cancelled
 -- Column requested: how many run, and were asked to stop
 -- Column remaining: how many are left, neither cancelled nor asked

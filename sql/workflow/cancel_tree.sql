@@ -4,7 +4,6 @@
 -- order of ids, so that none of them ends meanwhile. Does not change finished jobs.
 -- Raises: 22004, 22023, JQ001.
 -- Argument job_id: any job of the tree
--- Argument reason: reason, stored with each job, at most 512 characters.
 -- Argument scope: all (all connected jobs) or downstream (the job and those that wait for it)
 -- Column cancelled_id: the id of a job that was live
 -- Column outcome: cancelled or cancel_requested.

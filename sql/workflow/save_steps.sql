@@ -25,11 +25,33 @@ set enable_mergejoin = off
 set enable_nestloop = off
 as $$
 #variable_conflict use_column
+declare
+    _name text;
 begin
-    -- Hash joins: nested loops would take time quadratic in the steps of a call.
-    perform jobq_private.check_steps(
-        save_steps.job_ids, save_steps.attempts, save_steps.names, save_steps.results
+    perform jobq_private.check_results(
+        save_steps.job_ids, save_steps.attempts, save_steps.results
     );
+    if num_nulls(save_steps.names, save_steps.results) > 0
+        or array_position(save_steps.names, null) is not null
+    then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'names and results');
+    elsif cardinality(save_steps.names) <> cardinality(save_steps.job_ids)
+        or cardinality(save_steps.names) > 1000
+    then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'names: one for each job_id, and at most 1000'
+        );
+    end if;
+    select s.name into _name
+    from unnest(save_steps.names) as s (name)
+    where length(s.name) not between 1 and 256 or s.name like 'event:%'
+    limit 1;
+    if found then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+            'name must have 1 to 256 characters, and not begin with ''event:'': ''%s''', left(_name, 300)
+        ));
+    end if;
+    -- Hash joins: nested loops would take time quadratic in the steps of a call.
     return query
     with given as materialized (
         select

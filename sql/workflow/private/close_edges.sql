@@ -4,7 +4,7 @@
 -- no longer blocked, records only what cannot change: that a parent has succeeded. Open
 -- edges of a cancelled child stay, so that it waits again after a redrive.
 create or replace function jobq_private.close_edges(
-    edges jobq_private.pending_edge[], ends text[], held uuid[], queues text[]
+    edges jobq_private.pending_edge[], held uuid[], queues text[]
 )
 returns void
 language plpgsql
@@ -17,30 +17,24 @@ declare
     _released uuid[];
     _queues text[];
 begin
-    with over as materialized (
-        select e.ctid
-        from rows from (unnest(edges), unnest(ends))
-            as t (pending_id, about, child, parent, after_failure, ended_as)
-        join jobq_private.edge as e on e.child = t.child and e.parent = t.parent and e.is_open
+    update jobq_private.edge as e set is_open = false
+    where e.ctid = any(array(
+        select d.ctid
+        from unnest(edges) as t
+        join jobq_private.edge as d on d.child = t.child and d.parent = t.parent and d.is_open
         where case
-            when t.child in (select h from unnest(held) as h)
-            then jobq_private.edge_outcome(t.ended_as, t.after_failure) = 'closes'
+            when t.is_held then t.outcome = 'closes'
             else queues is null and t.ended_as = 'succeeded' and not exists (
                 select from jobq_private.job as j where j.job_id = t.child and j.state = 'blocked'
             )
         end
-        for update of e skip locked
-    )
-    update jobq_private.edge as e set is_open = false
-    where e.ctid = any(array(select o.ctid from over as o));
+        for update of d skip locked
+    ));
 
     with doomed as materialized (
         select distinct on (t.child) t.child, t.parent, t.ended_as
-        from rows from (unnest(edges), unnest(ends))
-            as t (pending_id, about, child, parent, after_failure, ended_as)
-        where t.child in (select h from unnest(held) as h)
-        and jobq_private.edge_outcome(t.ended_as, t.after_failure) = 'dooms'
-        and (queues is null or t.ended_as <> 'gone')
+        from unnest(edges) as t
+        where t.is_held and t.outcome = 'dooms' and (queues is null or t.ended_as <> 'gone')
         order by t.child, t.parent
     ),
     cancelled as (

@@ -1,7 +1,9 @@
 -- Purpose: update what depends on redriven or changed jobs. Jobs that died of an event
 -- timeout wait for the event again. The parents of blocked jobs are checked again, and
 -- so are jobs that were not redriven although the edges of their children were opened.
--- Invariant: an unnecessary check costs a row of pending.
+-- Invariant: an unnecessary check costs a row of pending. Jobs whose parents are all
+-- redriven with them need none: their parents are marked as awaited, and cannot end
+-- before the commit.
 create or replace function jobq_private.follow_redriven(job_ids uuid[])
 returns void
 language plpgsql
@@ -15,7 +17,7 @@ declare
     _timed_out uuid[];
 begin
     select
-        array_agg(j.job_id),
+        coalesce(array_agg(j.job_id), '{}'),
         array_agg(j.job_id) filter (
             where j.state = 'blocked' and j.previous_state in ('dead', 'cancelled')
         ),
@@ -23,15 +25,43 @@ begin
     into _back, _blocked, _timed_out
     from jobq_private.job as j
     where j.job_id = any(follow_redriven.job_ids);
+    -- the last finished wait of each, whose timeout no handler caught
+    delete from jobq_private.step as s
+    using (
+        select distinct on (t.job_id) t.job_id, t.name
+        from jobq_private.step as t
+        where t.job_id = any(_timed_out)
+        and t.name like 'event:%'
+        and t.name not like 'event:sleep:%'
+        and t.value ->> 'outcome' = 'timed_out'
+        order by t.job_id, t.saved_at desc
+    ) as l
+    where s.job_id = l.job_id and s.name = l.name;
+
+    with batch as materialized (
+        select b.*
+        from jobq_private.batch as b
+        where b.on_success = any(_blocked)
+        or b.on_end = any(_blocked)
+        or b.on_first_death = any(_blocked)
+    )
     insert into jobq_private.pending (about, id)
     select 'parent', i.job_id
     from unnest(follow_redriven.job_ids) as i (job_id)
-    where i.job_id <> all(coalesce(_back, '{}'));
-    if _timed_out is not null then
-        perform jobq_private.forget_timeouts(_timed_out);
-    end if;
-    if _blocked is not null then
-        perform jobq_private.recheck_redriven(_blocked, _back);
-    end if;
+    where i.job_id <> all(_back)
+    union all
+    select 'batch', b.batch_id from batch as b
+    union all
+    select 'child', w.job_id
+    from unnest(_blocked) as w (job_id)
+    cross join lateral (
+        select bool_and(e.parent = any(_back)) as is_covered
+        from jobq_private.edge as e
+        where e.child = w.job_id and e.is_open
+    ) as o
+    where o.is_covered is not true
+    and not exists (
+        select from batch as b where w.job_id in (b.on_success, b.on_end, b.on_first_death)
+    );
 end
 $$;

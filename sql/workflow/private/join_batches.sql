@@ -9,34 +9,29 @@ returns void
 language plpgsql
 as $$
 declare
-    _batches jobq_private.batch[];
-    _missing uuid;
-    _ended jobq_private.batch;
+    _held jobq_private.batch[];
+    _batch_id uuid;
+    _ended_at timestamptz;
 begin
-    _batches := array(
+    _held := array(
         select b
         from jobq_private.batch as b
         where b.batch_id = any(join_batches.batch_ids)
         order by b.batch_id
         for key share
     );
-    select i.batch_id into _missing
+    select i.batch_id, b.ended_at into _batch_id, _ended_at
     from unnest(join_batches.batch_ids) as i (batch_id)
-    where i.batch_id not in (select b.batch_id from unnest(_batches) as b)
+    left join unnest(_held) as b on b.batch_id = i.batch_id
+    where b.batch_id is null or b.ended_at is not null
     order by i.batch_id
     limit 1;
-    if found then
-        perform jobq_private.raise_error('BATCH_NOT_FOUND', format('batch_id %s', _missing));
-    end if;
-    select b.* into _ended
-    from unnest(_batches) as b
-    where b.ended_at is not null
-    order by b.batch_id
-    limit 1;
-    if found then
+    if _ended_at is not null then
         perform jobq_private.raise_error('BATCH_ENDED', format(
-            'batch_id %s ended at %s', _ended.batch_id, _ended.ended_at
+            'batch_id %s ended at %s', _batch_id, _ended_at
         ));
+    elsif found then
+        perform jobq_private.raise_error('BATCH_NOT_FOUND', format('batch_id %s', _batch_id));
     end if;
 end
 $$;

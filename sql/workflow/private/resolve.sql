@@ -63,7 +63,7 @@ begin
             end if;
         end loop;
         update jobq_private.pending as l
-        set due_at = clock_timestamp() + least(
+        set beyond = default, has_passed = default, due_at = clock_timestamp() + least(
             greatest(clock_timestamp() - l.created_at, interval '10 ms'), interval '1 s'
         )
         where l.pending_id = any(_put_off);

@@ -3,7 +3,9 @@
 -- Invariant: only a transaction that has locked a blocked child closes its edges, with
 -- a later snapshot of the parents, and then checks for open edges. So exactly one
 -- transaction releases it, after the last parent. At most 10 edges per row of pending
--- and 1,000 more per call. Returns the rows that are still due, and those to postpone.
+-- and 1,000 more per call; a row moves on over its edges, and begins again after the
+-- last one if it has passed some that must wait. Returns the rows with more edges, and
+-- those to postpone.
 create or replace function jobq_private.settle_edges(
     pending jobq_private.pending[], queues text[],
     out due bigint[], out put_off bigint[]
@@ -18,21 +20,23 @@ declare
     _most constant integer := 10 + 1000 / cardinality(pending);
     _edges jobq_private.pending_edge[];
     _held uuid[];
-    _ends text[];
+    _passed bigint[];
 begin
     _edges := array(
-        select row(l.pending_id, l.about, e.child, e.parent, e.after_failure)::jobq_private.pending_edge
+        select row(
+            l.pending_id, l.about, e.child, e.parent, e.after_failure, null, null, null
+        )::jobq_private.pending_edge
         from unnest(pending) as l
         cross join lateral (
             (
                 select d.* from jobq_private.edge as d
-                where l.about = 'parent' and d.parent = l.id and d.is_open and d.child > l.beyond and d.child <= l.upto
+                where l.about = 'parent' and d.parent = l.id and d.is_open and d.child > l.beyond
                 order by d.child limit _most
             )
             union all
             (
                 select d.* from jobq_private.edge as d
-                where l.about = 'child' and d.child = l.id and d.is_open and d.parent > l.beyond and d.parent <= l.upto
+                where l.about = 'child' and d.child = l.id and d.is_open and d.parent > l.beyond
                 order by d.parent limit _most
             )
         ) as e
@@ -62,9 +66,9 @@ begin
         order by p.job_id
         for no key update skip locked
     ));
-    _ends := jobq_private.ends_of(array(select e.parent from unnest(_edges) as e));
-    perform jobq_private.close_edges(_edges, _ends, _held, queues);
-    put_off := jobq_private.unsettled(pending, _edges, _ends, _held, queues);
+    _edges := jobq_private.end_edges(_edges, _held);
+    perform jobq_private.close_edges(_edges, _held, queues);
+    _passed := jobq_private.unsettled(pending, _edges, _held, queues);
     with last as materialized (
         select e.pending_id, (array_agg(o.id order by o.id desc))[1] as id
         from unnest(_edges) as e
@@ -74,24 +78,19 @@ begin
         group by e.pending_id
         having count(*) = _most
     ),
-    -- A postponed row keeps the edges up to here; another row has the rest.
-    split as (
-        insert into jobq_private.pending (about, id, beyond, upto)
-        select l.about, l.id, n.id, l.upto
-        from last as n
-        join unnest(pending) as l on l.pending_id = n.pending_id
-        where n.pending_id = any(put_off)
-    ),
     moved_on as (
         update jobq_private.pending as l
         set
-            beyond = case when n.pending_id = any(put_off) then l.beyond else n.id end,
-            upto = case when n.pending_id = any(put_off) then n.id else l.upto end,
+            beyond = n.id, has_passed = l.has_passed or l.pending_id = any(_passed),
             due_at = clock_timestamp()
         from last as n
         where l.pending_id = n.pending_id
     )
-    select coalesce(array_agg(n.pending_id) filter (where n.pending_id <> all(put_off)), '{}') into due
-    from last as n;
+    select coalesce(array_agg(n.pending_id), '{}') into due from last as n;
+    put_off := array(
+        select l.pending_id
+        from unnest(pending) as l
+        where (l.has_passed or l.pending_id = any(_passed)) and l.pending_id <> all(due)
+    );
 end
 $$;
