@@ -20,16 +20,19 @@ create type jobq_private.cron as (
     weekdays bigint,
     -- bit w: the last weekday w of the month
     last_weekdays bigint,
-    -- ascending; null for every year
+    -- null for every year
     years integer[],
     -- both day fields are restricted, so that a day which either names will do
     is_either_day boolean,
-    -- the second, minute or hour starts with *: it counts time passing, not clock readings
-    is_interval boolean
+    time_zone text,
+    -- what happens when clocks change: whether local times that do not exist fire when the
+    -- clocks are set forward, and whether local times that come twice fire twice
+    runs_in_gap boolean,
+    repeats_in_fold boolean
 );
 
 comment on type jobq_private.cron is
-'A cron expression as jobq_private.cron_parse returns it and jobq_private.cron_next takes it.';
+'A parsed cron expression with its time zone, for jobq_private.cron_next.';
 
 -- A row for each version. The next slot is stored, so that a restart loses none.
 -- last_tick_at only grows, and next_run_at is later, so that no slot fires twice, even after

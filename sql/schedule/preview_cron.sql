@@ -27,10 +27,10 @@ begin
         perform jobq_private.raise_error('INVALID_ARGUMENT', 'after must be from 1900 to 9998');
     end if;
     perform jobq_private.cron_check(time_zone, gap, fold);
-    _parsed := jobq_private.cron_parse(cron);
+    _parsed := jobq_private.cron_parse(cron, time_zone, gap, fold);
     slot_at := after;
     for _tick in 1 .. ticks loop
-        slot_at := jobq_private.cron_next(_parsed, time_zone, slot_at, gap, fold);
+        slot_at := jobq_private.cron_next(_parsed, slot_at);
         exit when slot_at is null;
         local_time := slot_at at time zone time_zone;
         return next;

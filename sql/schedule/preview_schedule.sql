@@ -27,10 +27,7 @@ begin
         local_time := slot_at at time zone _found.time_zone;
         return next;
         exit when _found.from_completion;
-        slot_at := jobq_private.schedule_next(
-            _found.parsed, _found.every, _found.time_zone, _found.gap, _found.fold,
-            slot_at, slot_at
-        );
+        slot_at := jobq_private.schedule_next(_found.parsed, _found.every, slot_at, slot_at);
     end loop;
 end
 $$;

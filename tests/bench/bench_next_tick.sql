@@ -53,12 +53,11 @@ begin
             );
         end loop;
         _call := clock_timestamp() - _started;
-        _parsed := jobq_private.cron_parse(_expression.cron);
+        _parsed := jobq_private.cron_parse(_expression.cron, _expression.time_zone);
         _started := clock_timestamp();
         for _call_number in 1.._calls loop
             perform jobq_private.cron_next(
                 _parsed,
-                _expression.time_zone,
                 _start + interval '4 hours 23 minutes 11 seconds' * _call_number
             );
         end loop;

@@ -20,10 +20,7 @@ declare
     _slots timestamptz[] := '{}'::timestamptz[];
 begin
     loop
-        _slot := jobq_private.schedule_next(
-            schedule.parsed, schedule.every, schedule.time_zone, schedule.gap,
-            schedule.fold, _anchor, _slot
-        );
+        _slot := jobq_private.schedule_next(schedule.parsed, schedule.every, _anchor, _slot);
         exit when not coalesce(_slot < _until, false);
         if cardinality(_slots) = max_slots then
             perform jobq_private.raise_error('INVALID_ARGUMENT', format(

@@ -3,12 +3,7 @@
 -- cost is logarithmic in the span and does not depend on the number of slots.
 -- Raises: 22023 for a zone that cron_check did not see.
 create or replace function jobq_private.cron_last(
-    cron jobq_private.cron,
-    time_zone text,
-    after timestamptz,
-    until timestamptz,
-    gap text default 'auto',
-    fold text default 'auto'
+    cron jobq_private.cron, after timestamptz, until timestamptz
 )
 returns timestamptz
 language plpgsql
@@ -17,7 +12,7 @@ parallel safe
 as $$
 declare
     -- _fires is a slot; from _none to the end there is none
-    _found timestamptz := jobq_private.cron_next(cron, time_zone, after, gap, fold);
+    _found timestamptz := jobq_private.cron_next(cron, after);
     _high timestamptz := until;
     _middle timestamptz;
     _next timestamptz;
@@ -29,7 +24,7 @@ begin
         _middle := pg_catalog.to_timestamp(pg_catalog.floor((
             pg_catalog.date_part('epoch', _found) + pg_catalog.date_part('epoch', _high)
         ) / 2));
-        _next := jobq_private.cron_next(cron, time_zone, _middle, gap, fold);
+        _next := jobq_private.cron_next(cron, _middle);
         if _next <= until then
             _found := _next;
         else

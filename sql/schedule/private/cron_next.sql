@@ -7,11 +7,7 @@
 -- qualified.
 -- Raises: 22023 for a zone that cron_check did not see.
 create or replace function jobq_private.cron_next(
-    cron jobq_private.cron,
-    time_zone text,
-    after timestamptz,
-    gap text default 'auto',
-    fold text default 'auto'
+    cron jobq_private.cron, after timestamptz
 )
 returns timestamptz
 language plpgsql
@@ -19,45 +15,44 @@ stable
 parallel safe
 as $$
 declare
-    _runs boolean := gap = 'run' or (gap = 'auto' and not cron.is_interval);
-    _repeats boolean := fold = 'both' or (fold = 'auto' and cron.is_interval);
-    _start timestamp := after at time zone time_zone;
+    _zone constant text := cron.time_zone;
+    _start timestamp := after at time zone _zone;
     _next timestamp := jobq_private.cron_next_local(
         cron, pg_catalog.date_trunc('second', _start) + interval '1 second'
     );
-    _at timestamptz := _start at time zone time_zone;
+    _at timestamptz := _start at time zone _zone;
     _first timestamptz;
     _fold interval;
 begin
-    if _repeats and _at > after then
+    if cron.repeats_in_fold and _at > after then
         -- the clocks will show this local time again, and all times since the fold
         -- began
-        _start := jobq_private.cron_change(time_zone, _at) at time zone time_zone;
-        _first := jobq_private.cron_next_local(cron, _start) at time zone time_zone;
+        _start := jobq_private.cron_change(_zone, _at) at time zone _zone;
+        _first := jobq_private.cron_next_local(cron, _start) at time zone _zone;
         if _next >= _start + (_at - after) is not false
-            and _first at time zone time_zone < _start + (_at - after)
+            and _first at time zone _zone < _start + (_at - after)
         then
             return _first;
         end if;
     end if;
     while _next is not null loop
-        _at := _next at time zone time_zone;
-        if _at at time zone time_zone <> _next then
-            _at := jobq_private.cron_change(time_zone, _at);
-            exit when _runs;
-            _start := _at at time zone time_zone;
+        _at := _next at time zone _zone;
+        if _at at time zone _zone <> _next then
+            _at := jobq_private.cron_change(_zone, _at);
+            exit when cron.runs_in_gap;
+            _start := _at at time zone _zone;
         else
-            _fold := ((_at - interval '24 hours') at time zone time_zone)
+            _fold := ((_at - interval '24 hours') at time zone _zone)
                 + interval '24 hours' - _next;
             exit when _fold <= interval '0';
             _first := ((_at at time zone 'UTC') - _fold) at time zone 'UTC';
-            exit when _first at time zone time_zone <> _next or (
-                _repeats and _first <= after
+            exit when _first at time zone _zone <> _next or (
+                cron.repeats_in_fold and _first <= after
             );
             if _first > after then
                 return _first;
             end if;
-            _start := (jobq_private.cron_change(time_zone, _at) at time zone time_zone)
+            _start := (jobq_private.cron_change(_zone, _at) at time zone _zone)
                 + _fold;
         end if;
         _next := jobq_private.cron_next_local(cron, _start);

@@ -16,6 +16,7 @@ declare
     _from time := start;
     _time time;
     _year integer := pg_catalog.date_part('year', _date);
+    _month_end date;
     _last_year constant integer := case when cron.years is null then _year + 40 else 2199 end;
 begin
     while _year <= _last_year loop
@@ -24,13 +25,19 @@ begin
         elsif (cron.months >> pg_catalog.date_part('month', _date)::integer) & 1 = 0 then
             _date := jobq_private.next_month(_date);
         else
-            if jobq_private.cron_has_day(cron, _date) then
-                _time := jobq_private.cron_time(cron, _from);
-                if _time is not null then
-                    return _date + _time;
+            _month_end := jobq_private.next_month(_date) - 1;
+            while _date <= _month_end loop
+                if jobq_private.cron_has_day(
+                    cron, _date, pg_catalog.date_part('day', _month_end)::integer
+                ) then
+                    _time := jobq_private.cron_time(cron, _from);
+                    if _time is not null then
+                        return _date + _time;
+                    end if;
                 end if;
-            end if;
-            _date := _date + 1;
+                _date := _date + 1;
+                _from := '00:00';
+            end loop;
         end if;
         _from := '00:00';
         _year := pg_catalog.date_part('year', _date);

@@ -1,7 +1,11 @@
 -- Purpose: parse a cron expression into the sets of numbers that cron_next searches.
 -- Invariant: pure, so that a schedule can store the result, which the type describes.
+-- With auto, expressions whose second, minute or hour begins with * count the time that
+-- passes: they skip gaps and repeat in folds. Others count by the clock.
 -- Raises: 22004, JQ009.
-create or replace function jobq_private.cron_parse(cron text)
+create or replace function jobq_private.cron_parse(
+    cron text, time_zone text, gap text default 'auto', fold text default 'auto'
+)
 returns jobq_private.cron
 language plpgsql
 immutable
@@ -19,6 +23,7 @@ declare
             "@HOURLY": "0 * * * *"
         }'::jsonb ->> _text, _text
     ), '[' || _space || ']+');
+    _is_interval boolean;
     _parsed jobq_private.cron;
     _item text;
     _bits bigint;
@@ -36,12 +41,14 @@ begin
         when 6 then _fields || '*'::text
         else _fields
     end;
+    _is_interval := '*' = any(array[left(_fields[1], 1), left(_fields[2], 1), left(_fields[3], 1)]);
     _parsed := row(
         jobq_private.cron_bits(1, _fields[1]), jobq_private.cron_bits(2, _fields[2]),
         jobq_private.cron_bits(3, _fields[3]), jobq_private.cron_bits(5, _fields[5]),
         0, 0, 0, 0, 0, 0, null,
-        _fields[4] !~ '^[*?]' and _fields[6] !~ '^[*?]',
-        '*' = any(array[left(_fields[1], 1), left(_fields[2], 1), left(_fields[3], 1)])
+        _fields[4] !~ '^[*?]' and _fields[6] !~ '^[*?]', time_zone,
+        gap = 'run' or (gap = 'auto' and not _is_interval),
+        fold = 'both' or (fold = 'auto' and _is_interval)
     );
     foreach _item in array string_to_array(regexp_replace(_fields[4], '^[?]$', '*'), ',') loop
         if _item ~ '^L(-([12]?[0-9]|30))?W?$' then
@@ -71,12 +78,9 @@ begin
         end if;
     end loop;
     if _fields[7] <> '*' then
-        _parsed.years := array(
-            select distinct n.year
-            from string_to_table(_fields[7], ',') as i (item)
-            cross join lateral unnest(jobq_private.cron_numbers(7, i.item)) as n (year)
-            order by n.year
-        );
+        foreach _item in array string_to_array(_fields[7], ',') loop
+            _parsed.years := _parsed.years || jobq_private.cron_numbers(7, _item);
+        end loop;
     end if;
     if jobq_private.cron_next_local(_parsed, timestamp '1970-01-01') is null then
         perform jobq_private.raise_error('CRON_NEVER_FIRES', format(

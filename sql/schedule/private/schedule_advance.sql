@@ -35,8 +35,7 @@ begin
         select s.schedule_id, s.next_run_at as due_at, p.slots, p.next_run_at, p.problem
         from jobq_private.schedule as s
         cross join lateral jobq_private.schedule_slots(
-            s.parsed, s.every, s.time_zone, s.gap, s.fold,
-            case when s.from_completion then 'all' else s.missed end, s.catch_up,
+            s.parsed, s.every, case when s.from_completion then 'all' else s.missed end, s.catch_up,
             s.ends_at, s.next_run_at, schedule_advance.until,
             case when s.from_completion then 1
                 else schedule_advance.max_schedules / cardinality(_due)

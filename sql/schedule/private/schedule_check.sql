@@ -47,7 +47,9 @@ begin
     _set.parsed := null;
     if given.cron is not null then
         _set.cron := regexp_replace(btrim(given.cron), '\s+', ' ', 'g');
-        _set.parsed := jobq_private.cron_parse(given.cron);
+        _set.parsed := jobq_private.cron_parse(
+            given.cron, _set.time_zone, _set.gap, _set.fold
+        );
     end if;
     _job.ordinal := 1;
     _job.kind := _set.kind;

@@ -14,8 +14,7 @@ declare
         schedule_first.after, schedule.starts_at - interval '1 us'
     );
     _first constant timestamptz := jobq_private.schedule_next(
-        schedule.parsed, schedule.every, schedule.time_zone, schedule.gap,
-        schedule.fold,
+        schedule.parsed, schedule.every,
         coalesce(schedule.starts_at, schedule.next_run_at, _after), _after
     );
 begin

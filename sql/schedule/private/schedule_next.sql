@@ -4,13 +4,7 @@
 -- their slots depend on no zone; numeric arithmetic, so they do not drift. Raises:
 -- 22023 for a zone that the server no longer has.
 create or replace function jobq_private.schedule_next(
-    cron jobq_private.cron,
-    every interval,
-    time_zone text,
-    gap text,
-    fold text,
-    anchor timestamptz,
-    after timestamptz
+    cron jobq_private.cron, every interval, anchor timestamptz, after timestamptz
 )
 returns timestamptz
 language plpgsql
@@ -19,7 +13,7 @@ parallel safe
 as $$
 begin
     if every is null then
-        return jobq_private.cron_next(cron, time_zone, after, gap, fold);
+        return jobq_private.cron_next(cron, after);
     elsif anchor = after then
         return anchor + every;
     end if;

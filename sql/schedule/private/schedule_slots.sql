@@ -7,9 +7,6 @@
 create or replace function jobq_private.schedule_slots(
     cron jobq_private.cron,
     every interval,
-    time_zone text,
-    gap text,
-    fold text,
     missed text,
     catch_up interval,
     ends_at timestamptz,
@@ -33,7 +30,7 @@ begin
     -- The latest slot; the cost does not grow with the number of missed slots.
     if missed <> 'all' and every is null then
         next_run_at := coalesce(
-            jobq_private.cron_last(cron, time_zone, due_at, _latest, gap, fold), due_at
+            jobq_private.cron_last(cron, due_at, _latest), due_at
         );
     elsif missed <> 'all' then
         next_run_at := due_at + every * floor(
@@ -42,7 +39,7 @@ begin
     end if;
     if next_run_at < _oldest then
         next_run_at := jobq_private.schedule_next(
-            cron, every, time_zone, gap, fold, next_run_at, case
+            cron, every, next_run_at, case
                 when missed = 'all' then _oldest - interval '1 us' else until
             end
         );
@@ -51,9 +48,7 @@ begin
         and cardinality(slots) < max_slots
     loop
         slots := slots || next_run_at;
-        next_run_at := jobq_private.schedule_next(
-            cron, every, time_zone, gap, fold, next_run_at, next_run_at
-        );
+        next_run_at := jobq_private.schedule_next(cron, every, next_run_at, next_run_at);
     end loop;
     next_run_at := case when next_run_at < _end then next_run_at end;
 exception

@@ -4,8 +4,7 @@ select plan(6);
 
 select is(
     jobq_private.cron_last(
-        jobq_private.cron_parse(c.cron), c.zone, c.after::timestamptz,
-            c.until::timestamptz
+        jobq_private.cron_parse(c.cron, c.zone), c.after::timestamptz, c.until::timestamptz
     ),
     c.expected::timestamptz,
     c.claim

@@ -314,7 +314,7 @@ select is(
 -- A zone that the server no longer knows
 select jobq.create_schedule('lost', 'k', pg_temp.hourly(), time_zone => 'Europe/Berlin');
 select jobq.create_schedule('found', 'k', pg_temp.hourly(), time_zone => 'Europe/Berlin');
-update jobq_private.schedule set time_zone = 'Mars/Base' where name = 'lost';
+update jobq_private.schedule set time_zone = 'Mars/Base', parsed.time_zone = 'Mars/Base' where name = 'lost';
 select pg_temp.make_due(s, pg_temp.slot()) from unnest(array['lost', 'found']) as s;
 select results_eq(
     $$ select s.name from jobq.tick() as t join jobq.schedule as s using (schedule_id)
