@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-patroni run test lint lint-python lint-sql lint-prose format bench bench-peers fault update release jobq.sql jobq-core.sql dist docs site clean
+.PHONY: help setup setup-patroni run test lint lint-python lint-sql lint-prose format prove bench bench-peers fault update release jobq.sql jobq-core.sql dist docs site clean
 
 help: ## Show this list
 	@grep -hE '^[a-z.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z.-]+):.*## (.*)/make \1\t\2/' | expand -t 18
@@ -37,7 +37,7 @@ lint: lint-python lint-sql lint-prose ## Check style, types, SQL, spelling and p
 lint-python: $(VENV)/.test
 	@echo "ruff"; $(RUFF) check -q $(CONFIG) $(CODE)
 	@$(RUFF) format -q --check $(CONFIG) $(CODE)
-	@echo "mypy"; MYPYPATH=sql:docs:tests/python:tests/fault $(BIN)/mypy --config-file python/pyproject.toml --no-error-summary python/src sql tests/python tests/fault
+	@echo "mypy"; MYPYPATH=sql:docs:tests/python:tests/fault:tests/spec $(BIN)/mypy --config-file python/pyproject.toml --no-error-summary python/src sql tests/python tests/fault tests/spec
 
 lint-sql: $(VENV)/.test
 	@echo "render"; $(PYTHON) sql/render.py --check
@@ -54,7 +54,11 @@ format: $(VENV)/.test ## Format the Python code
 	@$(RUFF) check -q --fix $(CONFIG) $(CODE); $(RUFF) format -q $(CONFIG) $(CODE)
 
 fault: $(VENV)/.test ## Run jobq under faults and print what was lost (nothing); ARGS=--short for a minute of it, ARGS=patroni for failovers
-	@PYTHONPATH=tests/python:sql $(BIN)/python tests/fault/run.py $(ARGS)
+	@PYTHONPATH=tests/python:tests/spec:sql $(BIN)/python tests/fault/run.py $(ARGS)
+
+prove: ## Check the models of tests/spec with Spin, and that it catches their broken twins
+	@.ci/packages prove
+	@$(PYTHON) tests/spec/prove.py
 
 bench: $(VENV)/.test ## Print how fast jobs are done; PART=http, console, delivery, deploy, schedules, pick_up, producers, flat, flow, drain, sessions, scale, shards, worker, workflows, fan_in, steady
 	@$(BIN)/python tests/bench/bench$(PART:%=_%).py $(ARGS)

@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import history
 import psycopg
 from fault_history import Journal, Stored, Trouble, lost_of, may_repeat, problems_of
 from psycopg import sql
+from replay import replay
 
 from jobq.database import conninfo
 from jobq.worker import tuning
@@ -63,6 +65,9 @@ class Outcome:
         finished_in: seconds from the end of the load until all had finished.
         faults: how many there were.
         problems: everything that must not be.
+        steps: changes of state that were replayed against the specification; None if they were
+            not recorded to the end.
+        rejected: how many of them the specification does not allow.
     """
 
     acknowledged: int
@@ -73,6 +78,8 @@ class Outcome:
     finished_in: float
     faults: int
     problems: list[str]
+    steps: int | None = None
+    rejected: int = 0
 
 
 class Producer(threading.Thread):
@@ -193,6 +200,7 @@ class Rig:
             ["psql", "-Xq", "-d", self.url, "-f", "-"], input=single_file(), text=True,
             check=True, env=environment, stdout=subprocess.DEVNULL,
         )  # fmt: skip
+        history.record(self.url)
 
     def create(self) -> None:
         """Make an empty database."""
@@ -380,6 +388,9 @@ class Rig:
             if gaps := [row for each in connections for row in each.execute(GAPS)]:
                 problems.append(f"{len(gaps)} histories have gaps")
         journal = self.read()
+        replayed = replay(self.url) if not self.shards and history.is_recorded(self.url) else None
+        if replayed:
+            problems += replayed.rejected[:20]
         problems += [
             *problems_of(journal, self.troubles, acknowledged, stored),
             *self.at_end(),
@@ -393,6 +404,8 @@ class Rig:
             finished_in=finished_in,
             faults=self.faults,
             problems=problems,
+            steps=replayed.steps.total() if replayed else None,
+            rejected=len(replayed.rejected) if replayed else 0,
         )
 
 

@@ -2,8 +2,10 @@
 
 Usage: make fault ARGS="[--short] [--seconds N] [--seed N] [--keep] [FAULT ...]"
 
-Exits with 1 when anything was lost, ran twice under one attempt, repeated without a cause,
-or did not finish in time.
+Also prints how many committed changes of state were replayed against the specification
+(tests/spec); a dash where the history ended with a server that was replaced. Exits with 1 when
+anything was lost, ran twice under one attempt, repeated without a cause, was rejected, or did
+not finish in time.
 """
 
 from __future__ import annotations
@@ -33,12 +35,14 @@ SETTINGS = {
     "tcp_keepalives_interval": "1",
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "5000",
+    # What was committed is replayed against the specification.
+    "wal_level": "logical",
 }
 HEAD = (
     "fault", "times", "acknowledged", "lost", "repeated", "at most", "longest stall",
-    "finished in",
+    "finished in", "replayed", "rejected",
 )  # fmt: skip
-WIDTHS = (24, 6, 13, 6, 9, 8, 14, 12)
+WIDTHS = (24, 6, 13, 6, 9, 8, 14, 12, 9, 9)
 
 
 def main() -> int:
@@ -67,7 +71,7 @@ def main() -> int:
         with server:
             for n, name in enumerate(names):
                 if name in NEEDS and (lack := lacks(*NEEDS[name])):
-                    print_row((name, "-", lack, "-", "-", "-", "-", "-"))
+                    print_row((name, "-", lack, *["-"] * 7))
                     continue
                 chance = random.Random(f"{options.seed} {name}")
                 rig = Rig(server, folder, f"run_{n}", chance, seconds)
@@ -98,7 +102,7 @@ def one(name: str, rig: Rig) -> list[str]:
         FAULTS[name](rig)
         outcome: Outcome = rig.outcome or rig.check()
     except Exception:
-        print_row((name, str(rig.faults), "failed", "-", "-", "-", "-", "-"))
+        print_row((name, str(rig.faults), "failed", *["-"] * 7))
         return [traceback.format_exc()]
     finally:
         rig.stop()
@@ -106,6 +110,7 @@ def one(name: str, rig: Rig) -> list[str]:
         name, str(outcome.faults), str(outcome.acknowledged), str(outcome.lost),
         str(outcome.repeated), str(outcome.at_most), f"{outcome.stall:.1f} s",
         f"{outcome.finished_in:.1f} s",
+        *(("-", "-") if outcome.steps is None else (str(outcome.steps), str(outcome.rejected))),
     ))  # fmt: skip
     return outcome.problems
 

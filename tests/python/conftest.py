@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import chance
 import deadline
+import history
 import psycopg
 import pytest
 from keeper import keeping
@@ -213,6 +214,16 @@ def database(cluster: Cluster) -> Iterator[str]:
     """The superuser's URL of a fresh database with jobq in it."""
     with cluster.database() as url:
         yield url
+
+
+@pytest.fixture
+def replayed(database: str) -> Iterator[None]:
+    """Record what the test commits, and replay it against the specification at the end."""
+    history.record(database)
+    yield
+    rejected = replay(database).rejected
+    history.forget(database)
+    assert not rejected, "\n".join(rejected[:20])
 
 
 @pytest.fixture

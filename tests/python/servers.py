@@ -41,6 +41,8 @@ SETTINGS = {
     "max_connections": "200",
     "max_prepared_transactions": "8",
     "max_wal_size": "256MB",
+    # test_spec.py and the random models replay what was committed.
+    "wal_level": "logical",
     "timezone": "UTC",
     "log_timezone": "UTC",
 }

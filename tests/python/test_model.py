@@ -1180,6 +1180,7 @@ def test_every_function_that_writes_takes_part(database: str) -> None:
 
 
 @pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
+@pytest.mark.usefixtures("replayed")
 @pytest.mark.long
 def test_the_queue_does_as_its_model(database: str, level: str) -> None:
     class Machine(QueueMachine):

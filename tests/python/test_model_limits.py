@@ -483,5 +483,6 @@ class Story:
 
 
 @pytest.mark.parametrize("n", range(RUNS))
+@pytest.mark.usefixtures("replayed")
 def test_no_limit_is_passed_and_nothing_stranded(connect: Callable[[], Connection], n: int) -> None:
     Story(connect, random.Random(chance.seed() + n)).run()

@@ -430,6 +430,7 @@ class Story:
 
 
 @pytest.mark.parametrize("n", range(RUNS))
+@pytest.mark.usefixtures("replayed")
 def test_nothing_is_stranded_and_nothing_released_too_soon(
     connect: Callable[[], Connection], n: int
 ) -> None:
