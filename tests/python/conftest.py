@@ -25,6 +25,7 @@ import history
 import psycopg
 import pytest
 from keeper import keeping
+from replay import replay
 from turns import turn
 
 from servers import VERSIONS, Cluster, copy_project
