@@ -25,7 +25,19 @@ if TYPE_CHECKING:
 
 STEPS = int(os.environ.get("JOBQ_SPEC_STEPS", "1500"))
 # Refused by the product, or beaten by another session.
-EXPECTED = ("23503", "JQ001", "JQ002", "JQ003", "JQ007", "JQ008", "JQ011", "55P03", "40P01", "40001", "23505")
+EXPECTED = (
+    "23503",
+    "JQ001",
+    "JQ002",
+    "JQ003",
+    "JQ007",
+    "JQ008",
+    "JQ011",
+    "55P03",
+    "40P01",
+    "40001",
+    "23505",
+)
 LIMITED = {("load", key): 1 for key in ("a", "b")}
 
 

@@ -80,11 +80,18 @@ def check(model: str, twin: int, folder: Path) -> Run:
             raise RuntimeError(f"{model}: {built.stdout}{built.stderr}")
     options = [f"-m{DEPTH}", *(["-a"] if has_formula else [])]
     said = subprocess.run(
-        ["./pan", *options], cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False
+        ["./pan", *options],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
     ).stdout
     counted = re.search(r"([\d.e+]+) states, stored", said)
-    if counted is None or "Search not completed" in said.replace("Warning: ", "") and (
-        "errors: 0" in said
+    if (
+        counted is None
+        or "Search not completed" in said.replace("Warning: ", "")
+        and ("errors: 0" in said)
     ):
         raise RuntimeError(f"{model}: not all states were explored\n{said}")
     problem = re.search(r"^pan:1: (.*?) \(at depth", said, re.MULTILINE)

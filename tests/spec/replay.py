@@ -38,6 +38,7 @@ class Replay:
         limits: how many jobs of a queue and concurrency key may run at once.
         live: jobs that have not finished, by id.
         finished: the others.
+        taken: finished jobs that this transaction has deleted; it may store them again as live.
         waits: the open edges of each child: the parent, and what happens if it fails.
         steps: how many changes of state have been replayed, by (from, to).
         rejected: why, one line for each.
@@ -46,8 +47,8 @@ class Replay:
     limits: Mapping[tuple[str, str], int] = field(default_factory=dict)
     live: dict[str, Row] = field(default_factory=dict)
     finished: dict[str, Row] = field(default_factory=dict)
+    taken: dict[str, Row] = field(default_factory=dict)
     waits: dict[str, dict[str, str]] = field(default_factory=dict)
-    slots: dict[tuple[str | None, ...], str] = field(default_factory=dict)
     running: Counter[tuple[str, str]] = field(default_factory=Counter)
     steps: Counter[tuple[str, str]] = field(default_factory=Counter)
     rejected: list[str] = field(default_factory=list)
@@ -55,12 +56,15 @@ class Replay:
     def follow(self, transactions: Iterable[Transaction]) -> Replay:
         """Replay transactions in the order of their commits; return itself."""
         for transaction in transactions:
+            self.taken.clear()
             touched = {str(change.row.get("job_id")) for change in transaction.changes}
             for change in transaction.changes:
                 for problem in self._step(change):
                     self.rejected.append(f"transaction {transaction.xid}: {problem}")
             for job_id in touched & self.live.keys() & self.finished.keys():
-                self.rejected.append(f"transaction {transaction.xid}: {job_id} is live and finished")
+                self.rejected.append(
+                    f"transaction {transaction.xid}: {job_id} is live and finished"
+                )
                 del self.finished[job_id]
         return self
 
@@ -69,7 +73,7 @@ class Replay:
             self._edge(change)
             return
         row, job_id = change.row, str(change.row["job_id"])
-        known = self.live.get(job_id) or self.finished.get(job_id)
+        known = self.live.get(job_id) or self.finished.get(job_id) or self.taken.get(job_id)
         if change.table == "job":
             if change.operation == "delete":
                 self._remember(job_id, None)
@@ -78,7 +82,8 @@ class Replay:
                 self._remember(job_id, {**(known or {}), **row})
                 yield from self._check_limits(job_id, self.live[job_id])
         elif change.operation == "delete":
-            self.finished.pop(job_id, None)
+            if job_id in self.finished:
+                self.taken[job_id] = self.finished.pop(job_id)
         elif change.operation == "update":
             changed = {
                 name
