@@ -61,11 +61,11 @@ def record(url: str) -> None:
     tables = ", ".join(f"jobq_private.{table}" for table in TABLES)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
-            f"create publication {NAME} for table {tables}"  # noqa: S608 - constants
-            " with (publish_via_partition_root = true)"
+            f"create publication {NAME} for table {tables} with (publish_via_partition_root = true)"
         )
         connection.execute(
-            "select pg_create_logical_replication_slot(%s || '_' || current_database(), 'pgoutput')",
+            "select pg_create_logical_replication_slot("
+            "%s || '_' || current_database(), 'pgoutput')",
             (NAME,),
         )
 

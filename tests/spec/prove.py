@@ -79,20 +79,14 @@ def check(model: str, twin: int, folder: Path) -> Run:
         if built.returncode:
             raise RuntimeError(f"{model}: {built.stdout}{built.stderr}")
     options = [f"-m{DEPTH}", *(["-a"] if has_formula else [])]
-    said = subprocess.run(
+    run = subprocess.run(
         ["./pan", *options],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    ).stdout
+        cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False,
+    )  # fmt: skip
+    said = run.stdout
     counted = re.search(r"([\d.e+]+) states, stored", said)
-    if (
-        counted is None
-        or "Search not completed" in said.replace("Warning: ", "")
-        and ("errors: 0" in said)
-    ):
+    is_cut = "Search not completed" in said or "max search depth too small" in said
+    if counted is None or (is_cut and "errors: 0" in said):
         raise RuntimeError(f"{model}: not all states were explored\n{said}")
     problem = re.search(r"^pan:1: (.*?) \(at depth", said, re.MULTILINE)
     return Run(int(float(counted[1])), problem[1] if problem else "")

@@ -56,11 +56,12 @@ class Replay:
     def follow(self, transactions: Iterable[Transaction]) -> Replay:
         """Replay transactions in the order of their commits; return itself."""
         for transaction in transactions:
+            where = f"transaction {transaction.xid}"
             self.taken.clear()
             touched = {str(change.row.get("job_id")) for change in transaction.changes}
             for change in transaction.changes:
                 for problem in self._step(change):
-                    self.rejected.append(f"transaction {transaction.xid}: {problem}")
+                    self.rejected.append(f"{where}: {problem}")
             for job_id in touched & self.live.keys() & self.finished.keys():
                 self.rejected.append(
                     f"transaction {transaction.xid}: {job_id} is live and finished"
@@ -104,13 +105,8 @@ class Replay:
             if state not in relation.BIRTHS or new["previous_state"] is not None or attempt:
                 yield f"{job_id} is born {state}, attempt {attempt}"
             return
+        yield from self._check_columns(job_id, old, new)
         before, last = str(old["state"]), int(old["attempt"] or 0)
-        has_lease = new["lease_expires_at"] is not None
-        if has_lease != (state == "running"):
-            yield f"{job_id} is {state}, and its lease is {new['lease_expires_at']}"
-        for column in IDENTITY:
-            if column in old and column in new and old[column] != new[column]:
-                yield f"{job_id}: {column} changed from {old[column]} to {new[column]}"
         if before == state:
             if attempt != last:
                 yield f"{job_id} is {state} still, and attempt {last} became {attempt}"
@@ -123,6 +119,15 @@ class Replay:
         yield from self._check_count(job_id, old, new)
         if before == "blocked" and state == "queued" and (left := self._awaited(job_id)):
             yield f"{job_id} is released, and waits for {left}"
+
+    @staticmethod
+    def _check_columns(job_id: str, old: Row, new: Row) -> Iterator[str]:
+        has_lease = new["lease_expires_at"] is not None
+        if has_lease != (new["state"] == "running"):
+            yield f"{job_id} is {new['state']}, and its lease is {new['lease_expires_at']}"
+        for column in IDENTITY:
+            if column in old and column in new and old[column] != new[column]:
+                yield f"{job_id}: {column} changed from {old[column]} to {new[column]}"
 
     @staticmethod
     def _check_count(job_id: str, old: Row, new: Row) -> Iterator[str]:
