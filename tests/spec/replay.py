@@ -38,7 +38,8 @@ class Replay:
         limits: how many jobs of a queue and concurrency key may run at once.
         live: jobs that have not finished, by id.
         finished: the others.
-        taken: finished jobs that this transaction has deleted; it may store them again as live.
+        archived: jobs with a row in the archive. What is deleted there stays in `finished`: its
+            row may have moved to another partition, which the recorder does not see.
         waits: the open edges of each child: the parent, and what happens if it fails.
         steps: how many changes of state have been replayed, by (from, to).
         rejected: why, one line for each.
@@ -47,7 +48,7 @@ class Replay:
     limits: Mapping[tuple[str, str], int] = field(default_factory=dict)
     live: dict[str, Row] = field(default_factory=dict)
     finished: dict[str, Row] = field(default_factory=dict)
-    taken: dict[str, Row] = field(default_factory=dict)
+    archived: set[str] = field(default_factory=set)
     waits: dict[str, dict[str, str]] = field(default_factory=dict)
     running: Counter[tuple[str, str]] = field(default_factory=Counter)
     steps: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -57,16 +58,14 @@ class Replay:
         """Replay transactions in the order of their commits; return itself."""
         for transaction in transactions:
             where = f"transaction {transaction.xid}"
-            self.taken.clear()
             touched = {str(change.row.get("job_id")) for change in transaction.changes}
             for change in transaction.changes:
                 for problem in self._step(change):
                     self.rejected.append(f"{where}: {problem}")
-            for job_id in touched & self.live.keys() & self.finished.keys():
+            for job_id in touched & self.live.keys() & self.archived:
                 self.rejected.append(
                     f"transaction {transaction.xid}: {job_id} is live and finished"
                 )
-                del self.finished[job_id]
         return self
 
     def _step(self, change: Change) -> Iterator[str]:
@@ -74,7 +73,7 @@ class Replay:
             self._edge(change)
             return
         row, job_id = change.row, str(change.row["job_id"])
-        known = self.live.get(job_id) or self.finished.get(job_id) or self.taken.get(job_id)
+        known = self.live.get(job_id) or self.finished.get(job_id)
         if change.table == "job":
             if change.operation == "delete":
                 self._remember(job_id, None)
@@ -83,8 +82,7 @@ class Replay:
                 self._remember(job_id, {**(known or {}), **row})
                 yield from self._check_limits(job_id, self.live[job_id])
         elif change.operation == "delete":
-            if job_id in self.finished:
-                self.taken[job_id] = self.finished.pop(job_id)
+            self.archived.discard(job_id)
         elif change.operation == "update":
             changed = {
                 name
@@ -96,6 +94,7 @@ class Replay:
         else:
             yield from self._check(job_id, known, row)
             self.finished[job_id] = {**(known or {}), **row}
+            self.archived.add(job_id)
 
     def _check(self, job_id: str, old: Row | None, new: Row) -> Iterator[str]:
         """Yield what is wrong with a row that comes, or comes to be another."""
