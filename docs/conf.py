@@ -1,6 +1,13 @@
 """How `make site` builds the documents into a site: Sphinx, MyST and Furo."""
 
+import sys
+from pathlib import Path
+
 from sphinx.application import Sphinx
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import llms
 
 project = "jobq"
 author = "the jobq authors"
@@ -39,5 +46,6 @@ def leave_out(app: Sphinx, _doctree: object) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Register the hook."""
+    """Register the hooks."""
     app.connect("doctree-read", leave_out)
+    app.connect("build-finished", llms.write)

@@ -213,6 +213,12 @@ def test_the_site_builds_and_no_link_is_broken(tmp_path: Path, database: str) ->
     )
     assert done.returncode == 0, done.stderr
     assert "Twenty minutes" in (tmp_path / "tutorial.html").read_text()
+    listed = (tmp_path / "llms.txt").read_text()
+    assert listed.startswith("# jobq\n")
+    assert {f"{page.stem}.html" for page in (ROOT / "docs").glob("*.md")} - set(
+        re.findall(r"\]\(([\w-]+\.html)\): .", listed)
+    ) == {"index.html"}
+    assert "Twenty minutes" in (tmp_path / "llms-full.txt").read_text()
     assert broken_links(tmp_path) == []
 
 
