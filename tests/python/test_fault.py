@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FAULT = ROOT / "tests" / "fault"
-PATHS = {"PYTHONPATH": os.pathsep.join(str(ROOT / p) for p in ("tests/python", "tests/spec", "sql"))}
+PATHS = {
+    "PYTHONPATH": os.pathsep.join(str(ROOT / p) for p in ("tests/python", "tests/spec", "sql"))
+}
 ENDED = ["start a 1 7 10.0", "end a 1 7 10.5"]
 FAULT_MODULES: dict[str, Any] = {
     "limits": SimpleNamespace(**runpy.run_path(str(FAULT / "limits.py")))
