@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -105,11 +105,12 @@ class Executor:
         `settlement_of` handles everything that this raises.
         """
         current_job.set((job, self.worker))
-        span = tracing.attempt_span(job, self.worker) if self._is_traced else nullcontext()
-        with span as traced:
+        if not self._is_traced:
+            return await self._run(job)
+        with tracing.attempt_span(job, self.worker) as span:
             settlement = await self._run(job)
-            if traced is not None and isinstance(settlement, Failed):
-                tracing.note_failure(traced, settlement.code, settlement.error)
+            if isinstance(settlement, Failed):
+                tracing.note_failure(span, settlement.code, settlement.error)
             return settlement
 
     async def _run(self, job: Job) -> Settlement:
