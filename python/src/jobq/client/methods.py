@@ -34,6 +34,7 @@ from jobq.calls import (
     workflows,
 )
 from jobq.calls.arguments import as_object
+from jobq.database import awaited, finished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -63,21 +64,17 @@ class Method(Generic[P, T]):
     def __init__(
         self, make: Callable[P, Call[T]], jobs_of: Callable[..., Enqueueing] | None = None
     ) -> None:
+        async def called(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401
+            hooks = self.hooks
+            if jobs_of is None or hooks is None or not hooks.is_enqueueing:
+                return await awaited(self.run(make(*args, **kwargs)))
+            made, call = jobs_of(*args, **kwargs)
+            return after(hooks, made, await awaited(self.run(before(hooks, made, call))))
+
         def waiting(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401
-            hooks = self.hooks
-            if jobs_of is None or hooks is None or not hooks.is_enqueueing:
-                return self.run(make(*args, **kwargs))
-            made, call = jobs_of(*args, **kwargs)
-            return after(hooks, made, self.run(before(hooks, made, call)))
+            return finished(called(self, *args, **kwargs))
 
-        async def awaited(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401
-            hooks = self.hooks
-            if jobs_of is None or hooks is None or not hooks.is_enqueueing:
-                return await self.run(make(*args, **kwargs))
-            made, call = jobs_of(*args, **kwargs)
-            return after(hooks, made, await self.run(before(hooks, made, call)))
-
-        self._waiting, self._awaited = dressed(waiting, make), dressed(awaited, make)
+        self._waiting, self._awaited = dressed(waiting, make), dressed(called, make)
 
     @overload
     def __get__(self, client: None, owner: type) -> Callable[Concatenate[Any, P], Any]: ...
