@@ -86,6 +86,7 @@ class Steered:
     """The result of cancelling one of many jobs.
 
     Attributes:
+        job_id: the job.
         outcome: ``cancelled`` or ``cancel_requested``; the job's state if nothing was done.
     """
 
@@ -121,6 +122,8 @@ class Worked:
     """The result of a job that is a database function.
 
     Attributes:
+        job_id: the job.
+        kind: its kind.
         state: ``succeeded``, ``retrying``, ``dead`` or ``cancelled``; ``queued`` if it was
             released; ``lost`` if its function itself released or ended it.
     """
@@ -223,6 +226,7 @@ class Budget:
 
     Attributes:
         scope_type: ``queue`` or ``kind``.
+        scope: name of the queue or kind.
         concurrency_key: only of this key.
         each_key: whether each key has its own budget.
         period: ``day``, ``week`` or ``month``.

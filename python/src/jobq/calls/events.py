@@ -25,6 +25,7 @@ class Event:
         attempts: number of counted attempts.
         error_code: of the last error.
         metadata: as given at enqueue.
+        batch_id: its batch, if any.
     """
 
     cursor: str

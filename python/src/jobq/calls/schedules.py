@@ -24,6 +24,12 @@ class Schedule:
         schedule_id: id of this version.
         name: the same for all versions.
         status: of this version; older versions are ``retired``.
+        cron: the cron expression; None with an interval.
+        every: the interval; None with a cron expression.
+        from_completion: whether the interval is measured from the end of the previous job.
+        missed: which missed slots fire: ``all``, ``latest`` or ``none``.
+        catch_up: maximum age of a missed slot.
+        dedup: what to do while a job with the same key is live.
         next_run_at: the next slot; None if there is none, or until the previous job has ended.
         last_tick_at: the last slot that has fired, including those of earlier versions.
         graph: the jobs to run after each job, as for ``enqueue_graph``.
