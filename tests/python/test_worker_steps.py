@@ -135,6 +135,23 @@ async def test_a_step_may_be_a_coroutine_and_fail(database: str, client: AsyncCl
     assert calls == ["first", "second", "second"]
 
 
+async def test_a_plain_handler_has_no_coroutines_as_steps(
+    database: str, client: AsyncClient
+) -> None:
+    registry = Registry()
+
+    async def step() -> None: ...
+
+    @registry.handler("flow", max_attempts=1)
+    def flow(context: JobContext) -> None:
+        context.step("one", step)
+
+    job = await outcome_of(database, client, registry)
+    assert (job.state, job.last_error_code) == ("dead", "ERROR")
+    assert "must be plain functions" in str(job.last_error)
+    assert await client.list_steps(job.job_id) == []
+
+
 async def test_steps_of_one_name_are_numbered_even_side_by_side(
     database: str, client: AsyncClient
 ) -> None:
