@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 
-from jobq.project import read_errors
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -45,8 +43,6 @@ __all__ = [
     "translate",
 ]
 
-# The errors of the database, by the symbolic code in the constraint of the error.
-ERROR_TABLE: Final = read_errors()
 _KINDS: Final[dict[str, type[JobqError]]] = {}
 
 
@@ -231,11 +227,11 @@ def of_database(error: psycopg.Error, given: Iterable[object] = ()) -> JobqError
     if kind is None and not state:
         is_transport = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
         kind = _of_transport(error) if is_transport else InvalidArgument
-    is_own = said.constraint_name in ERROR_TABLE
+    name = said.constraint_name or ""  # a symbolic code; names of tables' constraints are lowercase
     hint = said.message_hint or _hint_of_pooler(error)
     return (kind or JobqError)(
         said.message_primary or _first_line(error),
-        code=said.constraint_name if is_own else None,
+        code=name if name.isupper() else None,
         sqlstate=state,
         detail=said.message_detail or "",
         hint=hint or _HINTS.get(state) or _HINTS.get(kind or JobqError, ""),

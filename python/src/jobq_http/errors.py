@@ -16,9 +16,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jobq.errors import ERROR_TABLE, JobqError, NotFound
+from jobq.errors import JobqError, NotFound
+from jobq_operations.project import read_errors
 
 logger = logging.getLogger("jobq.http")
+
+# The errors of the database, by their symbolic codes.
+ERROR_TABLE: Final = read_errors()
 
 # Errors that the HTTP server raises itself: code, status and message.
 ERRORS: Final = {

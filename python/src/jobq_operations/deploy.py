@@ -23,8 +23,8 @@ import psycopg
 from psycopg import errors, pq
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from jobq.project import project_dir
 from jobq_embedded import ServerError, find_bin_dir
+from jobq_operations.project import project_dir
 from jobq_operations.schema import (
     Difference,
     Unmendable,

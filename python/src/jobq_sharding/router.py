@@ -19,7 +19,7 @@ from jobq.client import Client
 from jobq.database import conninfo, use_json
 from jobq.errors import DatabaseUnavailable, InvalidArgument, JobqError, NotDeployed, translate
 from jobq.models import Json, record
-from jobq.project import project_dir
+from jobq_operations.project import project_dir
 from jobq_sharding.routes import EPOCHS, SHARDS, Epoch, Shard
 from jobq_sharding.shards import choose_shard
 

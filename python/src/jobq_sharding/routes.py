@@ -18,7 +18,7 @@ from jobq.calls.arguments import as_jsonb
 from jobq.calls.call import Call, scalar
 from jobq.errors import DatabaseUnavailable, InvalidArgument
 from jobq.models import Enqueued, JobPage, record
-from jobq.project import TEXT, project_dir
+from jobq_operations.project import TEXT, project_dir
 from jobq_sharding.shards import choose_shard, shard_of
 
 logger = logging.getLogger("jobq.client")

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 __all__ = ["TEXT", "ErrorRow", "project_dir", "read_errors"]
 
-_PACKAGE: Final = Path(__file__).parent
+_SOURCE: Final = Path(__file__).parents[1]
 TEXT: Final = r"'((?:[^']|'')*)'"
 _ERROR: Final = re.compile(rf"^\('([A-Z_]+)', '(\w{{5}})', (\d+), {TEXT}", re.MULTILINE)
 
@@ -27,7 +27,7 @@ def project_dir() -> Path:
     Raises:
         FileNotFoundError: neither exists.
     """
-    for folder in (_PACKAGE.parents[2], _PACKAGE / "sqitch"):
+    for folder in (_SOURCE.parents[1], _SOURCE / "jobq" / "sqitch"):
         if (folder / "sqitch.plan").is_file() and (folder / "sqitch.conf").is_file():
             return folder
     raise FileNotFoundError("the package has no Sqitch project; install jobq again")
