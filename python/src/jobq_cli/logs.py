@@ -10,8 +10,9 @@ from typing import Any, Final, Literal, TextIO
 
 import msgspec
 
-from jobq.redaction import in_line, redacted, visible
+from jobq.redaction import redacted
 from jobq.worker.metrics import fields_of
+from jobq_operations.visible import in_line, visible
 
 __all__ = ["Format", "configure_logging"]
 

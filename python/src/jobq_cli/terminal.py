@@ -18,9 +18,9 @@ import psycopg
 from jobq.client import Client
 from jobq.database import configure, conninfo
 from jobq.errors import JobqError, translate
-from jobq.redaction import in_line, visible
 from jobq_embedded import ServerError
 from jobq_operations.deploy import DeployError
+from jobq_operations.visible import in_line, visible
 
 
 def logged(command: Callable[..., Any]) -> Callable[..., Any]:

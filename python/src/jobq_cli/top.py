@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from jobq.client import Client
-from jobq.redaction import in_line
 from jobq_cli.parameters import DATABASE, Seconds, option
 from jobq_cli.queues import sickest_first
 from jobq_cli.terminal import asking, needing, plain
+from jobq_operations.visible import in_line
 
 if TYPE_CHECKING:
     from rich.console import Group

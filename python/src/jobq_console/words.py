@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from jobq.redaction import visible
 from jobq.version import __version__
+from jobq_operations.visible import visible
 
 SCALE: Final = (("d", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
 NOTHING: Final = "\N{EN DASH}"
