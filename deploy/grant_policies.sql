@@ -193,6 +193,25 @@ using (
     )
 );
 
+-- A subscription belongs to the queue of its jobs. It is made by who works that of its kind, too.
+create policy subscription_select on jobq_private.subscription for select
+using ((select h.any_of from jobq_private.held_queue as h) && array['*', coalesce(
+    queue, (select o.queue from jobq_private.kind_queue as o where o.kind = subscription.kind), 'default'
+)]);
+
+create policy subscription_all on jobq_private.subscription
+using (
+    (select h.worked from jobq_private.held_queue as h) && array['*']
+    or (
+        (queue is null or (select h.worked from jobq_private.held_queue as h) && array[queue])
+        and exists (
+            select from jobq_private.kind_queue as o
+            where o.kind = subscription.kind
+            and (select h.worked from jobq_private.held_queue as h) && array[o.queue]
+        )
+    )
+);
+
 create policy setting_update on jobq_private.setting for update
 using (true)
 with check ((select h.worked from jobq_private.held_queue as h) && array['*']);

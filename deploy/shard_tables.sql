@@ -74,7 +74,7 @@ from (
     '),
     ('refused', 'the router asks the shards itself', 'list_moved'),
     ('key', '', 'enqueue'),
-    ('lot', '', 'open_batch test_endpoint'),
+    ('lot', '', 'open_batch publish test_endpoint'),
     ('lot', 'graph_of', 'enqueue_graph'),
     ('id', 'job_id', '
         cancel cancel_tree claim_job complete confirm_cancel explain fail get_job
@@ -93,13 +93,14 @@ from (
         configure delete_definition delete_kind delete_limit delete_queue emit
         enforce_queue_grants grant_queue hold_key pause_endpoint pause_kind
         pause_queue put_budget put_config put_endpoint put_kind put_limit put_payload_spec
-        put_queue put_secret release_key resume_endpoint resume_kind resume_queue
+        put_queue put_secret release_key subscribe unsubscribe
+        resume_endpoint resume_kind resume_queue
         retire_worker
         revoke_queue rotate_secret
     '),
     ('any', '', '
         backoff list_ciphertexts list_kinds list_payload_schemas list_queue_grants
-        list_queues list_versions next_tick page_definitions preview_cron settings
+        list_queues list_subscriptions list_versions next_tick page_definitions preview_cron settings
         show_definition version
     '),
     ('lists', '', 'health list_workers'),

@@ -28,6 +28,20 @@ create index event_emitted_at_idx on jobq_private.event (emitted_at);
 
 comment on table jobq_private.event is 'Emitted events, kept for jobs that wait for them later.';
 
+create table jobq_private.subscription (
+    event text collate "C" not null,
+    kind text not null,
+    queue text,
+    created_at timestamptz not null default now(),
+    constraint subscription_pkey primary key (event, kind),
+    constraint "event must have 1 to 256 characters" check (length(event) between 1 and 256),
+    constraint "kind must have 1 to 128 characters" check (length(kind) between 1 and 128),
+    constraint "queue must have 1 to 128 characters, and must not be *"
+    check (length(queue) between 1 and 128 and queue <> '*')
+);
+
+comment on table jobq_private.subscription is 'The kinds of which a job is made for each event that is published.';
+
 create table jobq_private.waiter (
     job_id uuid not null,
     event text collate "C" not null,

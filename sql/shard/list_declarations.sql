@@ -40,6 +40,9 @@ as $$
         union all
         select 'kind', k.kind, to_jsonb(k) from jobq_private.kind as k
         union all
+        select 'subscription', s.event || ' ' || s.kind, jsonb_build_object('queue', s.queue)
+        from jobq_private.subscription as s
+        union all
         select 'paused_kind', p.kind, to_jsonb(p) from jobq_private.paused_kind as p
         union all
         select

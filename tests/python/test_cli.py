@@ -145,6 +145,17 @@ def test_events_and_signals_are_brought_and_steps_shown(
     assert "JOB_NOT_FOUND" in jobq("signal", "00000000-0000-0000-0000-000000000000", "a").stderr
 
 
+def test_subscribers_get_a_job_for_what_is_published(jobq: Any, client: Client) -> None:
+    assert said(jobq("publish", "paid")) == ""
+    said(jobq("subscriptions", "add", "paid", "receipt", "--queue", "mail"))
+    row = json.loads(said(jobq("subscriptions", "list", "--json")))
+    assert (row["event"], row["kind"], row["queue"]) == ("paid", "receipt", "mail")
+    job_id, kind = said(jobq("publish", "paid", '{"n": 1}', "--idempotency-key", "k")).split()
+    assert (kind, client.get(job_id).payload) == ("receipt", {"n": 1})
+    said(jobq("subscriptions", "remove", "paid", "receipt"))
+    assert client.list_subscriptions() == []
+
+
 def test_a_payload_comes_from_standard_input_too(program: Any, client: Client) -> None:
     job_id = said(program("enqueue", "a", "-", input="[1, 2]"))
     assert client.get(job_id).payload == [1, 2]

@@ -384,6 +384,7 @@ HALF_BAD = {
     "change_many": """changes => '{"priority": 99999}', queue => 'default'""",
     "claim_calls": "queues => '{other,null}'",
     "delete_many": "queue => 'default', state => 'nonsense'",
+    "publish": "event => 'e', payload => '1e131071'",
     "emit": "event => 'e', payload => '1e131071'",
     "save_step": "job_id => %(job)s, attempt => 1, name => 'a', value => '1e131071'",
     "signal": "job_id => %(job)s, name => 'a', payload => '1e131071'",

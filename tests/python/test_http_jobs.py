@@ -807,3 +807,20 @@ async def test_a_tree_is_shown_cancelled_and_redriven(api: Api) -> None:
     redriven = await api.ask("POST", f"/jobs/{ids['a']}/tree/redrive", json={"scope": "all"})
     done = {each["job_id"]: each["outcome"] for each in redriven.json()["items"]}
     assert done == dict.fromkeys(ids.values(), "redriven")
+
+
+async def test_subscribers_get_a_job_for_what_is_published(api: Api) -> None:
+    subscription = {"event": "paid", "kind": "receipt"}
+    added = await api.ask("POST", "/subscriptions", json={**subscription, "queue": "mail"})
+    assert (added.status_code, added.json()) == (200, subscription)
+    [item] = (await api.ask("GET", "/subscriptions")).json()["items"]
+    assert item.items() >= {**subscription, "queue": "mail"}.items()
+    event = {"event": "paid", "payload": {"n": 1}, "metadata": {"m": 2}}
+    published = await api.ask("POST", "/events:publish", json=event)
+    assert published.status_code == 200, published.text
+    [job] = published.json()["jobs"]
+    made = api.run("select kind, queue, payload from jobq.job where job_id = %s", job["job_id"])
+    assert (job["kind"], made) == ("receipt", [("receipt", "mail", {"n": 1})])
+    for existed in (True, False):
+        removed = await api.ask("POST", "/subscriptions/delete", json=subscription)
+        assert removed.json() == {"existed": existed}

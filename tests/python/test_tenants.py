@@ -86,6 +86,7 @@ DEEDS = f"""
 set session authorization theirs;
 select jobq.put_kind('theirs-spare', 'theirs');
 select jobq.put_kind('theirs.mail', 'theirs', payload_schema => '{{"title": "{CANARY}"}}');
+select jobq.subscribe('theirs-event', 'theirs.mail');
 select jobq.pause_kind('theirs-spare', '{CANARY}');
 select jobq_http.create_api_key('theirs-api', sha256('theirs'), 'theirs', '{{produce,operate}}');
 select jobq.create_schedule(

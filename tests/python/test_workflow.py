@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
+from jobq import Client
+from jobq.registry import Registry
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -213,3 +216,35 @@ def test_a_wait_with_an_old_snapshot_is_looked_after(connect: Callable[[], Conne
     waiting.execute("commit")
     waiting.execute("select jobq.maintain()")
     assert value(waiting, "select run_at <= clock_timestamp() from jobq.job")
+
+
+def test_workers_subscribe_kinds_and_publishing_reaches_each(
+    database: str, connect: Callable[[], Connection]
+) -> None:
+    registry = Registry()
+
+    @registry.handler("receipt", subscribe_to=["order.paid", "order.refunded"])
+    async def receipt(payload: dict[str, Any]) -> None:
+        del payload
+
+    with Client(database) as client:
+        registry.declare(client)
+        client.subscribe("order.paid", "stock", "slow")
+        found = [(s.event, s.kind, s.queue) for s in client.list_subscriptions()]
+        assert found == [
+            ("order.paid", "receipt", None),
+            ("order.paid", "stock", "slow"),
+            ("order.refunded", "receipt", None),
+        ]
+        published = client.publish("order.paid", {"n": 1}, metadata={"m": 2}, idempotency_key="k")
+        assert published.keys() == {"receipt", "stock"}
+        assert client.publish("order.paid", idempotency_key="k") == published
+        job = client.get(published["stock"])
+        assert (job.queue, job.payload) == ("slow", {"n": 1})
+        assert job.metadata.items() >= {"m": 2, "event": "order.paid"}.items()
+        assert client.unsubscribe("order.paid", "stock")
+        assert not client.unsubscribe("order.paid", "stock")
+    connection = connect()
+    with connection.transaction(force_rollback=True):
+        assert Client(connection).publish("order.paid").keys() == {"receipt"}
+    assert len(connection.execute("select from jobq.job").fetchall()) == 2

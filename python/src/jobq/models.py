@@ -46,6 +46,7 @@ __all__ = [
     "State",
     "Steered",
     "Step",
+    "Subscription",
     "Worked",
     "record",
     "words_of",
@@ -246,6 +247,20 @@ class Budget:
     spent: Decimal | None
     reserved: Decimal | None
     next_period_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A kind that has subscribed to an event.
+
+    Attributes:
+        queue: queue of its jobs; None means the kind's.
+    """
+
+    event: str
+    kind: str
+    queue: str | None
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

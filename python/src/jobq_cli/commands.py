@@ -42,13 +42,14 @@ from jobq_cli.schedules import preview, schedules
 from jobq_cli.steering import cancel, change, delete
 from jobq_cli.terminal import needing, say
 from jobq_cli.worker import worker
-from jobq_cli.workflows import cancel_tree, emit, graph, signal
+from jobq_cli.workflows import cancel_tree, emit, graph, publish, signal, subscriptions
 
 COMMANDS = (
     budgets, cancel, cancel_tree, change, cluster, completion, conformance, console, declare,
     delete, delete_kind, deploy, print_sql, doctor, emit, endpoints, enqueue, events, explain,
-    graph, grants, http, jobs, kinds, limits, new, pause, preview, queues, redrive, rerun, resume,
-    run, schedules, settings, show, signal, work, worker, workers,
+    graph, grants, http, jobs, kinds, limits, new, pause, preview, publish, queues, redrive,
+    rerun, resume, run, schedules, settings, show, signal, subscriptions, work, worker,
+    workers,
 )  # fmt: skip
 
 # Commands that need an extra: their module and the extra.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobq_cli.declared import calling
+from jobq_cli.declared import calling, group
 from jobq_cli.parameters import Json, argument, option, reason
 
 JOB_ID = argument("job_id")
@@ -20,6 +20,21 @@ emit = calling(
     "Emit EVENT with PAYLOAD (JSON, or - for standard input).\n\n"
     "All jobs that wait for it continue. Only the first emit of an event counts.",
     argument("event"), PAYLOAD, lines=emitted)
+publish = calling(
+    "publish", "publish",
+    "Enqueue a job with PAYLOAD for each kind that has subscribed to EVENT. Prints ids and kinds.",
+    argument("event"), argument("payload", default="{}", type=Json()),
+    option("--idempotency-key", help="Publishing again with this key creates no second job."),
+    lines=lambda found: [f"{job_id} {kind}" for kind, job_id in found.items()])
+subscriptions = group(
+    "subscriptions", "Manage which kinds get a job for which published events.",
+    calling("list", "list_subscriptions", "List the subscriptions.",
+            rows=("event", "kind", "queue", "created_at")),
+    calling("add", "subscribe", "Subscribe KIND to EVENT.", argument("event"), argument("kind"),
+            option("--queue", help="Queue of the jobs.  [default: the kind's queue]")),
+    calling("remove", "unsubscribe", "End the subscription of KIND to EVENT.",
+            argument("event"), argument("kind")),
+)
 signal = calling(
     "signal", "signal",
     "Send the signal NAME with PAYLOAD (JSON, or - for standard input) to a job.",

@@ -11,7 +11,7 @@ from jobq import models
 from jobq_http.declared import section
 from jobq_http.operation import Answer
 from jobq_http.page import Paging
-from jobq_http.values import answer, answer_of, page_of, request
+from jobq_http.values import answer, answer_of, list_of, page_of, request
 from jobq_http.workers import ATTEMPT, LOST
 
 NewStep = request(
@@ -56,6 +56,19 @@ EMITTED = {
     201: Answer("It is the first of its name; jobs that wait for it continue.", Emitted),
     200: Answer("An earlier one exists and is kept.", Emitted),
 }
+Publication = request(
+    "Publication", "The event, and the jobs.", "event payload~ metadata? idempotency_key?"
+)
+PublishedJob = answer("PublishedJob", "The job of a subscriber.", "kind job_id")
+PublishedJobs = list_of("PublishedJobs", "A job for each subscriber.", PublishedJob, "jobs")
+NewSubscription = request(
+    "NewSubscription", "Which kind gets a job for which events.", "event kind queue?"
+)
+OldSubscription = request("OldSubscription", "The subscription to end.", "event kind")
+Subscribed = answer("Subscribed", "The subscription.", "event kind")
+Unsubscribed = answer("Unsubscribed", "Whether there was a subscription.", "existed", existed=bool)
+Subscription = answer_of(models.Subscription, "Subscription")
+Subscriptions = page_of("Subscriptions", "A page of subscriptions, by event.", Subscription)
 of = section("workflows")
 # fmt: off
 OPERATIONS = (
@@ -73,6 +86,20 @@ OPERATIONS = (
        "Emit an event to all jobs that wait for it, now or later",
        "produce work operate", EMITTED, body=NewEvent, value="created",
        examples={"a payment": {"event": "payment:42", "payload": {"euro": 5}}}),
+    of("POST /events:publish", "publish",
+       "Create a job of each kind that has subscribed to an event",
+       "produce", PublishedJobs, body=Publication,
+       errors="INPUT_VALIDATION_FAILED QUEUE_FULL IDEMPOTENCY_CONFLICT",
+       examples={"a paid order": {"event": "order.paid", "payload": {"order_id": 7}}}),
+    of("GET /subscriptions", "list_subscriptions", "List which kinds have subscribed to events",
+       "read operate", Subscriptions, query=Paging,
+       order=lambda row: [row["event"], row["kind"]]),
+    of("POST /subscriptions", "subscribe", "Subscribe a kind to an event",
+       "operate", Subscribed, body=NewSubscription,
+       examples={"receipts": {"event": "order.paid", "kind": "send_receipt"}}),
+    of("POST /subscriptions/delete", "unsubscribe", "End the subscription of a kind to an event",
+       "operate", Unsubscribed, body=OldSubscription, value="existed",
+       examples={"receipts": {"event": "order.paid", "kind": "send_receipt"}}),
     of("POST /jobs/{job_id}/signals", "signal", "Send a signal to one job",
        "produce work operate", EMITTED, body=NewSignal, value="created",
        errors="JOB_NOT_FOUND ILLEGAL_STATE",

@@ -36,8 +36,9 @@ INTERNAL: Final = frozenset(
     list_budgets list_ciphertexts list_declarations list_epochs list_inputs list_kinds
     list_leftovers list_limits list_logs list_moved list_payload_schemas list_queue_grants
     list_queues list_router_statements
-    list_schedule_versions list_schedules list_shards list_undeclared_kinds list_undeliverable
-    list_versions list_workers page_definitions preview_cron preview_schedule ready receive_jobs
+    list_schedule_versions list_schedules list_shards list_subscriptions
+    list_undeclared_kinds list_undeliverable list_versions list_workers page_definitions
+    preview_cron preview_schedule ready receive_jobs
     replica_lag rotate_secret schedule_status send_jobs show_definition show_graph
     """.split()
 )

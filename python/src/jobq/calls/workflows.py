@@ -10,7 +10,17 @@ from psycopg.rows import args_row
 from jobq.calls.arguments import as_jsonb, as_object, as_text, encode
 from jobq.calls.call import Call, column, first, nothing, scalar
 from jobq.calls.graph import Graph, as_document, payloads_of
-from jobq.models import Batch, CancelledBatch, Input, Json, Steered, Step, record
+from jobq.models import (
+    Batch,
+    CancelledBatch,
+    Input,
+    Json,
+    Steered,
+    Step,
+    Subscription,
+    record,
+)
+from jobq.tracing import with_trace
 
 
 def emit(event: str, payload: Json = None) -> Call[bool]:
@@ -31,6 +41,59 @@ def emit(event: str, payload: Json = None) -> Call[bool]:
         PayloadTooLarge: the payload has too many bytes.
     """
     return Call("emit", {"event": as_text(event), "payload": encode(payload)}, scalar)
+
+
+def subscribe(event: str, kind: str, queue: str | None = None) -> Call[None]:
+    """Subscribe a kind to an event: each `publish` enqueues a job of it.
+
+    Args:
+        event: name of the event, 1 to 256 characters.
+        kind: kind of the jobs.
+        queue: queue of the jobs; the kind's by default.
+    """
+    return Call("subscribe", locals(), nothing)
+
+
+def unsubscribe(event: str, kind: str) -> Call[bool]:
+    """End the subscription of a kind to an event, and return whether there was one."""
+    return Call("unsubscribe", locals(), scalar)
+
+
+def publish(
+    event: str,
+    payload: Json = None,
+    *,
+    metadata: Mapping[str, Json] | None = None,
+    idempotency_key: str | None = None,
+) -> Call[dict[str, UUID]]:
+    """Enqueue a job of each kind that has subscribed to an event.
+
+    The jobs exist when the transaction commits.
+
+    Args:
+        event: name of the event; the jobs have it as ``event`` in their metadata.
+        payload: payload of the jobs; None is ``{}``.
+        metadata: metadata of the jobs.
+        idempotency_key: publishing again with this key creates no second job of a kind.
+
+    Returns:
+        The ids of the jobs, by kind.
+
+    Raises:
+        JobqError: as ``enqueue_many``; then no job is enqueued.
+    """
+    arguments = {
+        "event": event,
+        "payload": as_jsonb(payload),
+        "metadata": as_jsonb(with_trace(metadata)),
+        "idempotency_key": idempotency_key,
+    }
+    return Call("publish", arguments, dict)
+
+
+def list_subscriptions() -> Call[list[Subscription]]:
+    """Return which kinds have subscribed to which events."""
+    return Call("list_subscriptions", {}, list, record(Subscription))
 
 
 def signal(job_id: UUID | str, name: str, payload: Json = None) -> Call[bool]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from jobq.calls import schedules
+from jobq.calls import schedules, workflows
 from jobq.calls.arguments import TEXTS, refuse_lists, refuse_unknown
 from jobq.calls.kinds import put_kind
 from jobq.calls.options import CommonOptions, in_time
@@ -53,6 +53,7 @@ class Registry:
         self._handlers: dict[str, Handler] = {}
         self._fallback: Handler | None = None
         self.beyond: Callable[[], Awaitable[Mapping[str, tuple[str, str]]]] | None = None
+        self._subscriptions: list[Call[None]] = []
         self._schedules: dict[str, Call[UUID]] = {}
         self.hooks = Hooks()
 
@@ -107,6 +108,9 @@ class Registry:
             if kind in self._handlers:
                 raise ValueError(f"kind {kind} already has a handler")
             called: Any = function() if inspect.isclass(function) else function
+            events = options.get("subscribe_to") or ()
+            for event in [events] if isinstance(events, str) else events:
+                self._subscriptions.append(workflows.subscribe(event, kind))
             self._handlers[kind] = describe(kind, called, options, definition, batch=batch)
             enqueueing(function, kind)
             return function
@@ -248,7 +252,7 @@ class Registry:
 
     def definitions(self) -> list[Call[Any]]:
         """Return the calls that declare kinds and schedules."""
-        return [*self.kinds().values(), *self._schedules.values()]
+        return [*self.kinds().values(), *self._subscriptions, *self._schedules.values()]
 
     def declare(self, client: Caller) -> None:
         """Declare the kinds and schedules.

@@ -75,6 +75,7 @@ class HandlerOptions(CommonOptions, total=False):
         discard_on: exception classes after which a job is dead at once.
         retry_delay: returns the delay before a retry, a timedelta or seconds, or None for the
             kind's backoff; called with the exception and the attempt.
+        subscribe_to: events to which workers subscribe the kind when they start, one or several.
     """
 
     retry: str | None
@@ -88,6 +89,7 @@ class HandlerOptions(CommonOptions, total=False):
     retry_on: type[BaseException] | Iterable[type[BaseException]] | None
     discard_on: type[BaseException] | Iterable[type[BaseException]] | None
     retry_delay: Callable[[Any, int], timedelta | float | None] | None
+    subscribe_to: str | Iterable[str] | None
 
 
 class Enqueues(Protocol[T_co]):
