@@ -799,3 +799,23 @@ def test_shells_are_told_how_to_complete(shell: str) -> None:
     done = CliRunner().invoke(main, ["completion", shell])
     assert done.exit_code == 0
     assert "_JOBQ_COMPLETE" in done.output
+
+
+def test_the_environment_gives_options_of_a_worker() -> None:
+    found = {p.name: p.envvar for p in main.commands["worker"].params}
+    assert found.pop("is_watching") is None
+    assert all(found.values())
+    assert len(set(map(str, found.values()))) == len(found)
+    nobody = {"DATABASE_URL": "postgresql://127.0.0.1:1/x"}
+    for variable, value, words in (
+        ("JOBQ_WORKER_QUEUE", "mail images=0", "a queue must have at least 1 job at a time"),
+        ("JOBQ_WORKER_CONCURRENCY", "0", "--concurrency"),
+        ("JOBQ_WORKER_TARGET", "nowhere:registry", "TARGET"),
+    ):
+        done = CliRunner().invoke(main, ["worker"], env={**nobody, variable: value})
+        assert done.exit_code == 2, done.output
+        assert words in done.output
+    done = CliRunner().invoke(
+        main, ["worker", "--queue", "a=0"], env={**nobody, "JOBQ_WORKER_QUEUE": "mail"}
+    )
+    assert "a queue must have at least 1 job at a time" in done.output

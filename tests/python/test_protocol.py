@@ -78,10 +78,11 @@ def test_the_page_names_every_function_that_a_worker_may_call() -> None:
     assert granted >= OTHERS, OTHERS - granted
 
 
-# One named job, what others do better here, and graphs and batches, which the guide to
-# workflows has.
+# One named job, what others do better here, and graphs, batches and subscriptions, which the
+# guide to workflows has.
 OTHERS = {
-    "backoff", "claim_job", "complete_many", "enqueue_graph", "seal_batch",
+    "backoff", "claim_job", "complete_many", "enqueue_graph", "seal_batch", "subscribe",
+    "unsubscribe",
 }  # fmt: skip
 
 

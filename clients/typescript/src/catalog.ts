@@ -45,6 +45,8 @@ export interface Functions {
   maintain: { given: {  }; row: { task: string | null; affected: string | null; has_more: boolean | null } };
   /** Returns the time until maintain() has urgent work, or null if there is none. */
   maintain_in: { given: {  }; row: { maintain_in: Interval } };
+  /** Enqueues a job of each kind that has subscribed to an event, and returns their ids. */
+  publish: { given: { event: string; payload?: Json | null; metadata?: Json | null; idempotency_key?: string | null }; row: { kind: string | null; job_id: string | null } };
   /** Returns a leased job to its queue without counting the attempt, and returns the new state. */
   release: { given: { job_id: string; attempt: number; run_at?: Date | null }; row: { release: string } };
   /** Returns leased jobs to their queues without counting the attempts. */
@@ -89,6 +91,7 @@ export const argumentTypes: {
   log: { job_id: "uuid", attempt: "integer", level: "text", message: "text" },
   maintain: {  },
   maintain_in: {  },
+  publish: { event: "text", payload: "jsonb", metadata: "jsonb", idempotency_key: "text" },
   release: { job_id: "uuid", attempt: "integer", run_at: "timestamp with time zone" },
   release_many: { job_ids: "uuid[]", attempts: "integer[]", run_at: "timestamp with time zone" },
   retire_worker: { worker: "text" },

@@ -179,6 +179,22 @@ def worker(
         sys.exit(until_done(runner.get_loop(), work()))
 
 
+def take_from_environment(command: click.Command) -> None:
+    """Let the environment give what the command line omits: ``JOBQ_WORKER_QUEUE`` for --queue.
+
+    Not --watch, whose child would watch again.
+    """
+    for parameter in command.params:
+        if parameter.envvar is None and parameter.name != "is_watching":
+            name = parameter.opts[0].lstrip("-").replace("-", "_").upper()
+            parameter.envvar = f"JOBQ_WORKER_{name}"
+        if isinstance(parameter, click.Option) and parameter.envvar is not None:
+            parameter.show_envvar = True
+
+
+take_from_environment(worker)
+
+
 def warn_of_passwords(database_urls: Sequence[str]) -> None:
     """Warn if the command line contains a password, which other users can read."""
     source = click.get_current_context().get_parameter_source("database_urls")
