@@ -22,8 +22,8 @@ TARGET = Path(__file__).parent / "src/catalog.ts"
 # The functions that programs call which enqueue and work.
 NAMES = """
     begin_wait cancel claim complete complete_many confirm_cancel due_in emit end_wait enqueue
-    enqueue_many exchange fail fail_many get_job heartbeat list_steps log maintain maintain_in publish
-    release release_many retire_worker save_step set_progress signal spend wait wait_for
+    enqueue_many exchange fail fail_many get_job heartbeat list_steps log maintain maintain_in
+    publish release release_many retire_worker save_step set_progress signal spend wait wait_for
 """.split()
 FUNCTIONS = """
     select p.proname, obj_description(p.oid, 'pg_proc'), format_type(p.prorettype, null),

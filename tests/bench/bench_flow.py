@@ -67,9 +67,7 @@ def main() -> None:
 def empty(connection: Connection) -> None:
     """Forget every job and lane."""
     clear(connection)
-    connection.execute(
-        "truncate jobq_private.waiting_key, jobq_private.limit_state"
-    )
+    connection.execute("truncate jobq_private.waiting_key, jobq_private.limit_state")
 
 
 def fill(connection: Connection, jobs: int, lanes: int | None, queue: str = "default") -> None:

@@ -254,8 +254,13 @@ def test_the_end_of_a_job_opens_the_lane_of_its_kinds_key_in_another_queue(
     until = time.monotonic() + PATIENCE
     while not claim(one, 1, "there"):
         assert time.monotonic() < until, "nothing opened the lane"
-        [[closed]] = one.execute("select count(*) from jobq_private.waiting_key where state = 'full'")
-        assert closed == 0 or one.execute("select from jobq_private.waiting_key where state = 'open'").fetchall()
+        [[closed]] = one.execute(
+            "select count(*) from jobq_private.waiting_key where state = 'full'"
+        )
+        assert (
+            closed == 0
+            or one.execute("select from jobq_private.waiting_key where state = 'open'").fetchall()
+        )
 
 
 def test_by_hand_no_limit_of_a_lane_that_no_claim_has_opened_is_exceeded(

@@ -435,7 +435,9 @@ def test_what_a_set_costs_grows_with_its_jobs_and_not_with_their_square(
 
 def plans_of(connection: Connection, name: str, jobs: int) -> list[dict[str, Any]]:
     """Return the plans of all statements of a call that changes so many jobs and no others."""
-    connection.execute("truncate jobq_private.job, jobq_private.job_archive, jobq_private.waiting_key")
+    connection.execute(
+        "truncate jobq_private.job, jobq_private.job_archive, jobq_private.waiting_key"
+    )
     connection.execute("truncate jobq_private.attempt, jobq_private.idempotency_key")
     new = [{"kind": "k", **{o: f"{v}{n}" for o, v in OPTIONS[n % 3].items()}} for n in range(jobs)]
     if name != "enqueue":
