@@ -462,7 +462,7 @@ def test_the_same_attack_succeeds_where_grants_are_not_enforced(victim: Connecti
     # Jobs that have waited for a minute are named, which they have on a busy machine.
     assert functions - harmful | {"health"} == HARMLESS
     assert harmful - functions == {
-        "attempt", "audit", "insert", "job", "schedule", "update", "worker"
+        "attempt", "audit", "insert", "job", "kind", "queue", "schedule", "update", "worker"
     }  # fmt: skip
 
 
