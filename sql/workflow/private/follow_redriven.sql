@@ -48,18 +48,21 @@ begin
     insert into jobq_private.pending (about, id)
     select 'parent', i.job_id
     from unnest(follow_redriven.job_ids) as i (job_id)
-    where i.job_id <> all(_back)
+    where i.job_id not in (select b from unnest(_back) as b)
     union all
     select 'batch', b.batch_id from batch as b
     union all
     select 'child', w.job_id
     from unnest(_blocked) as w (job_id)
-    cross join lateral (
-        select bool_and(e.parent = any(_back)) as is_covered
-        from jobq_private.edge as e
-        where e.child = w.job_id and e.is_open
-    ) as o
-    where o.is_covered is not true
+    where (
+        exists (
+            select from jobq_private.edge as e
+            where e.child = w.job_id and e.is_open and e.parent <> all(_back)
+        )
+        or not exists (
+            select from jobq_private.edge as e where e.child = w.job_id and e.is_open
+        )
+    )
     and not exists (
         select from batch as b where w.job_id in (b.on_success, b.on_end, b.on_first_death)
     );
