@@ -236,7 +236,7 @@ def test_no_limit_of_a_kinds_keys_is_exceeded_in_two_queues(connect: Connect) ->
 
 
 @pytest.mark.parametrize("ends_first", [True, False])
-def test_the_end_of_a_job_opens_the_lane_of_its_kinds_key_in_another_queue(
+def test_the_end_of_a_job_opens_its_kinds_key_in_another_queue(
     connect: Connect, *, ends_first: bool
 ) -> None:
     one, other = connect(), connect()
@@ -248,12 +248,12 @@ def test_the_end_of_a_job_opens_the_lane_of_its_kinds_key_in_another_queue(
         if ends_first:  # the claim cannot know of it yet
             one.execute("select jobq.complete(%s, %s)", held)
             assert claim(other, 1, "there") == []
-        else:  # nobody sees yet that the claim has closed a lane
+        else:  # nobody sees yet that the claim has closed a key
             assert claim(other, 1, "there") == []
             one.execute("select jobq.complete(%s, %s)", held)
     until = time.monotonic() + PATIENCE
     while not claim(one, 1, "there"):
-        assert time.monotonic() < until, "nothing opened the lane"
+        assert time.monotonic() < until, "nothing opened the key"
         [[closed]] = one.execute(
             "select count(*) from jobq_private.waiting_key where state = 'full'"
         )
@@ -263,7 +263,7 @@ def test_the_end_of_a_job_opens_the_lane_of_its_kinds_key_in_another_queue(
         )
 
 
-def test_by_hand_no_limit_of_a_lane_that_no_claim_has_opened_is_exceeded(
+def test_by_hand_no_limit_of_a_key_that_no_claim_has_opened_is_exceeded(
     connect: Connect,
 ) -> None:
     watcher = connect()
@@ -307,7 +307,7 @@ def test_a_commit_that_a_closing_claim_could_not_see_is_found(connect: Connect) 
     producer, worker = connect(), connect()
     fill(producer, 1, keys=1)
     with producer.transaction():
-        fill(producer, 1, keys=1)  # sees the lane, once it is open
+        fill(producer, 1, keys=1)  # sees the key, once it is open
         assert len(claim(worker, 1)) == 1
         fill(producer, 1, keys=1)
         assert claim(worker, 5) == []
@@ -320,8 +320,8 @@ def test_a_commit_that_a_closing_claim_could_not_see_is_found(connect: Connect) 
 
 
 @pytest.mark.parametrize("limit", [None, 5])
-def test_a_lane_that_only_seems_empty_stays(connect: Connect, limit: int | None) -> None:
-    """Who adds a job while the lane is open calls nobody: only the lock keeps the lane open."""
+def test_a_key_that_only_seems_empty_stays(connect: Connect, limit: int | None) -> None:
+    """Who adds a job while the key is open calls nobody: only the lock keeps the key open."""
     producer, worker = connect(), connect()
     producer.execute("select jobq.put_queue('default', key_max_running => %s)", [limit])
     fill(producer, 1, keys=1)
@@ -333,7 +333,7 @@ def test_a_lane_that_only_seems_empty_stays(connect: Connect, limit: int | None)
     until(lambda: claim(worker, 5))
 
 
-def test_the_end_of_a_job_that_a_closing_claim_could_not_see_opens_its_lane(
+def test_the_end_of_a_job_that_a_closing_claim_could_not_see_opens_its_key(
     connect: Connect,
 ) -> None:
     one, other = connect(), connect()
@@ -631,7 +631,7 @@ def test_claims_of_two_priorities_of_a_key_do_not_meet(connect: Connect) -> None
             "select jobq.enqueue('k', priority => %s, concurrency_key => 'a')",
             [priority],
         )
-    [first] = claim(one, 1)  # which makes the lane's rows
+    [first] = claim(one, 1)  # which makes the key's rows
     one.execute("select jobq.complete(%s, %s)", first)
     other.execute("set lock_timeout = '10 s'")
     with one.transaction():
@@ -641,7 +641,7 @@ def test_claims_of_two_priorities_of_a_key_do_not_meet(connect: Connect) -> None
 
 
 def later(connection: Connection, priority: int, key: str) -> None:
-    """Store a job that is due in an hour, and have its lane closed until then."""
+    """Store a job that is due in an hour, and have its key closed until then."""
     connection.execute(
         "select jobq.enqueue('k', run_at => now() + interval '1 h', priority => %s,"
         " concurrency_key => %s)",
@@ -673,7 +673,7 @@ def start_by_hand(connection: Connection, more: str = "") -> list[tuple[Any, ...
     return connection.execute(query.encode()).fetchall()
 
 
-def test_a_claim_that_makes_a_lane_is_seen_by_those_that_would_make_it_too(
+def test_a_claim_that_makes_a_key_is_seen_by_those_that_would_make_it_too(
     connect: Connect,
 ) -> None:
     one, other = connect(), connect()
@@ -688,7 +688,7 @@ def test_a_claim_that_makes_a_lane_is_seen_by_those_that_would_make_it_too(
     assert running(one) == 1
 
 
-def test_a_claim_that_opens_a_lane_whose_time_has_come_is_seen_by_the_next(
+def test_a_claim_that_opens_a_key_whose_time_has_come_is_seen_by_the_next(
     connect: Connect,
 ) -> None:
     one, other = connect(), connect()
@@ -838,7 +838,7 @@ def test_a_head_that_leaves_its_order_lets_the_next_start(connect: Connect, leav
 
 
 @pytest.mark.parametrize("order", [("k", "other"), ("other", "k")])
-def test_a_lane_waits_for_the_kind_of_its_first_job(
+def test_a_key_waits_for_the_kind_of_its_first_job(
     connect: Connect, order: tuple[str, str]
 ) -> None:
     connection = connect()
@@ -900,7 +900,7 @@ def test_a_rate_counts_from_when_a_job_was_started_by_hand(connect: Connect) -> 
     assert is_late
 
 
-def test_the_end_of_a_job_wakes_its_queue_while_a_claim_has_lanes_wait_for_its_kind(
+def test_the_end_of_a_job_wakes_its_queue_while_a_claim_has_keys_wait_for_its_kind(
     connect: Connect,
 ) -> None:
     one, other = connect(), connect()
@@ -931,7 +931,7 @@ def test_keys_that_wait_for_their_kind_take_turns_and_priority_goes_first(
     keys = []
     for _ in range(15):
         [job] = claim(one, 1)
-        assert claim(one, 9) == []  # all lanes wait now
+        assert claim(one, 9) == []  # all keys wait now
         [[key]] = one.execute("select concurrency_key from jobq.get_job(%s)", [job[0]])
         keys.append(key)
         one.execute("select jobq.complete(%s, %s)", job)

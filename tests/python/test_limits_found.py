@@ -1,6 +1,6 @@
 """What waits is found from the rows, and a changed limit stops nobody else.
 
-Each test takes away what would have told the next claim: a call, a lane, a gate.
+Each test takes away what tells the next claim: a row of waiting_key, or the state of a limit.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def test_a_blocked_job_of_a_key_that_is_released_by_hand_is_claimed(
         "truncate jobq_private.waiting_key, jobq_private.limit_state",
     ],
 )
-def test_jobs_whose_lanes_a_restore_has_lost_are_claimed_within_their_limits(
+def test_jobs_whose_keys_a_restore_has_lost_are_claimed_within_their_limits(
     connect: Connect, lose: str
 ) -> None:
     connection = connect()
@@ -91,7 +91,7 @@ def test_a_job_that_raw_sql_has_due_earlier_is_claimed(connect: Connect) -> None
     assert claim(connection) == [job]
 
 
-def test_more_lanes_than_one_call_looks_at_are_found(connect: Connect) -> None:
+def test_more_keys_than_one_call_looks_at_are_found(connect: Connect) -> None:
     connection = connect()
     connection.execute(
         "select jobq.enqueue('k', concurrency_key => n::text) from generate_series(1, 2500) as n"
