@@ -79,6 +79,49 @@ func EnqueueMany[R Row](ctx context.Context, queryRow func(context.Context, stri
 	return made, json.Unmarshal([]byte(answer), &made)
 }
 
+// PublishOptions are the options of Publish; what is zero is left out.
+type PublishOptions struct {
+	Metadata       map[string]any
+	IdempotencyKey string
+}
+
+// Publish enqueues a job of each kind that has subscribed to an event, and returns the ids of
+// the jobs, by kind. A nil payload is an empty object.
+func Publish[R Row](ctx context.Context, queryRow func(context.Context, string, ...any) R, event string, payload any, options PublishOptions) (map[string]string, error) {
+	if payload == nil {
+		payload = struct{}{}
+	}
+	given, err := json.Marshal(payload)
+	if err != nil {
+		return nil, err
+	}
+	metadata, err := json.Marshal(options.Metadata)
+	if err != nil {
+		return nil, err
+	}
+	var answer string
+	row := queryRow(ctx, "select coalesce(jsonb_object_agg(p.kind, p.job_id), '{}')::text"+
+		" from jobq.publish($1::text, $2::jsonb, nullif($3::jsonb, 'null'), nullif($4::text, '')) as p",
+		event, string(given), string(metadata), options.IdempotencyKey)
+	if err := row.Scan(&answer); err != nil {
+		return nil, err
+	}
+	var made map[string]string
+	return made, json.Unmarshal([]byte(answer), &made)
+}
+
+// Emit emits an event for the jobs that wait for it now or later; isFirst says whether it is the
+// first of its name.
+func Emit[R Row](ctx context.Context, queryRow func(context.Context, string, ...any) R, event string, payload any) (isFirst bool, err error) {
+	given, err := json.Marshal(payload)
+	if err != nil {
+		return false, err
+	}
+	var answer string
+	err = queryRow(ctx, "select jobq.emit($1::text, $2::jsonb)::text", event, string(given)).Scan(&answer)
+	return answer == "true", err
+}
+
 // Cancel cancels a waiting job, or asks the worker of a running one: "cancelled",
 // "cancel_requested" or "already_finished".
 func Cancel[R Row](ctx context.Context, queryRow func(context.Context, string, ...any) R, jobID string) (outcome string, err error) {

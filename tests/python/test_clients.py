@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+import time
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 
 from servers import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 CLIENTS = ROOT / "clients"
 
@@ -70,3 +78,95 @@ def test_typescripts_types_are_those_of_the_database(database: str) -> None:
     generate = CLIENTS / "typescript/generate.py"
     checked = run(sys.executable, str(generate), "--check", database)
     assert checked.returncode == 0, checked.stdout
+
+
+PROGRAMS = ROOT / "tests/clients"
+# A kind, what its handler raises, and then: whether the job is retried, and after how many seconds.
+ENDINGS = {
+    ("named", "busy"): (True, 100),
+    ("named", "gone"): (False, None),
+    ("named", "other"): (False, None),
+    ("named", "outcome"): (True, 50),
+    ("delayed", "busy"): (True, 200),
+    ("delayed", "other"): (True, None),
+    ("broken", "busy"): (True, None),
+}
+
+
+@contextmanager
+def program(client: str, url: str, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Run the program of a client in tests/clients."""
+    environment = os.environ | {"DATABASE_URL": url}
+    if client == "go":
+        (tmp_path / "src").mkdir()
+        (tmp_path / "src/jobq").symlink_to(CLIENTS / "go")
+        environment |= {"GO111MODULE": "off", "GOPATH": f"{tmp_path}:/usr/share/gocode"}
+        command = ["go", "run", str(PROGRAMS / "program.go")]
+    elif client == "typescript":
+        folder = CLIENTS / "typescript"
+        if not (folder / "node_modules").is_dir():
+            subprocess.run(["npm", "install", "--silent"], cwd=folder, check=True)
+        subprocess.run(["npm", "run", "--silent", "build"], cwd=folder, check=True)
+        command = ["node", str(PROGRAMS / "program.mjs")]
+    else:
+        command = ["ruby", str(PROGRAMS / "program.rb")]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as running:
+        try:
+            yield running
+        finally:
+            running.terminate()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("client", ["go", "ruby", "typescript"])
+def test_a_client_publishes_and_emits(client: str, database: str, tmp_path: Path) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(
+            "select jobq.subscribe('order.paid', k) from unnest('{a,b}'::text[]) as k"
+        )
+        with program(client, database, tmp_path) as running:
+            assert running.stdout is not None
+            answer = json.loads(running.stdout.readline())
+        jobs = connection.execute(
+            "select kind, job_id::text, payload, metadata ->> 'by' from jobq.list_jobs()"
+        ).fetchall()
+    ids = {kind: job_id for kind, job_id, *_ in jobs}
+    assert sorted(ids) == ["a", "b"]
+    assert answer == {"published": [ids, ids], "emitted": [True, False]}
+    assert [rest for _, _, *rest in jobs] == [[{"id": 7}, "test"]] * 2
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("client", ["ruby", "typescript"])
+def test_a_handler_declares_which_exceptions_are_retried(
+    client: str, database: str, tmp_path: Path
+) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        for kind, failure in ENDINGS:
+            connection.execute(
+                "select jobq.enqueue(%s, jsonb_build_object('fail', %s::text))", (kind, failure)
+            )
+        with program(client, database, tmp_path):
+            found = ended(connection)
+    for case, (is_retried, delay) in ENDINGS.items():
+        state, seconds = found[case]
+        assert state == ("retrying" if is_retried else "dead"), case
+        if delay is not None:
+            assert seconds == pytest.approx(delay, abs=5), case
+        elif is_retried:
+            assert 0 < seconds < 50, case
+
+
+def ended(connection: psycopg.Connection) -> dict[tuple[str, str], tuple[str, float]]:
+    """Wait until all attempts have ended; return the states, and the seconds until a retry."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        rows = connection.execute(
+            """select kind, payload ->> 'fail', state,
+                extract(epoch from run_at - updated_at)::float8
+            from jobq.job where state in ('retrying', 'dead')"""
+        ).fetchall()
+        if len(rows) == len(ENDINGS):
+            return {(kind, failure): (state, seconds) for kind, failure, state, seconds in rows}
+        time.sleep(0.1)
+    raise AssertionError(f"only {rows} have ended")

@@ -62,6 +62,18 @@ module Jobq
       connection.exec_params(sql, [JSON.generate(jobs)]).map { |row| Enqueued.new(row["job_id"], row["created"] == "t") }
     end
 
+    # Enqueue a job of each kind that has subscribed to an event: the ids of the jobs, by kind.
+    def publish(connection, event, payload = {}, metadata: nil, idempotency_key: nil)
+      sql = "select kind, job_id from jobq.publish($1, $2::jsonb, $3::jsonb, $4)"
+      given = [event, JSON.generate(payload), metadata && JSON.generate(metadata), idempotency_key]
+      connection.exec_params(sql, given).to_h { |row| [row["kind"], row["job_id"]] }
+    end
+
+    # Emit an event for the jobs that wait for it now or later: whether it is the first of its name.
+    def emit(connection, event, payload = nil)
+      connection.exec_params("select jobq.emit($1, $2::jsonb)", [event, JSON.generate(payload)]).getvalue(0, 0) == "t"
+    end
+
     # Cancel a waiting job, or ask the worker of a running one: what came of it.
     def cancel(connection, job_id, reason = nil)
       connection.exec_params("select jobq.cancel($1, $2)", [job_id, reason]).getvalue(0, 0)
@@ -93,6 +105,31 @@ module Jobq
       error.message.to_s.scrub.tr("\0", "\ufffd")[0, 512]
     rescue Exception # rubocop:disable Lint/RescueException
       "an error that cannot be shown"
+    end
+  end
+
+  # Which exceptions of a handler are retried, and when. Outcomes, such as Permanent, and an
+  # unreachable database are not affected.
+  class RetryRules
+    LONGEST = 365 * 24 * 3600
+
+    def initialize(retry_on, discard_on, delay)
+      @retry_on, @discard_on, @delay = retry_on && Array(retry_on), Array(discard_on), delay
+      classes = [*@retry_on, *@discard_on]
+      raise TypeError, "retry_on and discard_on are classes of exceptions" unless classes.all?(Module)
+    end
+
+    # Whether it is retried. Exceptions that are no StandardError are, unless discard_on has them.
+    def retry?(error)
+      return false if @discard_on.any? { |one| one === error }
+
+      @retry_on.nil? || !error.is_a?(StandardError) || @retry_on.any? { |one| one === error }
+    end
+
+    # Seconds until the retry; nil for the kind's backoff.
+    def seconds(error, attempt)
+      wait = @delay.respond_to?(:call) ? @delay.call(error, attempt) : @delay
+      wait && Float(wait).clamp(0, LONGEST)
     end
   end
 
@@ -241,14 +278,21 @@ module Jobq
       @queues, @concurrency, @poll, @grace, @log = queues, concurrency, poll, grace, log
       @calls, @vital, @own = Link.new(url), Link.new(url), Link.new(url)
       @listener = Link.new(listen.is_a?(String) ? listen : url, is_repeating: false) if listen
-      @handlers, @running, @settled, @later, @unknown = {}, {}, [], [], []
+      @handlers, @rules, @running, @settled, @later, @unknown = {}, {}, {}, [], [], []
       @lock, @news = Mutex.new, ConditionVariable.new
       @is_stopping = @is_over = @is_awake = @is_announced = @is_listening = @is_beat_wanted = false
       @beat_at = -Float::INFINITY
       @question, @ask = IO.pipe
     end
 
-    def handle(kind, &handler) = @handlers[kind] = handler
+    # retry_on::    classes of exceptions: jobs are retried only after these
+    # discard_on::  classes of exceptions after which a job is dead at once
+    # retry_delay:: seconds before a retry, or a function of the exception and the attempt; nil
+    #               is the kind's backoff
+    def handle(kind, retry_on: nil, discard_on: nil, retry_delay: nil, &handler)
+      @rules[kind] = RetryRules.new(retry_on, discard_on, retry_delay)
+      @handlers[kind] = handler
+    end
 
     # Work until SIGTERM or SIGINT; return the exit status.
     def run
@@ -429,8 +473,19 @@ module Jobq
       when Permanent then failed(error, error.code, retryable: false)
       when Retry then failed(error, error.code).merge(seconds: error.seconds)
       when JSON::GeneratorError then failed(error, "RESULT_INVALID", retryable: false)
-      else failed(error, "ERROR")
+      else failed_by_rules(error, job)
       end
+    end
+
+    def failed_by_rules(error, job)
+      return failed(error, "ERROR") if Jobq.away?(error)
+
+      rules = @rules[job.kind]
+      return failed(error, "ERROR", retryable: false) unless rules.retry?(error)
+
+      failed(error, "ERROR").merge(seconds: rules.seconds(error, job.attempt))
+    rescue StandardError => broken # the function of the delay
+      failed(broken, "ERROR")
     end
 
     def failed(error, code, retryable: true) = { end: :failed, error: Jobq.text_of(error), code: code, retryable: retryable }

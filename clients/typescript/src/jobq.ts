@@ -31,8 +31,16 @@ export async function call<K extends Name>(
   const list = entries.map(([argument], i) => `${argument} => $${i + 1}::${types[argument]}`);
   const values = entries.map(([argument, value]) =>
     types[argument] === "jsonb" && value !== null ? JSON.stringify(value) : value);
-  return (await db.query(`select ${columns} from jobq.${name as string}(${list.join(", ")})`, values)).rows;
+  try {
+    return (await db.query(`select ${columns} from jobq.${name as string}(${list.join(", ")})`, values)).rows;
+  } catch (error) {
+    if (error instanceof Error && isAway(error)) outages.add(error);
+    throw error;
+  }
 }
+
+/** Errors of calls that may be repeated: the driver gives many of them no class and no code. */
+const outages = new WeakSet<object>();
 
 // ---- producers
 
@@ -55,6 +63,20 @@ export async function enqueue(
 export async function enqueueMany(db: Queryable, jobs: Given<"enqueue">[]): Promise<Enqueued[]> {
   const rows = await call(db, "enqueue_many", { jobs: jobs as unknown as Json });
   return rows.map((row) => ({ jobId: row.job_id!, created: row.created! }));
+}
+
+/** Enqueue a job of each kind that has subscribed to an event; return the ids of the jobs, by kind. */
+export async function publish(
+  db: Queryable, event: string, payload: Json = {}, options: Omit<Given<"publish">, "event" | "payload"> = {},
+): Promise<{ [kind: string]: string }> {
+  const rows = await call(db, "publish", { event, payload, ...options });
+  return Object.fromEntries(rows.map((row) => [row.kind!, row.job_id!]));
+}
+
+/** Emit an event for the jobs that wait for it now or later; return whether it is the first of its name. */
+export async function emit(db: Queryable, event: string, payload: Json = null): Promise<boolean> {
+  const [row] = await call(db, "emit", { event, ...(payload === null ? {} : { payload }) });
+  return row!.emit;
 }
 
 export type CancelOutcome = "cancelled" | "cancel_requested" | "already_finished";
@@ -126,9 +148,23 @@ export interface Context extends Job {
 }
 export type Handler = (payload: any, context: Context) => Json | void | Promise<Json | void>;
 
+type ErrorClass = abstract new (...given: any[]) => unknown;
+
+/** Which errors of a handler are retried, and when. Outcomes, such as `Permanent`, and an unreachable database are not affected. */
+export interface RetryRules {
+  /** Jobs are retried only after errors of these classes. */
+  retryOn?: ErrorClass | ErrorClass[];
+  /** A job is dead at once after an error of these classes. */
+  discardOn?: ErrorClass | ErrorClass[];
+  /** Seconds before a retry, or a function that returns them; undefined is the kind's backoff. */
+  retryDelay?: number | ((error: any, attempt: number) => number | undefined);
+}
+/** A handler with its rules. */
+export interface RuledHandler extends RetryRules { run: Handler }
+
 export interface WorkerOptions {
   connectionString: string;
-  handlers: { [kind: string]: Handler };
+  handlers: { [kind: string]: Handler | RuledHandler };
   queues?: string[];
   /** How many jobs run at a time. */
   concurrency?: number;
@@ -160,6 +196,7 @@ class Held {
 
 const JOB = "outcome, job_id, attempt, kind, payload, metadata, queue, max_attempts," +
   " extract(epoch from lease)::float8 as lease, extract(epoch from timeout)::float8 as timeout";
+const LONGEST_RETRY = 365 * 24 * 3600;
 const now = (): number => performance.now() / 1000;
 const jitter = (seconds: number): number => seconds * (0.5 + Math.random());
 
@@ -185,6 +222,7 @@ export class Worker {
   private background: Promise<void>[] = [];
 
   constructor(private readonly options: WorkerOptions) {
+    for (const [kind, handler] of Object.entries(options.handlers)) check(kind, handler);
     this.name = options.name ?? `${hostname()}:${process.pid}:${randomBytes(3).toString("hex")}`;
     this.queues = options.queues ?? ["default"];
     this.concurrency = options.concurrency ?? 20;
@@ -358,17 +396,18 @@ export class Worker {
   }
 
   private async handle(held: Held): Promise<void> {
-    const handler = this.options.handlers[held.job.kind];
-    if (!handler) { // give it back, and leave its kind to others from now on
+    const declared = this.options.handlers[held.job.kind];
+    if (!declared) { // give it back, and leave its kind to others from now on
       const isNew = !this.unknown.has(held.job.kind);
       this.unknown.add(held.job.kind);
       return this.settle(held, { end: "released", seconds: isNew ? 0 : 30 });
     }
+    const handler: RuledHandler = typeof declared === "function" ? { run: declared } : declared;
     try {
-      const result = (await handler(held.payload, this.context(held))) ?? null;
+      const result = (await handler.run(held.payload, this.context(held))) ?? null;
       this.settle(held, held.isCompleted ? uncommitted : { end: "succeeded", result: JSON.parse(JSON.stringify(result)) });
     } catch (error) {
-      this.settle(held, settlementOf(error, held));
+      this.settle(held, settlementOf(error, held, handler));
     }
   }
 
@@ -540,15 +579,45 @@ const uncommitted: Settlement = {
   end: "failed", error: "the handler completed the job, and did not commit", code: "NOT_COMMITTED", retryable: true,
 };
 
-function settlementOf(error: unknown, held: Held): Settlement | undefined {
+function settlementOf(error: unknown, held: Held, rules: RetryRules): Settlement | undefined {
   if (error instanceof Suspended || codeOf(error) === "LEASE_LOST") return undefined;
   if (error instanceof Snooze) return { end: "released", seconds: error.seconds };
   if (held.isCancelRequested) return { end: "cancelled" };
   if (error instanceof Permanent) return { end: "failed", error: text(error), code: error.code, retryable: false };
-  if (!(error instanceof Retry)) return { end: "failed", error: text(error), code: "ERROR", retryable: true };
+  if (!(error instanceof Retry)) return failedByRules(error, held, rules);
   const { code = "ERROR", seconds } = error.options;
   return { end: "failed", error: text(error), code, retryable: true, ...(seconds === undefined ? {} : { seconds }) };
 }
+
+function failedByRules(error: unknown, held: Held, rules: RetryRules): Settlement & { end: "failed" } {
+  const failed = { end: "failed" as const, error: text(error), code: "ERROR", retryable: true };
+  if (isOutage(error)) return failed;
+  try {
+    if (isOf(error, rules.discardOn) || (rules.retryOn !== undefined && !isOf(error, rules.retryOn))) {
+      return { ...failed, retryable: false };
+    }
+    const seconds = typeof rules.retryDelay === "function" ? rules.retryDelay(error, held.job.attempt) : rules.retryDelay;
+    if (seconds == null) return failed;
+    if (typeof seconds !== "number" || Number.isNaN(seconds)) throw new TypeError("retryDelay must be a number of seconds");
+    return { ...failed, seconds: Math.min(Math.max(seconds, 0), LONGEST_RETRY) };
+  } catch (broken) { // a rule itself has failed
+    return { ...failed, error: text(broken) };
+  }
+}
+
+function check(kind: string, handler: Handler | RuledHandler): void {
+  if (typeof handler === "function") return;
+  const classes = [handler.retryOn ?? [], handler.discardOn ?? []].flat();
+  if (typeof handler.run !== "function" || !classes.every((one) => typeof one === "function")) {
+    throw new TypeError(`the handler of ${kind} needs a function run; retryOn and discardOn are classes of errors`);
+  }
+}
+
+const isOf = (error: unknown, classes: ErrorClass | ErrorClass[] = []): boolean =>
+  [classes].flat().some((one) => error instanceof one);
+
+const isOutage = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError ? isAway(error) : outages.has(error as object);
 
 /** An error's text, whatever was thrown, as the database takes it. */
 function text(error: unknown): string {
