@@ -1,5 +1,5 @@
 // Publishes and emits twice, prints the answers, then works until SIGTERM.
-import { emit, publish, Retry, Worker } from "../../clients/typescript/dist/jobq.js";
+import { call, emit, publish, Retry, Worker } from "../../clients/typescript/dist/jobq.js";
 import { createRequire } from "node:module";
 
 const pg = createRequire(new URL("../../clients/typescript/", import.meta.url))("pg");
@@ -24,6 +24,7 @@ async function run({ fail }) {
   switch (fail) {
     case "busy": throw new VeryBusy("busy");
     case "gone": throw new Gone("gone");
+    case "outage": return await call(new pg.Pool({ host: "127.0.0.1", port: 1 }), "emit", { event: "never" });
     case "outcome": throw new Retry("later", { seconds: 50 });
     default: throw new RangeError("other");
   }

@@ -21,6 +21,7 @@ fail_with = lambda do |payload, _job|
   case payload["fail"]
   when "busy" then raise VeryBusy, "busy"
   when "gone" then raise Gone, "gone"
+  when "outage" then PG.connect("host=127.0.0.1 port=1")
   when "outcome" then raise Jobq::Retry.new("later", seconds: 50)
   else raise ArgumentError, "other"
   end

@@ -87,6 +87,7 @@ ENDINGS = {
     ("named", "gone"): (False, None),
     ("named", "other"): (False, None),
     ("named", "outcome"): (True, 50),
+    ("named", "outage"): (True, None),
     ("delayed", "busy"): (True, 200),
     ("delayed", "other"): (True, None),
     ("broken", "busy"): (True, None),
