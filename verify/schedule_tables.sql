@@ -6,13 +6,13 @@ select null::jobq_private.cron;
 do $$
 begin
     assert (
-        select count(*) = 13
+        select count(*) = 15
         from pg_attribute as a
         join pg_type as t on t.typrelid = a.attrelid
         where t.oid = 'jobq_private.cron'::regtype
         and a.attnum > 0
         and not a.attisdropped
-    ), 'jobq_private.cron does not have its 13 attributes';
+    ), 'jobq_private.cron does not have its 15 attributes';
 end
 $$;
 

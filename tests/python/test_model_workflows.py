@@ -100,7 +100,9 @@ IN_THE_END_NEVER = {
         select e.child from jobq_private.edge as e
         join jobq_private.job as j on j.job_id = e.child and j.state = 'blocked'
         cross join lateral jobq_private.ends_of(array[e.parent]) as p (ends)
-        where e.is_open and jobq_private.edge_outcome(p.ends[1], e.after_failure) is not null""",
+        where e.is_open
+        and (p.ends[1] in ('succeeded', 'gone')
+            or p.ends[1] is not null and e.after_failure in ('run', 'cancel'))""",
     "a batch that goes on without members": """
         select b.batch_id from jobq_private.batch as b
         where b.sealed_at is not null and b.ended_at is null

@@ -130,9 +130,14 @@ class Load:
 
     def update(self, session: Connection) -> None:
         if self.jobs:
+            # To release a blocked job by hand is a person's own decision: it does not wait.
             session.execute(
-                "update jobq.job set state = %s where job_id = %s",
-                [self.draw.choice(relation.STATES), self.draw.choice(self.jobs)],
+                "update jobq.job set state = %(state)s where job_id = %(job)s"
+                " and (state, %(state)s) <> ('blocked', 'queued')",
+                {
+                    "state": self.draw.choice(relation.STATES),
+                    "job": self.draw.choice(self.jobs),
+                },
             )
 
     def maintain(self, session: Connection) -> None:

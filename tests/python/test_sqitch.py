@@ -548,8 +548,8 @@ def test_a_new_column_is_copied_by_what_copies_jobs(project: Path, tmp_path: Pat
 def test_a_list_of_columns_names_what_is_there(project: Path, tmp_path: Path) -> None:
     copy = copy_project(tmp_path, project)
     tables = copy / "deploy" / "job_tables.sql"
-    tables.write_text(tables.read_text().replace("    place smallint,\n", ""))
-    with pytest.raises(render.RenderError, match="job has no column place"):
+    tables.write_text(tables.read_text().replace("    slot smallint,\n", ""))
+    with pytest.raises(render.RenderError, match="job has no column slot"):
         render.updated(copy)
 
 
