@@ -65,7 +65,7 @@ NewSubscription = request(
     "NewSubscription", "Which kind gets a job for which events.", "event kind queue?"
 )
 OldSubscription = request("OldSubscription", "The subscription to end.", "event kind")
-Subscribed = answer("Subscribed", "The subscription.", "event kind")
+Subscribed = answer("Subscribed", "The subscription.", "event kind", event=str)
 Unsubscribed = answer("Unsubscribed", "Whether there was a subscription.", "existed", existed=bool)
 Subscription = answer_of(models.Subscription, "Subscription")
 Subscriptions = page_of("Subscriptions", "A page of subscriptions, by event.", Subscription)
