@@ -110,6 +110,7 @@ delete from jobq_private.secret;
 delete from jobq_private.api_key;
 delete from jobq_private.queue_grant;
 delete from jobq_private.kind where kind = 'other';
+delete from jobq_private.paused_kind;
 """
 JOBS = """
 select job_id, kind, queue, priority, run_at, max_attempts, state, previous_state, attempt,
@@ -1151,6 +1152,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.compare()
         before = set(self.queue.jobs)
         self.clock.execute("update jobq_private.queue set paused_at = null")
+        self.clock.execute("delete from jobq_private.paused_kind")
         self.clock.execute(
             "update jobq_private.job set run_at = now() - interval '1 s',"
             " due_at = case when state <> 'blocked' then now() end where state <> 'running'"
