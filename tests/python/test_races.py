@@ -792,6 +792,21 @@ def test_a_sleeping_worker_of_many_queues_is_woken_at_commit(connect: Connect) -
         assert queue in notified(worker)
 
 
+def test_a_worker_of_a_pattern_is_woken_when_a_pause_ends(connect: Connect) -> None:
+    worker, operator = connect(), connect()
+    worker.execute("select jobq.heartbeat('worker', '{}', '{}', '{tenant-*}')")
+    operator.execute("select jobq.pause_queue('*'), jobq.pause_kind('work')")
+    for queue in ("tenant-a", "tenant-b", "other"):
+        enqueue(operator, queue)
+    worker.execute("listen jobq")
+    assert is_quiet(worker, "tenant-a", "tenant-b"), "it has had jobs of these before"
+    operator.execute("select jobq.resume_queue('*')")
+    assert sorted(notified(worker, 2)) == ["tenant-a", "tenant-b"]
+    assert is_quiet(worker, "tenant-*"), "it has had no job yet"
+    operator.execute("select jobq.resume_kind('work')")
+    assert notified(worker) == ["tenant-*"]
+
+
 def test_a_worker_hears_of_a_producer_in_flight(connect: Connect) -> None:
     worker, producer = connect(), connect()
     producer.execute("begin")
