@@ -14,25 +14,40 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set jit = off
 as $$
+declare
+    _moved bigint[];
+    _repeated bigint[];
 begin
     perform jobq_private.check_results(
         complete_many.job_ids, complete_many.attempts, complete_many.results
     );
+    _moved := coalesce(jobq_private.archive_jobs(
+        complete_many.job_ids, complete_many.attempts, 'succeeded', complete_many.results
+    ), '{}');
+    -- Only then, because the query locks every partition. The time leaves most of them unread.
+    if cardinality(_moved) < cardinality(complete_many.job_ids) then
+        _repeated := array(
+            select s.n
+            from unnest(complete_many.job_ids, complete_many.attempts)
+                with ordinality as s (job_id, attempt, n)
+            where s.n not in (select m.n from unnest(_moved) as m (n))  -- hashed
+            and exists (
+                select from jobq_private.job_archive as a
+                where a.job_id = s.job_id and a.attempt = s.attempt and a.state = 'succeeded'
+                and a.finished_at >= jobq_private.id_time(s.job_id) - interval '1 day'
+            )
+        );
+    end if;
     return query
     select s.job_id, s.attempt, case
         when m.n is not null then 'succeeded'
-        when exists (
-            select from jobq_private.job_archive as a
-            where a.job_id = s.job_id and a.attempt = s.attempt and a.state = 'succeeded'
-        )
-        then 'repeated'
+        when r.n is not null then 'repeated'
         else 'lost'
     end
     from unnest(complete_many.job_ids, complete_many.attempts)
         with ordinality as s (job_id, attempt, n)
-    left join unnest(jobq_private.archive_jobs(
-        complete_many.job_ids, complete_many.attempts, 'succeeded', complete_many.results
-    )) as m (n) on m.n = s.n
+    left join unnest(_moved) as m (n) on m.n = s.n
+    left join unnest(_repeated) as r (n) on r.n = s.n
     order by s.n;
 end
 $$;

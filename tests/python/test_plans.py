@@ -355,7 +355,7 @@ ONE_BY_ONE = """
     select coalesce(max(calls), 0)
     from pg_stat_xact_user_functions
     where funcname in (
-        'archive_jobs', 'wake', 'audit_change', 'hold_key'
+        'archive_jobs', 'wake', 'audit_change', 'take_idempotency_key'
     )
 """
 NOTED = "select count(*), count(distinct job_id), min(state) from jobq_private.attempt"
@@ -522,6 +522,27 @@ def test_a_look_at_a_live_job_locks_none_of_the_days_of_others(connect: Connect)
     with connection.transaction():
         connection.execute("select jobq.get_job(%s)", live)
         assert connection.execute(locked).fetchone() == (0,)
+
+
+def test_completions_lock_none_of_the_days_of_others(connect: Connect) -> None:
+    connection = connect()
+    made = "select count(jobq_private.make_partition('job_archive', now()::date - n))"
+    connection.execute(f"{made} from generate_series(3, 20) as n")
+    connection.execute("select jobq.enqueue('done') from generate_series(1, 3)")
+    complete = """
+        select array_agg(outcome) from jobq.complete_many(
+            (select array_agg(job_id) from jobq.claim('{default}', 'w', 3)), '{1,1,1}'
+        )
+    """
+    locked = """
+        select count(*) from pg_locks
+        where pid = pg_backend_pid() and relation::regclass::text ~ 'job_archive_[0-9]{8}$'
+    """
+    with connection.transaction():
+        assert connection.execute(complete).fetchone() == (["succeeded"] * 3,)
+        row = connection.execute(locked).fetchone()
+        assert row is not None
+        assert row[0] <= 1
 
 
 def test_an_attempt_that_ends_locks_no_other_days_of_attempts(connect: Connect) -> None:
