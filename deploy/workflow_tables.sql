@@ -36,8 +36,8 @@ create table jobq_private.subscription (
     constraint subscription_pkey primary key (event, kind),
     constraint "event must have 1 to 256 characters" check (length(event) between 1 and 256),
     constraint "kind must have 1 to 128 characters" check (length(kind) between 1 and 128),
-    constraint "queue must have 1 to 128 characters, and must not be *"
-    check (length(queue) between 1 and 128 and queue <> '*')
+    constraint "queue must have 1 to 128 characters, and must not end in *"
+    check (length(queue) between 1 and 128 and right(queue, 1) <> '*')
 );
 
 comment on table jobq_private.subscription is 'The kinds of which a job is made for each event that is published.';

@@ -48,7 +48,8 @@ begin
         null, null, null, null, null, null, null, null, null, enqueue.cost
     );
     -- The short way of a plain job, in one statement: small payload, no keys, and its kind and queue
-    -- ask for nothing. store_jobs() makes the same of it.
+    -- ask for nothing. store_jobs() makes the same of it;
+    -- tests/pgtap/job/columns.sql compares them.
     if num_nonnulls(
         enqueue.idempotency_key, enqueue.dedup_key, enqueue.dedup, enqueue.metadata,
         enqueue.concurrency_key, enqueue.expires_at, enqueue.after, enqueue.after_failure,
@@ -70,7 +71,7 @@ begin
             coalesce(enqueue.timeout, s.timeout), s.lease, s.keep, s.delivery_version
         from jobq_private.settings_for(enqueue.kind, enqueue.queue) as s
         where length(enqueue.kind) between 1 and 128
-        and length(s.queue) between 1 and 128 and s.queue <> '*'
+        and length(s.queue) between 1 and 128 and right(s.queue, 1) <> '*'
         and jobq_private.is_small(enqueue.payload, s.max_payload_depth)
         and enqueue.payload is not null
         and not s.is_limited

@@ -11,14 +11,15 @@ as $$
 begin
     if pause_queue.queue is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
-    elsif length(pause_queue.queue) not between 1 and 128 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'queue must have 1 to 128 characters'
-        );
     elsif pause_queue.queue = '*' then
         perform jobq_private.store_pause('*', pause_queue.reason);
         perform jobq_private.record_audit('pause_queue', '*', pause_queue.reason);
         return;
+    elsif length(pause_queue.queue) not between 1 and 128 or right(pause_queue.queue, 1) = '*'
+    then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'queue must have 1 to 128 characters, and must not end in *'
+        );
     elsif not exists (select from jobq_private.queue as q where q.queue = pause_queue.queue)
     then
         raise notice using

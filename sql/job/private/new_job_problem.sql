@@ -20,8 +20,8 @@ begin
         _problem := array['NULL_ARGUMENT', 'kind'];
     elsif length(job.kind) not between 1 and 128 then
         _invalid := 'kind must have 1 to 128 characters';
-    elsif length(job.queue) not between 1 and 128 or job.queue = '*' then
-        _invalid := 'queue must have 1 to 128 characters, and must not be *';
+    elsif length(job.queue) not between 1 and 128 or right(job.queue, 1) = '*' then
+        _invalid := 'queue must have 1 to 128 characters, and must not end in *';
     -- Most jobs have none of these options. PostgreSQL makes an expression ready as a whole.
     elsif num_nonnulls(
         job.run_at, job.priority, job.max_attempts, job.timeout, job.metadata,

@@ -1,6 +1,6 @@
 -- What jobq.pause_queue() promises; claim.sql and explain.sql show its effect.
 begin;
-select plan(10);
+select plan(11);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -50,7 +50,7 @@ select is(
 )
 from (
     values ('null', '22004 NULL_ARGUMENT'), ('''''', '22023 INVALID_ARGUMENT'),
-    ('repeat(''q'', 129)', '22023 INVALID_ARGUMENT'), ('repeat(''q'', 128)', 'none')
+    ('''tenant-*''', '22023 INVALID_ARGUMENT'), ('repeat(''q'', 129)', '22023 INVALID_ARGUMENT'), ('repeat(''q'', 128)', 'none')
 ) as a (arguments, refusal);
 
 select * from finish();

@@ -1,6 +1,6 @@
 -- What jobq.put_queue() promises; settings.sql shows what its settings do.
 begin;
-select plan(17);
+select plan(19);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -51,6 +51,7 @@ from (
     ('''''', '22023 INVALID_ARGUMENT'),
     ('repeat(''q'', 128)', 'none'),
     ('repeat(''q'', 129)', '22023 INVALID_ARGUMENT'), ('''*''', '22023 INVALID_ARGUMENT'),
+    ('''tenant-*''', '22023 INVALID_ARGUMENT'), ('''a*b''', 'none'),
     ('''q'', priority => -32769', '22023 INVALID_ARGUMENT'),
     ('''q'', max_attempts => 0', '22023 INVALID_ARGUMENT'),
     ('''q'', timeout => ''-1 s''', '22023 INVALID_ARGUMENT'),
