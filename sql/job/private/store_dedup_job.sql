@@ -1,7 +1,8 @@
 -- Purpose: store a job, or return the job that its dedup key stands for.
 -- Invariant: the unique index decides between concurrent callers; each look follows a lost insert
--- with a new snapshot. Running jobs are never replaced; the slot of a schedule yields to one that
--- runs. Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ010.
+-- with a new snapshot. After 20 lost inserts, or passes that left the same job in the way, it gives
+-- up. Running jobs are never replaced; the slot of a schedule yields to one that runs.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ010.
 create or replace function jobq_private.store_dedup_job(job jobq_private.new_job)
 returns uuid
 language plpgsql
@@ -10,6 +11,7 @@ as $$
 declare
     _after constant uuid[] := job.after;
     _holder uuid;
+    _seen uuid;
     _stored uuid[];
     _state text;
     _has_begun boolean;
@@ -36,6 +38,8 @@ begin
                 j.dedup is null, j.job_id
             limit 1;
         end if;
+        _tries := _tries + coalesce((_holder = _seen)::integer, 0);
+        _seen := _holder;
         if _holder is null or job.dedup = 'debounce' and _has_begun then
             -- What has begun keeps its payload: the newest request comes after it.
             if _holder is not null then
@@ -49,11 +53,6 @@ begin
             job.after := _after;
             _holder := null;
             _tries := _tries + 1;
-            if _tries = 20 then
-                perform jobq_private.raise_error('DEDUP_CONFLICT', format(
-                    'kind %s, dedup_key %s', job.kind, job.dedup_key
-                ));
-            end if;
         elsif job.dedup = 'replace' and _state <> 'running' then
             update jobq_private.job as j
             set state = 'cancelled', cancel_reason = 'replaced by ' || job.job_id
@@ -66,6 +65,11 @@ begin
             ));
         elsif job.dedup = 'debounce' and not jobq_private.put_off(_holder, job) then
             _holder := null;
+        end if;
+        if _holder is null and _tries >= 20 then
+            perform jobq_private.raise_error('DEDUP_CONFLICT', format(
+                'kind %s, dedup_key %s', job.kind, job.dedup_key
+            ));
         end if;
     end loop;
     -- Who asks again with the idempotency key gets the job that the dedup key stands for.

@@ -1,6 +1,6 @@
 -- What jobq.enqueue() promises.
 begin;
-select plan(106);
+select plan(110);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -331,7 +331,9 @@ from (
     ('''x'', queue => ''''', '22023 INVALID_ARGUMENT'),
     ('''x'', queue => ''*''', '22023 INVALID_ARGUMENT'),
     ('''x'', queue => ''*'', idempotency_key => ''k''', '22023 INVALID_ARGUMENT'),
-    ('''x'', queue => ''**''', 'none'), ('''*'', queue => ''!''', 'none'),
+    ('''x'', queue => ''tenant-*''', '22023 INVALID_ARGUMENT'),
+    ('''x'', queue => ''tenant-*'', idempotency_key => ''k''', '22023 INVALID_ARGUMENT'),
+    ('''x'', queue => ''a*b''', 'none'), ('''*'', queue => ''!''', 'none'),
     ('''x'', queue => repeat(''q'', 129)', '22023 INVALID_ARGUMENT'),
     ('''x'', run_at => ''infinity''', '22023 INVALID_ARGUMENT'),
     ('''x'', run_at => ''-infinity''', '22023 INVALID_ARGUMENT'),
@@ -391,6 +393,20 @@ select is(
     $$),
     '22023 INVALID_ARGUMENT', 'what is not acceptable is refused all the same'
 );
+
+-- A change that has no effect
+select jobq.enqueue('stuck', '{}', 'stuck', dedup_key => 'd') \g /dev/null
+create function pg_temp.refuse() returns trigger language plpgsql as $$ begin return null; end $$;
+create trigger refuse before update on jobq_private.job
+for each row when (new.queue = 'stuck') execute function pg_temp.refuse();
+set local statement_timeout = '10 s';
+select is(
+    pg_temp.refusal(format(
+        $$ select jobq.enqueue('stuck', '{}', 'stuck', dedup_key => 'd', dedup => %L) $$, v.dedup
+    )), 'JQ004 DEDUP_CONFLICT', v.dedup || ' gives up on a job that does not change'
+)
+from (values ('replace'), ('debounce')) as v (dedup);
+drop trigger refuse on jobq_private.job;
 
 select * from finish();
 rollback;
