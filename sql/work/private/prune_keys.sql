@@ -1,10 +1,11 @@
 -- Purpose: delete idempotency keys past their retention, ended throttles, and workers long gone;
--- return how many keys. The key of a live job stays.
+-- return how many keys or throttles, whichever are more. The key of a live job stays.
 create or replace function jobq_private.prune_keys(max_rows integer)
 returns bigint
 language plpgsql
 as $$
 declare
+    _throttles bigint;
     _keys bigint;
 begin
     delete from jobq_private.worker as w where w.seen_at < now() - interval '10 min';
@@ -16,6 +17,7 @@ begin
         limit prune_keys.max_rows
         for update skip locked
     ));
+    get diagnostics _throttles = row_count;
 
     with old as materialized (
         select k.kind, k.idempotency_key
@@ -30,6 +32,6 @@ begin
     using old as o
     where k.kind = o.kind and k.idempotency_key = o.idempotency_key;
     get diagnostics _keys = row_count;
-    return _keys;
+    return greatest(_keys, _throttles);
 end
 $$;

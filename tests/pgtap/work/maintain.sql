@@ -2,7 +2,7 @@
 -- Needs more than the core.
 -- tests/python/test_races.py several callers at once.
 begin;
-select plan(15);
+select plan(16);
 
 select hold_off_vacuum();
 update jobq_private.history_mark set rolled_to = now();
@@ -86,6 +86,13 @@ from generate_series(1, 2500) as n;
 select results_eq(
     $$ select m.affected, m.has_more from jobq.maintain() as m where m.task = 'pruned_keys' $$,
     'values (2500::bigint, false)', 'a task is repeated while it comes back full'
+);
+
+insert into jobq_private.throttle
+select 'bulk', n::text, gen_random_uuid(), now() - interval '1 s' from generate_series(1, 1500) as n;
+select is(
+    (select m.affected from jobq.maintain() as m where m.task = 'pruned_keys'), 1500::bigint,
+    'so is one with many ended throttles'
 );
 
 -- Each task by itself
