@@ -76,10 +76,10 @@ comment on domain jobq_private.last_error is 'An error''s text, cut.';
 -- Live jobs only. Hot: wide fillfactor margin, eager autovacuum, partial indexes. Jobs
 -- under a limit wait in job_key_idx, all others in job_ready_idx. What runs where a max_running
 -- holds has a slot, of which job_slot_idx gives each of a key to one job, whoever claims it.
--- What must hold between columns (a lease while it runs and no longer, an attempt left while it
--- waits, a past only for what has one) job_birth and job_transition see to, for every writer. A
--- new job has no previous state, so that the foreign key has nothing to check; every change of
--- state sets it.
+-- The triggers job_birth and job_transition enforce rules between columns for every writer: a
+-- running job and no other has a lease, a waiting job has an attempt left, and a new job has no
+-- past. A new job has no previous state, so that the foreign key has nothing to check; every
+-- change of state sets it.
 create table jobq_private.job (
     job_id uuid not null,
     created_at timestamptz not null default current_timestamp,

@@ -61,6 +61,8 @@ comment on column jobq_private.maintenance_task.full_at is 'How many rows mean t
 comment on column jobq_private.maintenance_task.due is 'A function that says when it has something to do that cannot wait; null where maintain_in() knows, or it can.';
 comment on column jobq_private.maintenance_task.ends_call is 'Whether maintain() returns after it has done something, so that its locks end.';
 
+-- A recovery does not end the call, though its locks last until then: while leases keep expiring, a
+-- caller that does not call again at once would get no further.
 insert into jobq_private.maintenance_task (position, task, function, max_rows)
 values
 (10, 'recovered', 'recover_leases', 1000),
@@ -100,12 +102,15 @@ create type jobq_private.claim_hint as (
     queue text,
     began_at timestamptz,
     written_at timestamptz,
-    -- when the fronts are moved again, how far, and once every transaction before this one has ended
-    look_at timestamptz,
+    -- when the fronts are moved again
+    refresh_at timestamptz,
+    -- where they are moved to
     candidate timestamptz,
+    -- once all transactions before this one have ended
     horizon xid8,
     -- the priorities in use, the highest first; null where they are too many
     priorities smallint[],
+    -- for each of them, the due_at at which claims begin
     fronts timestamptz[],
     -- the last job that a claim has found
     priority smallint,

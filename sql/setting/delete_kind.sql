@@ -1,7 +1,8 @@
 -- Purpose: delete the declaration of a kind.
 -- Invariant: refused while it has live jobs or schedules, and for an endpoint, which
--- delete_definition() deletes. A job that another transaction adds meanwhile is not seen; it waits
--- until the kind is declared again. Raises: 22004, JQ004, JQ007, JQ008.
+-- delete_definition() deletes. A job that another transaction adds meanwhile is not seen; like the
+-- jobs of every undeclared kind it runs with the settings of its queue.
+-- Raises: 22004, JQ004, JQ007, JQ008.
 -- Example: select jobq.delete_kind('send_email_v1');
 create or replace function jobq.delete_kind(kind text)
 returns void

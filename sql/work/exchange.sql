@@ -7,7 +7,8 @@
 -- Members failures: fail
 -- Column outcome: claimed for a job; for each failure the new state (retrying, dead or
 -- cancelled); lost if the attempt has lost its lease; held if another transaction has locked
--- the job: settle it again later. Attempts that succeeded have no row.
+-- the job: settle it again later. Attempts that succeeded have no row; a success that is sent
+-- again is lost here, where complete_many() returns repeated.
 -- Column attempt: for a claimed job the new attempt, else the settled one.
 -- Example: select outcome, job_id, payload from jobq.exchange('{default}', 'worker-1', 10, array[:'running'::uuid], '{1}');
 create or replace function jobq.exchange(

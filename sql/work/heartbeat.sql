@@ -1,7 +1,6 @@
 -- Purpose: extend the leases of a worker's jobs, and record that the worker lives.
 -- Invariant: a job that another transaction has locked does not hold up the others. No lease is
 -- extended past claimed_at + timeout + lease. Raises: 22004, 22023.
--- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument queues: the queues from which the worker claims, for explain() and jobq.worker; null
 -- keeps them.
 -- Argument except_kinds: kinds that the worker has seen and has no handler for, for explain()
@@ -37,7 +36,7 @@ begin
     elsif heartbeat.stuck < 0 then
         perform jobq_private.raise_error('INVALID_ARGUMENT', 'stuck must not be negative');
     end if;
-    perform jobq_private.check_results(heartbeat.job_ids, heartbeat.attempts, null);
+    perform jobq_private.check_attempts(heartbeat.job_ids, heartbeat.attempts);
 
     insert into jobq_private.worker as w (worker, queues, except_kinds, release, stuck)
     values (

@@ -2,7 +2,6 @@
 -- Invariant: the attempt is not counted; a job that was asked to be cancelled becomes cancelled. A
 -- stale attempt changes nothing. A job that another transaction has locked does not hold up the
 -- others. Raises: 22004, 22023.
--- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument run_at: earliest start; null means as soon as possible.
 -- Column state: queued, or cancelled if that was requested; held if another transaction has
 -- locked the job: release it again later; null if the attempt has lost its lease.
@@ -21,7 +20,7 @@ as $$
 declare
     _locked uuid[];
 begin
-    perform jobq_private.check_results(release_many.job_ids, release_many.attempts, null);
+    perform jobq_private.check_attempts(release_many.job_ids, release_many.attempts);
     if release_many.run_at not between '0001-01-02 UTC' and '9999-12-30 UTC' then
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT', 'run_at must be in the years 1 to 9999'

@@ -27,7 +27,7 @@ begin
             where a.idempotency_key is not null
         ),
         holder as materialized (
-            select unnest(jobq_private.hold_keys(
+            select unnest(jobq_private.take_idempotency_keys(
                 array_agg(f.job_id), array_agg(f.kind), array_agg(f.queue), array_agg(f.key)
             )) as job_id
             from (

@@ -20,7 +20,7 @@ begin
             new.job_id
         ));
     end if;
-    -- The transaction gets its number before the clock is read: find_jobs() relies on it.
+    -- The transaction gets its number before the clock is read: keep_hint() relies on it.
     new.due_at := case
         when new.state in ('queued', 'retrying') and new.key_id is null
             and pg_current_xact_id() is not null

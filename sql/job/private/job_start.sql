@@ -1,5 +1,6 @@
--- Purpose: refuse a start made by hand, because only claims check limits before they start a job.
--- Invariant: a start sets the attempt. The claim is recognized in the call stack, in any language
+-- Purpose: refuse an update that sets attempt outside of a claim, because only claims check limits
+-- before they start a job.
+-- Invariant: each claim sets attempt. The claim is recognized in the call stack, in any language
 -- of messages. Raises: JQ002.
 create or replace function jobq_private.guard_start()
 returns trigger

@@ -12,7 +12,8 @@ declare
     _is_claim boolean := false;
     _started jobq_private.job;
 begin
-    -- A claim has set these columns itself. They are only compared, unless the clock was set back.
+    -- A claim has set these columns itself. They are only compared, unless the job can expire,
+    -- is a delivery, or the clock was set back: then stamp_start() sets them again.
     if new.state = 'running' and old.state in ('queued', 'retrying')
         and new.attempt = old.attempt + 1 and new.previous_state = old.state
         and new.lease_expires_at = new.claimed_at + old.lease

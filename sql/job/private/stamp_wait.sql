@@ -25,6 +25,8 @@ begin
         or (after.queue, after.priority, after.run_at, after.due_at, after.key_id) is distinct from
         (before.queue, before.priority, before.run_at, before.due_at, before.key_id)
     ) then
+        -- The lock of the row has given the transaction its number, so this is after that, as
+        -- keep_hint() needs it.
         after.due_at := case
             when after.key_id is null then greatest(after.run_at, clock_timestamp())
         end;

@@ -1,8 +1,10 @@
--- Purpose: the one way in: fill in and check new jobs, take their keys, and store them. Returns
--- their ids, or of the jobs that hold their keys, and whether they are new, by ordinal.
--- Invariant: all or none; ordinals are 1 to n. Idempotency keys are locked first, then dedup keys,
--- each by kind and key, so that batches cannot deadlock. Jobs of schedules were checked when those
--- were declared. Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
+-- Purpose: fill in and check new jobs, take their keys, and store them. Returns their ids, or of the
+-- jobs that hold their keys, and whether they are new, by ordinal.
+-- Invariant: enqueue() stores a plain job without this function, and must make the same of it;
+-- tests/pgtap/job/columns.sql compares them. All or none; ordinals are 1 to n. Idempotency keys are
+-- locked first, then dedup keys, each by kind and key, so that batches cannot deadlock. Jobs of
+-- schedules were checked when those were declared.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 create or replace function jobq_private.store_jobs(
     jobs jobq_private.new_job[], is_checked boolean default false, out ids uuid[],
     out created boolean[]
@@ -16,7 +18,6 @@ declare
     _has_keys boolean;
     _has_features boolean;
 begin
-    -- What a job leaves open is filled in here and nowhere else.
     select
         array_agg(row(
             j.ordinal, j.kind, coalesce(j.payload, '{}'), s.queue,

@@ -18,7 +18,9 @@ begin
         _job := jobs[1];
         ids := array[case
             when _job.idempotency_key is null or _job.schedule_id is not null then _job.job_id
-            else jobq_private.hold_key(_job.kind, _job.queue, _job.idempotency_key, _job.job_id)
+            else jobq_private.take_idempotency_key(
+                _job.kind, _job.queue, _job.idempotency_key, _job.job_id
+            )
         end];
         if ids[1] = _job.job_id then
             ids[1] := jobq_private.store_dedup_job(_job);
@@ -30,7 +32,7 @@ begin
     end if;
 
     -- The slot of a schedule is taken once, and holds no key.
-    select jobq_private.hold_keys(
+    select jobq_private.take_idempotency_keys(
         array_agg(j.job_id), array_agg(j.kind), array_agg(j.queue),
         array_agg(case when j.schedule_id is null then j.idempotency_key end)
     ) into ids

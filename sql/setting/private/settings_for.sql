@@ -1,5 +1,5 @@
 -- Purpose: the settings of a new job: of its kind, else of its queue, else the global default.
--- With retry_policy_for() the one place of resolution. Inlined, so no SET clause.
+-- Resolved only here, in retry_policy_for() and in max_attempts_for(). Inlined, so no SET clause.
 create or replace function jobq_private.settings_for(kind text, queue text)
 returns setof jobq_private.settings
 language sql

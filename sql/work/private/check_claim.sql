@@ -4,7 +4,7 @@ create or replace function jobq_private.check_claim(
 )
 returns void
 language plpgsql
-immutable
+stable
 as $$
 begin
     if array_ndims(queues) > 1 or array_ndims(except_kinds) > 1 then

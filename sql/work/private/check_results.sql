@@ -11,13 +11,8 @@ declare
     _max_depth integer;
     _problem text[];
 begin
-    if job_ids is null or attempts is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_ids and attempts');
-    elsif cardinality(job_ids) <> cardinality(attempts) then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'job_ids and attempts must have the same length'
-        );
-    elsif results is null then
+    perform jobq_private.check_attempts(job_ids, attempts);
+    if results is null then
         return;
     elsif jsonb_typeof(results) <> 'array'
         or jsonb_array_length(results) <> cardinality(job_ids)

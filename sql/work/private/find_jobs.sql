@@ -13,7 +13,7 @@ as $$
 declare
     _now constant timestamptz := clock_timestamp();
     _hint jobq_private.claim_hint := jobq_private.read_hint(find_jobs.queue, _now);
-    _is_wide boolean := _hint.priorities is null or _now >= _hint.look_at;
+    _is_wide boolean := _hint.priorities is null or _now >= _hint.refresh_at;
     _is_second boolean := false;
     _found tid[];
     _priorities smallint[];
@@ -74,7 +74,7 @@ begin
         _hint.job_id := _job_ids[cardinality(_found)];
         _hint.written_at := null;
     end if;
-    if _hint.written_at is null or _now >= _hint.look_at then
+    if _hint.written_at is null or _now >= _hint.refresh_at then
         perform jobq_private.keep_hint(_hint, _now);
     end if;
     return coalesce(_found, '{}'::tid[]);

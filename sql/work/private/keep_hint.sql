@@ -14,7 +14,7 @@ as $$
 declare
     _hint jobq_private.claim_hint := hint;
 begin
-    if keep_hint.now >= _hint.look_at and _hint.priorities is not null then
+    if keep_hint.now >= _hint.refresh_at and _hint.priorities is not null then
         if pg_snapshot_xmin(pg_current_snapshot()) >= _hint.horizon then
             _hint.fronts := array(
                 select greatest(p.front, least(_hint.candidate, (
@@ -36,7 +36,7 @@ begin
             _hint.candidate := now();
             _hint.horizon := pg_snapshot_xmax(pg_current_snapshot());
         end if;
-        _hint.look_at := clock_timestamp()
+        _hint.refresh_at := clock_timestamp()
             + greatest(interval '0.5 s', 20 * (clock_timestamp() - keep_hint.now));
     end if;
     _hint.written_at := keep_hint.now;

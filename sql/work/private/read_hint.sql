@@ -1,7 +1,8 @@
 -- Purpose: what this session remembers of a queue, completed by priorities that have come into
 -- use.
 -- Invariant: forgets all after a minute and when the clock was put back, so that nothing stays
--- unseen for longer. Probes only between the known priorities, where no dead entries are.
+-- unseen for longer. Probes only between the known priorities, where no dead entries are; a new
+-- hint knows none, so its first claim reads the queue from the head.
 -- Priorities are null from the 17th on.
 create or replace function jobq_private.read_hint(queue text, now timestamptz)
 returns jobq_private.claim_hint
@@ -21,7 +22,7 @@ begin
         _hint := null;
         _hint.queue := read_hint.queue;
         _hint.began_at := read_hint.now;
-        _hint.look_at := read_hint.now;
+        _hint.refresh_at := read_hint.now;
         _hint.priorities := '{}';
         _hint.fronts := '{}';
     end if;

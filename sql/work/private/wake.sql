@@ -1,5 +1,5 @@
--- Purpose: announce jobs of these queues until the transaction ends, and wake an idle worker of each
--- queue at its commit.
+-- Purpose: announce jobs of these queues until the transaction ends, and notify every listening
+-- session of each queue for which a worker sleeps, at its commit.
 -- Invariant: the producer locks P (shared) before it tests W; an idle worker locks W (shared) before
 -- it tests P. So one of them always sees the other, and NOTIFY, whose lock serializes commits, is
 -- sent only if a worker sleeps; docs/protocol.md has the proof. Queues share 1024 locks. 16 more stand

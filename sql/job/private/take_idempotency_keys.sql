@@ -2,7 +2,7 @@
 -- given one if the key was free or missing.
 -- Invariant: keys are locked in the order of kind and key, so batches cannot deadlock. Of several
 -- jobs with one key, the first gets it.
-create or replace function jobq_private.hold_keys(
+create or replace function jobq_private.take_idempotency_keys(
     job_ids uuid[], kinds text[], queues text[], keys text[]
 )
 returns uuid[]
@@ -41,7 +41,7 @@ begin
         )
         order by g.kind, g.key, g.n
     loop
-        _holders[_job.n] := jobq_private.hold_key(
+        _holders[_job.n] := jobq_private.take_idempotency_key(
             _job.kind, _job.queue, _job.key, _job.job_id
         );
     end loop;
