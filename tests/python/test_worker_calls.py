@@ -60,6 +60,30 @@ async def test_until_empty_waits_for_functions_of_the_database(database: str, co
         assert [(await client.get(job_id)).state for job_id in jobs] == ["succeeded"] * 3
 
 
+async def test_functions_run_however_long_their_release_takes(database: str, connect: Any) -> None:
+    connection = connect()
+    connection.execute(
+        "create function public.same(payload jsonb) returns jsonb language sql return payload"
+    )
+    connection.execute(
+        """create function public.linger() returns trigger language plpgsql as $$ begin
+            perform pg_sleep(1);
+            return new;
+        end $$"""
+    )
+    connection.execute(
+        "create trigger linger before update on jobq_private.job for each row"
+        " when (old.state = 'running' and new.state = 'queued')"
+        " execute function public.linger()"
+    )
+    async with AsyncClient(database) as client:
+        await client.put_kind("same", run="public.same")
+        job = await client.enqueue("same", 1)
+        async with asyncio.timeout(60):
+            await Worker(database, Registry(), poll=30, until_empty=True).run()
+        assert (await client.get(job.job_id)).state == "succeeded"
+
+
 async def test_a_function_that_ends_its_session_runs_out_of_attempts(
     database: str, connect: Any
 ) -> None:

@@ -326,6 +326,8 @@ class Producer:
             if outcome == "held":
                 self._locked.append(job)
             elif outcome != "succeeded":
+                if outcome == "released":  # it may be a database function, which may run only now
+                    self.wakeups.functions.set()
                 is_unknown = is_repeat and outcome == "lost"
                 self.report.ended(job, "unknown" if is_unknown else outcome)
                 if outcome == "dead" and isinstance(job.settlement, Failed):
