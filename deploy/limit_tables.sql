@@ -44,7 +44,7 @@ with (
     autovacuum_vacuum_cost_delay = 0
 );
 
-comment on table jobq_private.waiting_key is 'Keys with waiting jobs: open; closed until a time (later); or closed until a job of the key ends, or limit_id has room (full).';
+comment on table jobq_private.waiting_key is 'Keys with waiting jobs: open; closed until a time (later); or closed until a job of the key ends, or limit_id has room (full). The open_at of a full row opens nothing: it is the run_at of the first job that waits, and only a job that goes before it opens the key.';
 
 create index waiting_key_open_idx on jobq_private.waiting_key (queue, priority, key_id)
 where state = 'open';

@@ -52,6 +52,7 @@ create table jobq_private.maintenance_task (
     full_at integer not null default 1000,
     ends_call boolean not null default false,
     due text,
+    resume_at jsonb,
     constraint maintenance_task_pkey primary key (task)
 );
 
@@ -59,6 +60,7 @@ comment on table jobq_private.maintenance_task is 'What maintain() does, in this
 comment on column jobq_private.maintenance_task.max_rows is 'The argument of the function; null for none.';
 comment on column jobq_private.maintenance_task.full_at is 'How many rows mean that more is to be done at once.';
 comment on column jobq_private.maintenance_task.due is 'A function that says when it has something to do that cannot wait; null where maintain_in() knows, or it can.';
+comment on column jobq_private.maintenance_task.resume_at is 'Where the next call of the function begins, for those that look at a part of their rows; null for the beginning.';
 comment on column jobq_private.maintenance_task.ends_call is 'Whether maintain() returns after it has done something, so that its locks end.';
 
 -- A recovery does not end the call, though its locks last until then: while leases keep expiring, a

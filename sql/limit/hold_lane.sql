@@ -1,5 +1,5 @@
 -- Purpose: hold the concurrency key of a running job for a duration, or without a key
--- its kind in its queue, for a worker that was rate limited.
+-- its kind in its queue, for a worker that was rate limited. release_key() ends it.
 -- Invariant: running jobs continue, including this one: settle it. Raises: 22004,
 -- 22023, JQ001, JQ003.
 -- Argument hold_for: for how long, 0 to 365 days.
@@ -15,7 +15,6 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _until constant timestamptz := clock_timestamp() + hold_for;
     _job record;
 begin
     if num_nulls(hold_lane.job_id, hold_lane.attempt, hold_lane.hold_for) > 0 then
@@ -35,7 +34,7 @@ begin
     end if;
     perform jobq_private.store_hold(
         _job.queue, case when _job.concurrency_key is null then _job.kind end,
-        _job.concurrency_key, _until, hold_lane.reason
+        _job.concurrency_key, clock_timestamp() + hold_lane.hold_for, hold_lane.reason
     );
 end
 $$;

@@ -1,7 +1,7 @@
 -- Purpose: release a claimed job that was rate limited, and hold its concurrency key;
 -- without a key, its kind in its queue.
--- Invariant: the attempt does not count, and the job runs first after the hold. A stale
--- attempt changes nothing. Raises: 22004, 22023, JQ001, JQ003.
+-- Invariant: the attempt does not count. With a key, the job runs first in it after the
+-- hold. A stale attempt changes nothing. Raises: 22004, 22023, JQ001, JQ003.
 -- Argument retry_in: for how long, 0 to 365 days.
 -- Argument reason: why, for explain(); 512 characters at most are kept.
 -- Returns: the new state: queued, or cancelled where that was asked for.

@@ -1,18 +1,28 @@
--- Purpose: let the jobs of a held concurrency key start again.
--- Invariant: at once; what the key's limits say goes on to hold. Raises: 22004.
--- Returns: whether the key was held.
+-- Purpose: let the jobs of a held concurrency key start again; or the jobs without a
+-- key of a kind that hold_lane() or rate_limited() holds in a queue.
+-- Invariant: at once; what the limits say goes on to hold. Raises: 22004, 22023.
+-- Argument kind: in place of a key.
+-- Returns: whether it was held.
 -- Example: select jobq.release_key('mail', 'customer-7');
-create or replace function jobq.release_key(queue text, concurrency_key text)
+create or replace function jobq.release_key(
+    queue text, concurrency_key text default null, kind text default null
+)
 returns boolean
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _limit_id constant uuid := jobq_private.limit_id(queue, null, concurrency_key);
+    _limit_id constant uuid := jobq_private.limit_id(queue, kind, concurrency_key);
 begin
-    if num_nulls(release_key.queue, release_key.concurrency_key) > 0 then
+    if release_key.queue is null
+        or num_nonnulls(release_key.concurrency_key, release_key.kind) = 0
+    then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'queue and concurrency_key');
+    elsif num_nonnulls(release_key.concurrency_key, release_key.kind) = 2 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'give concurrency_key or kind, not both'
+        );
     end if;
     update jobq_private.limit_state as g
     set held_until = '-infinity', hold_reason = null, dead_job_id = null
@@ -24,11 +34,15 @@ begin
     perform jobq_private.open_again(array(
         select w
         from jobq_private.waiting_key as w
-        where w.queue = release_key.queue and w.concurrency_key = release_key.concurrency_key
+        where w.queue = release_key.queue
+        and case
+            when release_key.kind is null then w.concurrency_key = release_key.concurrency_key
+            else w.key_id = jobq_private.limit_id(null, release_key.kind, null)
+        end
     ));
     perform jobq_private.wake(array[release_key.queue]);
     perform jobq_private.record_audit(
-        'release_key', release_key.queue || ' ' || release_key.concurrency_key, null
+        'release_key', concat_ws(' ', queue, concurrency_key, 'kind ' || kind), null
     );
     return true;
 end
@@ -37,4 +51,4 @@ $$;
 grant execute on function jobq.release_key to jobq_operator;
 
 comment on function jobq.release_key is
-'Lets the jobs of a held concurrency key start again, and says whether it was held.';
+'Lets the jobs of a held concurrency key, or of a held kind, start again, and says whether it was held.';

@@ -4,6 +4,8 @@
 -- then the claim itself looks. Else jobs with keys and others take turns by priority:
 -- claim_keys() starts those above the priority of the others, and half of what is
 -- wanted at it. What is found without a key is counted here, and started by the claim.
+-- Jobs that a changed limit or a hold moves under a key make room for those behind them,
+-- up to 50 times in a claim; nothing of a lower priority starts before.
 -- What waits for jobs that have ended is released before, once for each claim.
 -- Raises: JQ011.
 create or replace function jobq_private.on_claim(
@@ -18,7 +20,9 @@ declare
     _look jobq_private.queue_look;
     _left integer := max_jobs;
     _priority integer := 32768;
-    _found tid[];
+    _width integer := 1;
+    _moves integer := 0;
+    _batch record;
 begin
     if (on_claim.job).job_id is not null then
         return jobq_private.start_job(job, max_jobs > 0);
@@ -58,11 +62,21 @@ begin
         _left := _left - cardinality(_turn.jobs) + _turn.limited;
         _turn.limited := cardinality(_turn.jobs);
         if _priority is not null and _left > 0 then
-            _found := jobq_private.pass_queue(queue, jobq_private.find_jobs(
-                queue, _left, on_claim.except_kinds, priority => _priority
-            ), _look);
-            _turn.found := _turn.found || _found;
-            _left := _left - cardinality(_found);
+            loop
+                select p.jobs, p.moved into _batch
+                from jobq_private.pass_queue(queue, jobq_private.find_jobs(
+                    queue, greatest(_left, _width), on_claim.except_kinds, priority => _priority
+                ), _left, _look) as p;
+                _turn.found := _turn.found || _batch.jobs;
+                _left := _left - cardinality(_batch.jobs);
+                exit when _left = 0 or _batch.moved = 0;
+                _moves := _moves + 1;
+                _width := least(100, 2 * _width);
+                if _moves = 50 then
+                    _left := 0;  -- the next claim goes on here
+                    exit;
+                end if;
+            end loop;
         end if;
     end loop;
     if _look.is_limited then

@@ -28,7 +28,7 @@ declare
     _turn jobq_private.claim_turn;
 begin
     perform jobq_private.check_claim(
-        claim.queues, claim.worker, claim.max_jobs, claim.except_kinds
+        claim.queues, claim.worker, claim.max_jobs, claim.except_kinds, claim.max_limited
     );
     if exists (select from jobq_private.paused_kind) then
         claim.except_kinds := claim.except_kinds || array(

@@ -1,7 +1,7 @@
 -- Purpose: return how long a worker of these queues may sleep: until the next job is due.
--- Invariant: a duration by the database's clock. Zero or less if there is work now; less by
--- centuries if it has limits, which may hold it back. Raises: 22004.
--- Returns: the time until the next job is due; zero or less if one is due, null if none waits.
+-- Invariant: a duration by the database's clock. Zero if there is work now, though limits may
+-- hold it back. Raises: 22004.
+-- Returns: the time until the next job is due; zero if one is due, null if none waits.
 -- Example: select jobq.due_in('{default}');
 create or replace function jobq.due_in(queues text[], except_kinds text[] default null)
 returns interval
@@ -9,11 +9,14 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _wait interval;
 begin
     if due_in.queues is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'queues');
     end if;
-    return jobq_private.next_due(due_in.queues, due_in.except_kinds) - clock_timestamp();
+    _wait := jobq_private.next_due(due_in.queues, due_in.except_kinds) - clock_timestamp();
+    return case when _wait < '0' then '0' else _wait end;
 end
 $$;
 

@@ -105,6 +105,20 @@ def test_more_keys_than_one_call_looks_at_are_found(connect: Connect) -> None:
     assert claimed == 2500
 
 
+def test_a_new_session_for_each_call_looks_at_all_keys(connect: Connect) -> None:
+    connection = connect()
+    connection.execute(
+        "select jobq.enqueue('k', concurrency_key => n::text) from generate_series(1, 2500) as n"
+    )
+    connection.execute(
+        "delete from jobq_private.waiting_key"
+        " where key_id = (select key_id from jobq_private.waiting_key order by key_id desc limit 1)"
+    )
+    for _ in range(3):
+        maintain(connect())
+    assert connection.execute("select count(*) from jobq_private.waiting_key").fetchone() == (2500,)
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -247,6 +261,26 @@ def test_a_kind_without_a_key_that_was_rate_limited_waits_in_its_queue(connect: 
     connection.execute("update jobq_private.limit_state set held_until = now()")
     connection.execute("update jobq_private.waiting_key set open_at = least(open_at, now())")
     assert len([*claim(connection), *claim(connection)]) == 2
+
+
+@pytest.mark.parametrize("jobs", [300, 6000])
+@pytest.mark.parametrize("why", ["a hold", "a limit"])
+def test_jobs_that_a_hold_or_a_limit_moves_hold_up_no_job_behind_them(
+    connect: Connect, why: str, jobs: int
+) -> None:
+    connection = connect()
+    first = enqueue(connection, None)
+    connection.execute("select jobq.enqueue('k') from generate_series(1, %s)", [jobs])
+    connection.execute("select jobq.enqueue('low', priority => -5)")
+    [[behind]] = connection.execute("select jobq.enqueue('another')")
+    assert claim(connection, 1) == [first]
+    if why == "a hold":
+        connection.execute("select jobq.hold_lane(%s, 1, '1 h', 'status 429')", [first])
+    else:
+        connection.execute("select jobq.put_kind('k', max_running => 1)")
+    claims = [claim(connection, 1) for _ in range(1 if jobs == 300 else 2)]
+    assert claims[-1] == [behind]
+    assert not any(claims[:-1])
 
 
 def test_a_hold_by_an_operator_outlasts_the_dead_job(connect: Connect) -> None:

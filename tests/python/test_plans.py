@@ -604,6 +604,26 @@ def test_many_empty_queues_cost_a_worker_one_probe_each(connect: Connect) -> Non
         assert reads[0] <= 4 * len(queues), call
 
 
+def test_a_snapshot_that_keeps_dead_entries_costs_a_claim_beside_limits_little(
+    connect: Connect,
+) -> None:
+    connection, reader = connect(), connect()
+    connection.execute("select jobq.put_kind('limited', max_running => 1)")
+    connection.execute("select jobq.enqueue('k', priority => 5, run_at => now() + interval '1 h')")
+    claim = "jobq.claim('{default}', 'w', 1)"
+    base = [cost(connection, claim, {}) for _ in range(2)][1][0]
+    with reader.transaction():
+        reader.execute("set transaction isolation level repeatable read")
+        reader.execute("select from jobq_private.job")
+        connection.execute(FILL, ["now", MANY])
+        while connection.execute("select from jobq.claim('{default}', 'w', 10000)").rowcount:
+            connection.execute("update jobq_private.job set state = 'succeeded' where state = 'running'")
+        until = time.monotonic() + PATIENCE / 4
+        while (reads := cost(connection, claim, {})[0]) > 2 * base:
+            assert time.monotonic() < until, f"{reads} instead of {base} buffers"
+            connection.execute(f"select from {claim}".encode())
+
+
 def saturate(connection: Connection, lanes: int) -> None:
     """Store lanes of which each runs all that it may, with jobs behind, and have them met."""
     connection.execute("select jobq.put_queue('default', key_max_running => 1)")

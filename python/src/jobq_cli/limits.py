@@ -59,7 +59,9 @@ limits = group(
             option("--seconds", "until", type=Seconds(0, LONGEST_DELAY), required=True,
                    callback=as_span, help="Duration of the hold."),
             reason()),
-    calling("release", "release_key", "End the hold of KEY.", *KEY,
+    calling("release", "release_key", "End the hold of KEY in QUEUE, or of a kind.",
+            argument("queue"), argument("concurrency_key", metavar="KEY", required=False),
+            option("--kind", help="End the hold of this kind's jobs without a key."),
             lines=lambda was_held: ["released" if was_held else "the key was not held"]),
 )
 budgets = group(

@@ -40,6 +40,11 @@ BudgetsOf = request(
     max_keys=Annotated[int, Meta(ge=0, le=1000, description="For a budget of each key.")],
     defaults={"max_keys": 100},
 )
+HeldKey = request(
+    "HeldKey",
+    "A held key of a queue, or a kind whose jobs without a key are held in it.",
+    "queue concurrency_key? kind?",
+)
 KeyHold = request("KeyHold", "The end of a key's hold, and its reason.", "until reason?", OneKey)
 Budget = answer_of(models.Budget, "Budget")
 Budgets = page_of("Budgets", "A page of budgets, by scope and key.", Budget)
@@ -47,7 +52,9 @@ ChangedBudget = answer("ChangedBudget", "The scope whose budget has changed.", "
 Limit = answer_of(models.Limit, "Limit")
 Limits = page_of("Limits", "A page of limits of single keys, by queue and key.", Limit)
 Changed = answer("Changed", "The key whose limit or hold has changed.", "queue concurrency_key")
-Released = answer("Released", "Whether the key was held.", "was_held", Changed)
+Released = answer(
+    "Released", "Whether the key or kind was held.", "was_held queue concurrency_key? kind?"
+)
 CUSTOMER = {"queue": "reports", "concurrency_key": "customer-42"}
 of = section("queues")
 # fmt: off
@@ -63,8 +70,9 @@ OPERATIONS = (
     of("POST /limits/hold", "hold_key", "Hold one key until a time",
        "operate", Changed, body=KeyHold,
        examples={"until noon": {**CUSTOMER, "until": "2026-03-15T12:00:00Z", "reason": "moving"}}),
-    of("POST /limits/release", "release_key", "Release a held key",
-       "operate", Released, body=OneKey, value="was_held", examples={"a customer": CUSTOMER}),
+    of("POST /limits/release", "release_key", "Release a held key or kind",
+       "operate", Released, body=HeldKey, value="was_held",
+       examples={"a customer": CUSTOMER, "a kind": {"queue": "reports", "kind": "report"}}),
     of("GET /budgets", "list_budgets", "List the budgets and the amounts spent",
        "read operate", Budgets, query=BudgetsOf,
        order=lambda row: [row["scope_type"], row["scope"], row["each_key"],

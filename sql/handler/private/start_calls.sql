@@ -19,6 +19,7 @@ declare
     _has_keys boolean := look.has_keys;
     _priority integer;
     _found tid[];
+    _moved integer;
     _taken integer;
 begin
     while _left > 0 loop
@@ -55,7 +56,9 @@ begin
             limit _left
             for update skip locked
         );
-        _found := jobq_private.pass_queue(queue, _found, look);
+        select p.jobs, p.moved into _found, _moved
+        from jobq_private.pass_queue(queue, _found, _left, look) as p;
+        exit when _found = '{}' and _moved = 0;
         _has_keys := _has_keys or look.has_kind_limits;
         return query
         with taken as (

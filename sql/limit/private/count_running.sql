@@ -30,7 +30,7 @@ as $$
             and j.concurrency_key = count_running.concurrency_key and j.slot is not null
         )
     end + (
-        select count(*) from jobq_private.uncounted() as u
+        select count(*) from jobq_private.running_without_slot() as u
         where case
             when count_running.kind is null then u.queue = count_running.queue
                 and (count_running.concurrency_key is null or u.key_id = limit_id)

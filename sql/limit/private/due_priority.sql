@@ -1,19 +1,50 @@
 -- Purpose: the highest priority below this one at which a job without a key is due;
 -- null for none.
+-- Invariant: one index probe for each priority that the session remembers, from where
+-- its jobs begin, or a scan if these are too many. Remembers what it has learned where
+-- it finds nothing; else find_jobs() does. Callers pin the planner's settings.
 create or replace function jobq_private.due_priority(
     queue text, below integer, except_kinds text[]
 )
 returns integer
-language sql
-stable
+language plpgsql
 as $$
-    select j.priority
-    from jobq_private.job as j
-    where j.queue = due_priority.queue
-    and j.state in ('queued', 'retrying')
-    and j.priority < due_priority.below
-    and j.due_at <= clock_timestamp()
-    and (due_priority.except_kinds is null or j.kind <> all(due_priority.except_kinds))
-    order by j.priority desc, j.due_at, j.job_id
-    limit 1
+declare
+    _now constant timestamptz := clock_timestamp();
+    _hint constant jobq_private.claim_hint := jobq_private.read_hint(due_priority.queue, _now);
+    _priority integer;
+begin
+    if _hint.priorities is null then
+        return (
+            select j.priority
+            from jobq_private.job as j
+            where j.queue = due_priority.queue
+            and j.state in ('queued', 'retrying')
+            and j.priority < due_priority.below
+            and j.due_at <= _now
+            and (due_priority.except_kinds is null or j.kind <> all(due_priority.except_kinds))
+            order by j.priority desc, j.due_at, j.job_id
+            limit 1
+        );
+    end if;
+    -- the highest come first; a loop over them stops at one
+    select p.priority into _priority
+    from unnest(_hint.priorities, _hint.fronts) as p (priority, front)
+    cross join lateral (
+        select
+        from jobq_private.job as j
+        where j.queue = due_priority.queue
+        and j.state in ('queued', 'retrying')
+        and j.priority = p.priority
+        and j.due_at between p.front and _now
+        and (due_priority.except_kinds is null or j.kind <> all(due_priority.except_kinds))
+        limit 1
+    ) as f
+    where p.priority < due_priority.below
+    limit 1;
+    if _priority is null and (_hint.written_at is null or _now >= _hint.look_at) then
+        perform jobq_private.keep_hint(_hint, _now);
+    end if;
+    return _priority;
+end
 $$;

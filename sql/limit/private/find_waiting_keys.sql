@@ -1,8 +1,8 @@
 -- Purpose: find waiting jobs that no claim would see, from the rows alone, whatever was
 -- lost: a row of their key, the news of a raw update or delete; and open their keys.
 -- Returns how many.
--- Invariant: 1,000 keys at a call, from where the session's last call ended. A row too
--- many does no harm: a claim closes the key again.
+-- Invariant: 1,000 keys at a call, from where the last call of any session ended. A row
+-- too many does no harm: a claim closes the key again.
 create or replace function jobq_private.find_waiting_keys()
 returns bigint
 language plpgsql
@@ -12,9 +12,10 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-    _name constant text := 'jobq.waiting_key';
     _now constant timestamptz := clock_timestamp();
-    _from jsonb := nullif(current_setting(_name, true), '')::jsonb;
+    _from constant jsonb := (
+        select t.resume_at from jobq_private.maintenance_task as t where t.task = 'opened_keys'
+    );
     _at record;
     _key record;
     _found bigint := 0;
@@ -59,7 +60,9 @@ begin
             )::jobq_private.waiting_key]);
         end if;
     end loop;
-    perform set_config(_name, case when _at.key_id is null then '' else to_jsonb(_at)::text end, false);
+    update jobq_private.maintenance_task as t
+    set resume_at = case when _at.key_id is not null then to_jsonb(_at) end
+    where t.task = 'opened_keys';
     perform jobq_private.release_dead_keys(array(
         select g.dead_job_id
         from jobq_private.limit_state as g

@@ -1,5 +1,5 @@
--- Purpose: lock limits, and return those that were locked: all, after waiting in the
--- order of their ids; or without waiting, those that nobody else holds.
+-- Purpose: lock limits, and return those that were locked: all, after waiting,
+-- first for the slots of those without a row, then in the order of their ids; or without waiting, those that nobody else holds.
 -- Invariant: the only lock under which jobs start. A limit without a row gets one under
 -- an advisory lock, so that no claim waits for another's insert. A repeatable snapshot
 -- that has not seen the last charge fails here with 40001.
@@ -20,12 +20,12 @@ begin
         insert into jobq_private.limit_state (limit_id, queue, kind, concurrency_key)
         select m.limit_id, case when m.kind is null then m.queue end, m.kind, m.concurrency_key
         from (
-            select distinct on (s.limit_id) s.*
+            select distinct on (jobq_private.lock_slot(s.limit_id), s.limit_id) s.*
             from unnest(lock_limits.scopes) as s
             where not exists (
                 select from jobq_private.limit_state as g where g.limit_id = s.limit_id
             )
-            order by s.limit_id
+            order by jobq_private.lock_slot(s.limit_id), s.limit_id
             offset 0
         ) as m
         where case

@@ -16,7 +16,7 @@ begin
     for _job in
         select j.job_id, j.queue, j.key_id
         from jobq_private.job as j
-        where j.job_id = any(array(select u.job_id from jobq_private.uncounted() as u))
+        where j.job_id = any(array(select u.job_id from jobq_private.running_without_slot() as u))
         for no key update skip locked
     loop
         update jobq_private.job as j
@@ -36,6 +36,6 @@ begin
         and age(o.xmin) > age(pg_snapshot_xmin(pg_current_snapshot())::xid)
         for update skip locked
     ))
-    and not exists (select from jobq_private.uncounted());
+    and not exists (select from jobq_private.running_without_slot());
 end
 $$;

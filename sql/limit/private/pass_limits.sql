@@ -73,10 +73,8 @@ begin
     ),
     shut as (
         update jobq_private.waiting_key as w
-        set
-            state = 'full', limit_id = s.limit_id,
-            -- only a job that goes before the one that waits opens the key
-            open_at = s.run_at
+        -- only a job that goes before the one that waits opens the key
+        set state = 'full', limit_id = s.limit_id, open_at = s.run_at
         from (
             select distinct on (p.key_id) p.*
             from passed as p

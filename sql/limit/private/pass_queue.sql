@@ -1,18 +1,24 @@
--- Purpose: of jobs without a key that a claim has locked, those that may start, charged
--- to the limits of their queue.
--- Invariant: the caller has entered the queue, and starts these jobs.
+-- Purpose: of jobs without a key that a claim has locked, the first max_jobs that may
+-- start, charged to the limits of their queue; moved counts those that now wait under
+-- the limit of their kind.
+-- Invariant: the caller has entered the queue, and starts these jobs. What is cut off is
+-- only locked until the commit.
 create or replace function jobq_private.pass_queue(
-    queue text, inout jobs tid[], look jobq_private.queue_look
+    queue text, inout jobs tid[], max_jobs integer, look jobq_private.queue_look,
+    out moved integer
 )
 language plpgsql
 as $$
 begin
-    if jobs = '{}' or not (look.has_kind_limits or coalesce(look.is_limited, false)) then
-        return;
+    moved := cardinality(jobs);
+    if look.has_kind_limits and jobs <> '{}' then
+        select m.jobs into pass_queue.jobs from jobq_private.move_jobs(jobs, null) as m;
     end if;
-    select p.jobs into pass_queue.jobs
-    from jobq_private.pass_limits(pass_queue.queue, pass_queue.jobs, null, look) as p;
-    if look.is_limited then
+    moved := moved - cardinality(jobs);
+    jobs := jobs[:max_jobs];
+    if look.is_limited and jobs <> '{}' then
+        select p.jobs into pass_queue.jobs
+        from jobq_private.pass_limits(pass_queue.queue, pass_queue.jobs, null, look) as p;
         perform jobq_private.charge_jobs(
             array(select j.job_id from jobq_private.job as j where j.ctid = any(pass_queue.jobs)),
             true

@@ -1,6 +1,7 @@
 -- Purpose: forget limits that remember nothing, and costs reported by attempts that
--- have ended. Returns how many limits.
--- Invariant: a bounded number at a call. A limit for which jobs wait stays, so that no
+-- have ended. Returns how many rows.
+-- Invariant: looks at ten times as many limits as it may delete, from a random one on,
+-- and at the costs of what runs. A limit for which jobs wait stays, so that no
 -- claim finds it locked by this call; so does one charged within a minute: a repeatable
 -- snapshot that has not seen that start fails at it.
 create or replace function jobq_private.prune_limits(max_rows integer)
@@ -8,12 +9,32 @@ returns bigint
 language plpgsql
 as $$
 declare
+    _from constant uuid := gen_random_uuid();
     _limits bigint;
+    _costs bigint;
 begin
     delete from jobq_private.limit_state as g
     where g.ctid = any(array(
         select o.ctid
-        from jobq_private.limit_state as o
+        from (
+            (
+                select g.limit_id
+                from jobq_private.limit_state as g
+                where g.limit_id >= _from
+                order by g.limit_id
+                limit 10 * prune_limits.max_rows
+            )
+            union all
+            (
+                select g.limit_id
+                from jobq_private.limit_state as g
+                where g.limit_id < _from
+                order by g.limit_id
+                limit 10 * prune_limits.max_rows
+            )
+            limit 10 * prune_limits.max_rows
+        ) as s
+        join jobq_private.limit_state as o on o.limit_id = s.limit_id
         cross join lateral jobq_private.limit_rule(o.queue, o.kind, o.concurrency_key) as r
         where coalesce(jobq_private.level(o.level, o.charged_at, r.spacing, now()), 0) = 0
         and (
@@ -42,6 +63,7 @@ begin
         limit prune_limits.max_rows
         for update skip locked
     ));
-    return _limits;
+    get diagnostics _costs = row_count;
+    return _limits + _costs;
 end
 $$;

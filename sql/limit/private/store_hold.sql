@@ -2,7 +2,7 @@
 -- lasts longer stays. A hold for a dead job lasts while that is there.
 -- Invariant: waits for claims that have locked the limit. A limit that has no row is
 -- made under the lock that claims try before they make one, so that none waits for
--- this.
+-- this. A caller that stores many locks the slots of all before.
 create or replace function jobq_private.store_hold(
     queue text, kind text, concurrency_key text, until timestamptz, reason text,
     dead_job_id uuid default null

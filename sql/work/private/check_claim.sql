@@ -1,6 +1,7 @@
 -- Purpose: refuse a claim with invalid arguments. Raises: 22004, 22023.
 create or replace function jobq_private.check_claim(
-    queues text[], worker text, max_jobs integer, except_kinds text[] default null
+    queues text[], worker text, max_jobs integer, except_kinds text[] default null,
+    max_limited integer default null
 )
 returns void
 language plpgsql
@@ -26,6 +27,10 @@ begin
     elsif max_jobs not between 0 and 10000 then
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT', 'max_jobs must be from 0 to 10000'
+        );
+    elsif max_limited < 0 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_limited must be at least 0'
         );
     end if;
 end

@@ -1,7 +1,7 @@
 -- Limits of whole queues and kinds, rates, holds and order, by one session;
 -- tests/python/test_limits.py has many.
 begin;
-select plan(56);
+select plan(63);
 
 create function pg_temp.claimed(queue text, jobs integer default 9)
 returns integer
@@ -46,7 +46,9 @@ from unnest(array[
     'put_queue(''q'', ordered => true, on_dead => ''stop'')',
     'put_kind(''k'', max_running => 0)', 'put_kind(''k'', rate_period => ''1 s'')',
     'put_limit(''q'', ''a'')', 'put_limit(''q'', ''a'', rate_limit => 1000000001)',
-    'hold_key(''q'', '''', ''infinity'')'
+    'hold_key(''q'', '''', ''infinity'')', 'release_key(''q'', ''a'', ''k'')',
+    'hold_lane(gen_random_uuid(), 1, ''178000000 years'')',
+    'hold_lane(gen_random_uuid(), 1, ''-178000000 years'')'
 ]) as statement;
 
 -- A whole queue
@@ -167,6 +169,10 @@ select is(
     pg_temp.claimed('calls') + pg_temp.claimed('calls') + pg_temp.claimed('calls'), 0,
     'whom a job calls has the others of its kind in the queue wait'
 );
+select throws_ok('select jobq.release_key(''calls'')', '22004', null, 'what is held must be named');
+select is(jobq.release_key('calls', kind => 'called'), true, 'the hold of a kind can be ended');
+select is(jobq.release_key('calls', kind => 'called'), false, 'once');
+select is(pg_temp.claimed('calls') + pg_temp.claimed('calls'), 3, 'and its jobs start');
 
 -- Holds
 select jobq.enqueue('k', queue => 'held', concurrency_key => 'a');

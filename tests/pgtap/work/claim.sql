@@ -1,7 +1,7 @@
 -- What jobq.claim() promises.
 -- Needs more than the core.
 begin;
-select plan(35);
+select plan(36);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -215,7 +215,8 @@ from (
     ('''{a}'', repeat(''w'', 256)', 'none'),
     ('''{a}'', repeat(''w'', 257)', '22023 INVALID_ARGUMENT'),
     ('''{a}'', ''w'', -1', '22023 INVALID_ARGUMENT'),
-    ('''{a}'', ''w'', 10001', '22023 INVALID_ARGUMENT')
+    ('''{a}'', ''w'', 10001', '22023 INVALID_ARGUMENT'),
+    ('''{a}'', ''w'', 1, -1', '22023 INVALID_ARGUMENT')
 ) as a (arguments, refusal);
 
 -- Priorities whose jobs are all due later

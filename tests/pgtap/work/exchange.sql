@@ -1,6 +1,6 @@
 -- What jobq.exchange() promises.
 begin;
-select plan(18);
+select plan(19);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -117,7 +117,8 @@ from (
     ('''{}'', ''w'', 1, pg_temp.ids(6), ''{1}'', ''[]''', '22023 INVALID_ARGUMENT'),
     ('''{}'', ''w'', 1, pg_temp.ids(6), ''{1}'', ''[1]'', ''{}''',
         '22023 INVALID_ARGUMENT'),
-    ('''{}'', ''w'', 1, failures => ''{}''', '22023 INVALID_ARGUMENT')
+    ('''{}'', ''w'', 1, failures => ''{}''', '22023 INVALID_ARGUMENT'),
+    ('''{}'', ''w'', 1, max_limited => -1', '22023 INVALID_ARGUMENT')
 ) as a (arguments, refusal);
 select is(
     (jobq.get_job((pg_temp.ids(6))[1])).state::text, 'running',

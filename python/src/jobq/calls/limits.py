@@ -97,8 +97,16 @@ def hold_key(
     )
 
 
-def release_key(queue: str, concurrency_key: str) -> Call[bool]:
-    """Release a held key; return whether it was held."""
+def release_key(
+    queue: str, concurrency_key: str | None = None, kind: str | None = None
+) -> Call[bool]:
+    """Release a held key, or the jobs without a key of a held kind; return whether it was held.
+
+    Args:
+        queue: the queue.
+        concurrency_key: the key.
+        kind: a kind that `rate_limited` holds in the queue, in place of a key.
+    """
     return Call("release_key", locals(), scalar)
 
 

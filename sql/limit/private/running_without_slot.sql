@@ -3,7 +3,7 @@
 -- a transaction that was open then, is counted one by one until find_waiting_keys() has
 -- given it a slot. While limit_change has only its first row there is none, and this
 -- costs one look.
-create or replace function jobq_private.uncounted()
+create or replace function jobq_private.running_without_slot()
 returns setof jobq_private.job
 language sql
 stable
