@@ -189,6 +189,30 @@ async def test_queues_and_kinds_refuse_bad_limits(api: Api, door: str) -> None:
         assert error.value.code == BAD, put
 
 
+async def test_a_held_kind_is_released_through_every_door(api: Api) -> None:
+    def command(*arguments: str) -> str:
+        words = ["limits", "release", *arguments]
+        return CliRunner().invoke(main, words, env={"DATABASE_URL": api.url}).output.strip()
+
+    def hold() -> None:
+        api.run("select jobq.enqueue('mail', queue => 'q')")
+        api.run(
+            "select jobq.hold_lane(c.job_id, c.attempt, '1 h')"
+            " from jobq.claim('{q}', 'w') as c where c.kind = 'mail'"
+        )
+
+    kind = {"queue": "q", "kind": "mail"}
+    hold()
+    with Client(api.url) as client:
+        said = [client.release_key(**kind), client.release_key(**kind)]
+    hold()
+    said += [command("q", "--kind", "mail"), command("q", "--kind", "mail")]
+    hold()
+    for _ in range(2):
+        said.append((await api.ask("POST", "/limits/release", json=kind)).json()["was_held"])
+    assert said == [True, False, "released", "the key was not held", True, False]
+
+
 async def test_a_key_is_held_and_released_through_every_door(api: Api) -> None:
     """And each says whether it was held."""
     key = {"queue": "q", "concurrency_key": HOSTILE}

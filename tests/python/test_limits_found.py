@@ -283,6 +283,20 @@ def test_jobs_that_a_hold_or_a_limit_moves_hold_up_no_job_behind_them(
     assert not any(claims[:-1])
 
 
+def test_a_function_whose_job_does_not_fit_into_a_budget_holds_up_no_call(
+    connect: Connect,
+) -> None:
+    connection = connect()
+    connection.execute(
+        "create function public.done(payload jsonb) returns jsonb language sql return payload"
+    )
+    connection.execute("select jobq.put_kind('run', run => 'public.done')")
+    connection.execute("select jobq.put_budget('queue', 'default', 5)")
+    connection.execute("select jobq.enqueue('run', cost => 10)")
+    connection.execute("set statement_timeout = '20 s'")
+    assert connection.execute("select from jobq.work('{default}')").rowcount == 0
+
+
 def test_a_hold_by_an_operator_outlasts_the_dead_job(connect: Connect) -> None:
     connection = connect()
     connection.execute("select jobq.put_queue('default', ordered => true, on_dead => 'hold')")
