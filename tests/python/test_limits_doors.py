@@ -204,7 +204,7 @@ async def test_a_held_kind_is_released_through_every_door(api: Api) -> None:
     kind = {"queue": "q", "kind": "mail"}
     hold()
     with Client(api.url) as client:
-        said = [client.release_key(**kind), client.release_key(**kind)]
+        said: list[object] = [client.release_key(**kind), client.release_key(**kind)]
     hold()
     said += [command("q", "--kind", "mail"), command("q", "--kind", "mail")]
     hold()

@@ -617,7 +617,9 @@ def test_a_snapshot_that_keeps_dead_entries_costs_a_claim_beside_limits_little(
         reader.execute("select from jobq_private.job")
         connection.execute(FILL, ["now", MANY])
         while connection.execute("select from jobq.claim('{default}', 'w', 10000)").rowcount:
-            connection.execute("update jobq_private.job set state = 'succeeded' where state = 'running'")
+            connection.execute(
+                "update jobq_private.job set state = 'succeeded' where state = 'running'"
+            )
         until = time.monotonic() + PATIENCE / 4
         while (reads := cost(connection, claim, {})[0]) > 2 * base:
             assert time.monotonic() < until, f"{reads} instead of {base} buffers"
