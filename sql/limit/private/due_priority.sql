@@ -42,7 +42,7 @@ begin
     ) as f
     where p.priority < due_priority.below
     limit 1;
-    if _priority is null and (_hint.written_at is null or _now >= _hint.look_at) then
+    if _priority is null and (_hint.written_at is null or _now >= _hint.refresh_at) then
         perform jobq_private.keep_hint(_hint, _now);
     end if;
     return _priority;
