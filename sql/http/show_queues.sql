@@ -24,6 +24,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
+    _now constant timestamptz := clock_timestamp();  -- equal waits stay equal
     _document json;
 begin
     perform jobq_private.check_count('most', show_queues.most, 1, 100000);
@@ -32,14 +33,14 @@ begin
     select json_agg(d order by d.queue) into _document
     from (
         select f.queue, f.queued, f.scheduled, f.retrying, f.running, f.dead, f.blocked,
-            jobq_private.milliseconds(clock_timestamp() - f.oldest) as oldest_runnable_ms,
+            jobq_private.milliseconds(_now - f.oldest) as oldest_runnable_ms,
             q.paused_at is not null as is_paused, q.paused_at, q.pause_reason,
-            greatest(show_queues.most, f.queued + f.scheduled + f.retrying) as ends_at, f.goes_on,
+            f.ends_at, f.goes_on,
             q.queue is not null as is_declared, q.max_depth, q.key_max_running,
             exists (
                 select from jobq_private.worker as u
                 where f.queue = any (u.queues)
-                and u.seen_at > clock_timestamp() - interval '1 min'
+                and u.seen_at > _now - interval '1 min'
             ) as is_served
         from jobq_private.queue_figures(
             show_queues.most, show_queues.first, show_queues.max_queues

@@ -16,7 +16,6 @@ SCALE: Final = (("d", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
 NOTHING: Final = "\N{EN DASH}"
 MOST_TEXT: Final = 64 * 1024
 MOST_COUNTED: Final = 10_000
-WAITING: Final = ("queued", "scheduled", "retrying")
 
 
 def version() -> str:
@@ -86,8 +85,7 @@ def capped(value: int, most: int = MOST_COUNTED) -> str:
 
 def count(counts: Mapping[str, Any], name: str) -> str:
     """Return one of the counts of a document, and whether there may be more."""
-    most = counts["ends_at"] if name in WAITING and "ends_at" in counts else MOST_COUNTED
-    return f"{min(counts[name], most):,}" + ("+" if name in counts["goes_on"] else "")
+    return f"{min(counts[name], MOST_COUNTED):,}" + ("+" if name in counts["goes_on"] else "")
 
 
 def short(value: float) -> str:

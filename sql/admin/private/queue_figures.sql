@@ -1,13 +1,13 @@
 -- Purpose: the numbers of jobs of each queue that has jobs, is declared, or has a worker.
 -- Invariant: counts running, blocked and dead jobs up to `most` each over all queues,
 -- dead ones from the newest; null counts all. goes_on names the numbers that may be
--- larger. Waiting jobs are those of waiting_counts().
+-- larger. Waiting jobs and ends_at are those of waiting_counts().
 create or replace function jobq_private.queue_figures(
     most integer default null, first text default null, max_queues integer default null
 )
 returns table (
     queue text, queued bigint, scheduled bigint, retrying bigint, running bigint, blocked bigint,
-    dead bigint, oldest timestamptz, goes_on text[]
+    dead bigint, oldest timestamptz, goes_on text[], ends_at integer
 )
 language sql
 stable
@@ -29,7 +29,8 @@ as $$
         n.queue, coalesce(w.queued, 0), coalesce(w.scheduled, 0), coalesce(w.retrying, 0),
         coalesce(c.running, 0), coalesce(c.blocked, 0), coalesce(c.dead, 0), w.oldest,
         case when w.is_exact is false then '{queued,scheduled,retrying}' else '{}'::text[] end
-            || coalesce(c.goes_on, '{}')
+            || coalesce(c.goes_on, '{}'),
+        coalesce(w.ends_at, most)
     from (
         select w.queue from waiting as w
         union select c.queue from counted as c

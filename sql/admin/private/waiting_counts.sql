@@ -1,13 +1,14 @@
 -- Purpose: how many jobs wait in each queue, at a bounded cost.
--- Invariant: reads up to `most` jobs of each of five queues, and fewer of more queues,
--- but 100 of each. For longer queues, which are not is_exact, returns the last count of
--- count_waiting(), or the number just read if larger.
+-- Invariant: reads 100 jobs of each queue, then of longer ones up to `most` each, and
+-- 5 * `most` of all together. For longer queues, which are not is_exact, returns the last
+-- count of count_waiting(), or the number just read if larger. A queue is_exact if no
+-- more jobs than ends_at wait.
 create or replace function jobq_private.waiting_counts(
     most integer default 10000, first text default null, max_queues integer default null
 )
 returns table (
     queue text, queued bigint, scheduled bigint, retrying bigint, oldest timestamptz,
-    is_exact boolean
+    is_exact boolean, ends_at integer
 )
 language plpgsql
 stable
@@ -24,25 +25,43 @@ declare
         order by w.queue
         limit max_queues
     );
-    _ends_at constant integer := least(
-        most, greatest(100, 5 * most / greatest(1, cardinality(_queues)))
-    );
+    _short constant integer := least(most, 100);
 begin
     return query
+    with head as materialized (
+        select q.queue, h.*
+        from unnest(_queues) as q (queue)
+        cross join lateral jobq_private.count_head(q.queue, _short, _now) as h
+    ),
+    share as materialized (
+        select least(most, greatest(_short, (
+            5 * most - coalesce(sum(h.seen) filter (where h.seen <= _short), 0)
+        ) / greatest(1, count(*) filter (where h.seen > _short))))::integer as ends_at
+        from head as h
+    ),
+    looked as (
+        select h.* from head as h, share as a where h.seen <= _short or a.ends_at = _short
+        union all
+        select h.queue, l.*
+        from head as h
+        cross join share as a
+        cross join lateral jobq_private.count_head(h.queue, a.ends_at, _now) as l
+        where h.seen > _short and a.ends_at > _short
+    )
     select
-        q.queue,
+        s.queue,
         case when e.is_exact then s.queued else greatest(s.queued, c.queued) end,
         case when e.is_exact then s.scheduled else greatest(s.scheduled, c.scheduled) end,
         case when e.is_exact then s.retrying else greatest(s.retrying, c.retrying) end,
         case when e.is_exact then s.oldest else least(s.oldest, d.due) end,
-        e.is_exact
-    from unnest(_queues) as q (queue)
-    cross join lateral jobq_private.count_head(q.queue, _ends_at, _now) as s
-    cross join lateral (select s.seen <= _ends_at) as e (is_exact)
-    left join jobq_private.waiting_count as c on c.queue = q.queue and not e.is_exact
+        e.is_exact, a.ends_at
+    from looked as s
+    cross join share as a
+    cross join lateral (select s.seen <= a.ends_at) as e (is_exact)
+    left join jobq_private.waiting_count as c on c.queue = s.queue and not e.is_exact
     left join lateral (
         select n.due
-        from jobq_private.next_due(array[q.queue]) as n (due)
+        from jobq_private.next_due(array[s.queue]) as n (due)
         where not e.is_exact and n.due <= _now and n.due > '0001-01-02 UTC'
     ) as d on true;
 end

@@ -1,6 +1,6 @@
 -- Of long queues what waits is told as maintenance has counted it, and that this is so.
 begin;
-select plan(8);
+select plan(10);
 
 create function pg_temp.told()
 returns text
@@ -11,7 +11,7 @@ begin atomic
     where s.queue = 'long';
 end;
 
--- With so many queues, the first hundred jobs of each are looked at.
+-- A hundred jobs of each queue are looked at, then more of the longer ones.
 select count(*) from jobq.enqueue_many((
     select jsonb_agg(jsonb_build_object('kind', 'k', 'queue', 'q' || n))
     from generate_series(1, 500) as n
@@ -23,16 +23,27 @@ select count(*) from jobq.enqueue_many((
     ))
     from generate_series(1, 150) as n
 ));
-select is(pg_temp.told(), '100 1 0 f', 'until they are counted, those that were looked at are told');
+select results_eq(
+    $$ select queued, scheduled, is_exact, ends_at from jobq_private.waiting_counts(110)
+    where queue = 'long' $$,
+    $$ values (100::bigint, 1::bigint, false, 100) $$,
+    'with many queues and a low bound, the first hundred jobs of each are looked at'
+);
+select is(pg_temp.told(), '100 50 0 t', 'a long queue gets what short ones leave of the bound');
+select count(*) from jobq.enqueue_many((
+    select jsonb_agg(jsonb_build_object('kind', 'k', 'queue', 'long'))
+    from generate_series(1, 9900)
+));
+select is(pg_temp.told(), '10000 1 0 f', 'until they are counted, those that were looked at are told');
 select ok(
     (select bool_and(s.is_exact) from jobq.queue_stats() as s where s.queue <> 'long'),
     'other queues are counted in full'
 );
 select jobq_private.count_waiting();
-select is(pg_temp.told(), '100 50 0 f', 'then all, and that they are not of now');
+select is(pg_temp.told(), '10000 50 0 f', 'then all, and that they are not of now');
 select is(
     (select m.value from jobq.metrics() as m where (m.name, m.queue) = ('queue_backlog', 'long')),
-    150::double precision, 'so says the backlog'
+    10050::double precision, 'so says the backlog'
 );
 select is(
     (
@@ -46,7 +57,7 @@ select is(
     interval '100 s', 'the oldest is that of all'
 );
 select from jobq.claim('{long}', 'w', 60);
-select is(pg_temp.told(), '40 50 0 t', 'a queue that is short again is counted in full');
+select is(pg_temp.told(), '9940 50 0 t', 'a queue that is short again is counted in full');
 update jobq_private.waiting_count set took = '1 min';
 select count(*) from jobq.enqueue_many((
     select jsonb_agg(jsonb_build_object('kind', 'k', 'queue', 'long', 'priority', -500))
@@ -54,7 +65,7 @@ select count(*) from jobq.enqueue_many((
 ));
 select jobq_private.count_waiting();
 select is(
-    (select c.queued from jobq_private.waiting_count as c where c.queue = 'long'), 100::bigint,
+    (select c.queued from jobq_private.waiting_count as c where c.queue = 'long'), 10000::bigint,
     'a count that takes long is not made again soon'
 );
 
