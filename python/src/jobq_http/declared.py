@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final, get_args, get_origin
 
 import msgspec
@@ -156,7 +156,10 @@ class Declared:
             return encoded({names[0]: items}, self.status)
         [row] = rows
         given |= {self.names.get(name, name): value for name, value in given.items()}
-        said = {**given, **row, **({self.value: only} if self.value else {}), **self.always}
+        # Members of the request that are not given are null, if the answer must have them.
+        asked = set(self.body.__struct_fields__) if self.body else set()
+        said = dict.fromkeys(required(self.model) & asked) | given | row
+        said |= {**({self.value: only} if self.value else {}), **self.always}
         answer = picked(self.model, said)
         return encoded(answer, 201 if answer.get("created") else self.status)
 
@@ -182,6 +185,12 @@ def check_version(wanted: str, present: str) -> None:
 def only_value(rows: list[dict[str, Any]]) -> Any:  # noqa: ANN401 - any column's
     """Return the value of a single row with a single column, else None."""
     return next(iter(rows[0].values())) if len(rows) == 1 and len(rows[0]) == 1 else None
+
+
+@cache
+def required(model: Any) -> frozenset[str]:  # noqa: ANN401 - any type
+    """Return the names of the members that a type must have."""
+    return frozenset(f.name for f in msgspec.structs.fields(model) if f.required)
 
 
 def item_of(model: Any, name: str) -> Any:  # noqa: ANN401 - any type
