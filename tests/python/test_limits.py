@@ -562,7 +562,7 @@ async def test_a_worker_looks_again_soon_where_others_held_the_limit(
     async def due_in(queries: Queries, *given: Any) -> float | None:
         nonlocal passed_over
         due = await ask(queries, *given)
-        passed_over += due is not None and due < 0
+        passed_over += due is not None and due <= 0
         return due
 
     ask = Queries.due_in

@@ -381,7 +381,7 @@ class Intruder:
     def attack_all(self) -> set[str]:
         """Call every function, with and without what it need not be given.
 
-        since goes with until, but not with after.
+        since goes with until, but not with after; a key may be a queue's, not a kind's.
         """
         functions = self.connection.execute(FUNCTIONS).fetchall()
         for function, names, types, needed in functions:
@@ -390,7 +390,10 @@ class Intruder:
             type_of = dict(zip(names, types, strict=True))
             chosen = [n for n in names if n in AIMED]
             others = [n for n in chosen if n != "since" or n in names[:needed]]
-            for parameters in {tuple(names[:needed]), tuple(chosen), tuple(others)}:
+            kindless = [n for n in chosen if n != "kind" or n in names[:needed]]
+            for parameters in {
+                tuple(names[:needed]), tuple(chosen), tuple(others), tuple(kindless)
+            }:  # fmt: skip
                 given = ", ".join(f"{p} => %s::{type_of[p]}" for p in parameters)
                 for values in self.arguments(list(parameters)):
                     self.attack(function, f"select * from {qualified(function)}({given})", values)

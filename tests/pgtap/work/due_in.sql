@@ -1,6 +1,6 @@
 -- What jobq.due_in() promises.
 begin;
-select plan(9);
+select plan(8);
 
 select is(jobq.due_in('{a}'), null, 'without jobs there is nothing to wake up for');
 select jobq.enqueue('work', queue => 'a', run_at => now() + interval '1 h') as later
@@ -14,8 +14,6 @@ select is(jobq.due_in('{b}'), null, 'jobs of other queues do not count');
 select jobq.enqueue('work', queue => 'b', run_at => now() - interval '1 h');
 select ok(jobq.due_in('{a,b}') <= '0', 'a job that is due already leaves no sleep');
 select is(jobq.due_in('{a,b}'), interval '0', 'and says zero');
-select jobq.enqueue('work', queue => 'keyed', concurrency_key => 'k');
-select is(jobq.due_in('{keyed}'), interval '0', 'also where a key has work');
 select jobq.pause_queue('b');
 select ok(jobq.due_in('{a,b}') > '59 min', 'unless its queue is paused');
 select is(jobq.due_in('{}'), null, 'no queues, nothing due');
