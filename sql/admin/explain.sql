@@ -23,26 +23,7 @@ begin
         return;
     end if;
 
-    return query
-    select 'paused', format('%s since %s%s', p.what, date_trunc('second', p.paused_at),
-        coalesce(': ' || p.pause_reason, ''))
-    from (
-        select 'queue ' || q.queue, q.paused_at, q.pause_reason
-        from jobq_private.queue as q
-        where q.queue = _job.queue
-        union all
-        select case k.kind when '*' then 'every queue' else 'kind ' || k.kind end,
-            k.paused_at, k.pause_reason
-        from jobq_private.paused_kind as k
-        where k.kind in (_job.kind, '*')
-        union all
-        select 'endpoint ' || e.endpoint, e.paused_at, e.pause_reason
-        from jobq_private.endpoint as e
-        where e.endpoint = _job.kind
-        and _job.delivery_version is not null
-        and e.test_job_id is distinct from _job.job_id
-    ) as p (what, paused_at, pause_reason)
-    where p.paused_at is not null;
+    return query select p.reason, p.explanation from jobq_private.explain_pauses(_job) as p;
     if found and _job.run_at = jobq_private.parked_until() then
         return;
     end if;

@@ -1,0 +1,28 @@
+-- Purpose: which pauses hold up a waiting job, for explain(): of its queue, its kind, every
+-- queue, or its endpoint.
+-- Invariant: reads only; no row if nothing is paused.
+create or replace function jobq_private.explain_pauses(job jobq.job)
+returns table (reason text, explanation text)
+language sql
+stable
+as $$
+    select 'paused', format('%s since %s%s', p.what, date_trunc('second', p.paused_at),
+        coalesce(': ' || p.pause_reason, ''))
+    from (
+        select 'queue ' || q.queue, q.paused_at, q.pause_reason
+        from jobq_private.queue as q
+        where q.queue = job.queue
+        union all
+        select case k.kind when '*' then 'every queue' else 'kind ' || k.kind end,
+            k.paused_at, k.pause_reason
+        from jobq_private.paused_kind as k
+        where k.kind in (job.kind, '*')
+        union all
+        select 'endpoint ' || e.endpoint, e.paused_at, e.pause_reason
+        from jobq_private.endpoint as e
+        where e.endpoint = job.kind
+        and job.delivery_version is not null
+        and e.test_job_id is distinct from job.job_id
+    ) as p (what, paused_at, pause_reason)
+    where p.paused_at is not null
+$$;
