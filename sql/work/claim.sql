@@ -70,18 +70,21 @@ begin
                 attempt = j.attempt + 1, claimed_at = _now, lease_expires_at = _now + j.lease,
                 slot = _turn.slot
             where j.ctid = any(_turn.found)
-            returning j.priority, j.due_at, row(
+            returning
                 j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,
-                j.timeout, j.lease_expires_at, j.run_at, j.created_at, j.idempotency_key,
+                j.timeout, j.lease_expires_at, j.run_at::timestamptz, j.created_at, j.idempotency_key,
                 j.lease, j.delivery_version,
-                j.is_awaited or j.slot is not null or j.batch_id is not null
-            )::jobq.claimed_job as job
+                j.is_awaited or j.slot is not null or j.batch_id is not null as is_awaited,
+                j.priority, j.due_at
         )
-        select (t.job).*
+        select
+            t.job_id, t.attempt, t.kind, t.payload, t.metadata, t.queue, t.max_attempts, t.timeout,
+            t.lease_expires_at, t.run_at, t.created_at, t.idempotency_key, t.lease,
+            t.delivery_version, t.is_awaited
         from taken as t
         -- an expired job has died instead
-        where (t.job).lease_expires_at is not null
-        order by t.priority desc, t.due_at, (t.job).job_id;
+        where t.lease_expires_at is not null
+        order by t.priority desc, t.due_at, t.job_id;
         _left := _left - cardinality(_turn.found);
     end loop;
 end

@@ -27,12 +27,13 @@ begin
     with ended as (
         delete from jobq_private.job as j
         using unnest(job_ids, attempts) with ordinality as s (settled_id, settled_attempt, position)
-        where j.job_id = any(case when not skip_held then job_ids else array(
+        where j.job_id = any(job_ids)
+        -- Where xmax is neither 0 nor xmin, another transaction may have locked the job.
+        and (not skip_held or j.xmax in ('0', j.xmin) or j.job_id = any(array(
             select f.job_id from jobq_private.job as f
-            where f.job_id = any(job_ids)
-            and (f.job_id, f.attempt) in (select u.* from unnest(job_ids, attempts) as u)
+            where f.job_id = any(job_ids) and f.xmax not in ('0', f.xmin)
             for update skip locked
-        ) end)
+        )))
         and j.job_id = s.settled_id and j.attempt = s.settled_attempt
         and (j.lease_expires_at is not null or archive_jobs.state in (j.state, 'cancelled'))
         returning
@@ -41,9 +42,9 @@ begin
             -- clock that was put back ends no job before its id, from which get_job() looks for it.
             greatest((select clock_timestamp()), j.created_at) as finished_at,
             -- What is not legal goes to the archive, whose foreign key refuses it.
-            j.keep[_final] = '0' and not j.is_awaited and j.batch_id is null and (
+            case when j.keep[_final] = '0' and not j.is_awaited and j.batch_id is null then (
                 coalesce(nullif(j.state, archive_jobs.state), j.previous_state), archive_jobs.state
-            ) in (select t.from_state, t.to_state from jobq_private.transition as t) as is_gone,
+            ) in (select t.from_state, t.to_state from jobq_private.transition as t) end as is_gone,
             j.*
     ),
     stored as (

@@ -2,6 +2,7 @@
 -- before they start a job.
 -- Invariant: each claim sets attempt. The claim is recognized in the call stack, in any language
 -- of messages. Raises: JQ002.
+-- Never: NULL_ARGUMENT, INVALID_ARGUMENT.
 create or replace function jobq_private.guard_start()
 returns trigger
 language plpgsql
@@ -12,7 +13,7 @@ declare
     _stack text;
 begin
     get diagnostics _stack = pg_context;
-    if _stack !~ '(^|[^[:alnum:]_])(jobq[.]claim|jobq_internal[.]claim_calls)[(]' then
+    if strpos(_stack, 'jobq.claim(') = 0 and strpos(_stack, 'jobq_internal.claim_calls(') = 0 then
         perform jobq_private.raise_error(
             'IMMUTABLE', 'attempt, previous_state and lease follow from the state'
         );

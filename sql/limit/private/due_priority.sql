@@ -11,7 +11,7 @@ language plpgsql
 as $$
 declare
     _now constant timestamptz := clock_timestamp();
-    _hint constant jobq_private.claim_hint := jobq_private.read_hint(due_priority.queue, _now);
+    _hint jobq_private.claim_hint := jobq_private.read_hint(due_priority.queue, _now);
     _priority integer;
 begin
     if _hint.priorities is null then
@@ -43,7 +43,7 @@ begin
     where p.priority < due_priority.below
     limit 1;
     if _priority is null and (_hint.written_at is null or _now >= _hint.refresh_at) then
-        perform jobq_private.keep_hint(_hint, _now);
+        _hint := jobq_private.keep_hint(_hint, _now);
     end if;
     return _priority;
 end

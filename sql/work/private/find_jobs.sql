@@ -23,7 +23,7 @@ begin
     if _hint.priorities = '{}' then
         return '{}'::tid[];
     elsif _hint.priorities is null and find_jobs.priority is null then
-        perform jobq_private.keep_hint(_hint, _now);
+        _hint := jobq_private.keep_hint(_hint, _now);
         return jobq_private.find_jobs_from_head(queue, max_jobs, except_kinds, kinds);
     end if;
     loop
@@ -75,7 +75,7 @@ begin
         _hint.written_at := null;
     end if;
     if _hint.written_at is null or _now >= _hint.refresh_at then
-        perform jobq_private.keep_hint(_hint, _now);
+        _hint := jobq_private.keep_hint(_hint, _now);
     end if;
     return coalesce(_found, '{}'::tid[]);
 end
