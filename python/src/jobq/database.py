@@ -6,24 +6,20 @@ import inspect
 import logging
 import select
 import time
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from typing import Any, Final, TypeVar
 
 import msgspec
 import psycopg
 from psycopg import AsyncConnection, Connection, errors
+from psycopg.abc import AdaptContext
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.errors import Diagnostic
 from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from jobq.errors import DatabaseUnavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator
-    from contextlib import AsyncExitStack
-
-    from psycopg.abc import AdaptContext
-    from psycopg.errors import Diagnostic
 
 T = TypeVar("T")
 

@@ -7,15 +7,13 @@ the values, ``hint`` the remedy, and ``__cause__`` the driver's exception.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import psycopg
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from jobq.models import Job
+from jobq.models import Job
 
 __all__ = [
     "Conflict",

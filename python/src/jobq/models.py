@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from decimal import Decimal
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypeVar, get_args
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, get_args
+from uuid import UUID
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from datetime import datetime, timedelta
-    from decimal import Decimal
-    from uuid import UUID
-
-    from psycopg import AsyncCursor, Cursor
+from psycopg import AsyncCursor, Cursor
 
 __all__ = [
     "STATES",

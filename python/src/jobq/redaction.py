@@ -7,8 +7,6 @@ import traceback
 from pathlib import Path
 from typing import Final
 
-__all__ = ["MAX_ERROR", "MAX_TRACEBACK", "error_text", "redacted", "traceback_text"]
-
 MAX_ERROR: Final = 512
 # Characters. The end of a traceback is kept, which contains the exception.
 MAX_TRACEBACK: Final = 4096

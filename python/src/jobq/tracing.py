@@ -5,6 +5,7 @@ The enqueuer's trace is in the job's metadata as W3C ``traceparent``; each attem
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,11 +21,7 @@ else:
     HAS_OPENTELEMETRY = True
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from opentelemetry.trace import Span
-
-__all__ = ["attempt_span", "is_on", "note_failure", "with_trace"]
 
 
 class Attempted(Protocol):

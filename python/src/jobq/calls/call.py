@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import psycopg
 from psycopg import sql
@@ -16,11 +17,7 @@ from psycopg.rows import tuple_row
 from psycopg.types.json import JsonbLoader
 
 from jobq.calls.arguments import TEXTS, as_given
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from jobq.models import Json
+from jobq.models import Json
 
 T = TypeVar("T")
 C = TypeVar("C", "psycopg.Cursor[Any]", "psycopg.AsyncCursor[Any]")

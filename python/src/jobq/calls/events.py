@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from uuid import UUID
 
 import msgspec
 
 from jobq.calls.call import Call
-
-if TYPE_CHECKING:
-    from jobq.models import Json
+from jobq.models import Json
 
 
 @dataclass(frozen=True, slots=True)

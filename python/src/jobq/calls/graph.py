@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from uuid import UUID
 
 from jobq.calls.arguments import JOB_TEXTS, as_object, as_text, refuse_lists
 from jobq.errors import InvalidArgument
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from uuid import UUID
-
-    from jobq.models import AfterFailure, Json
+from jobq.models import AfterFailure, Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,16 +10,7 @@ from psycopg.rows import args_row
 from jobq.calls.arguments import as_jsonb, as_object, as_text, encode
 from jobq.calls.call import Call, column, first, nothing, scalar
 from jobq.calls.graph import Graph, as_document, payloads_of
-from jobq.models import (
-    Batch,
-    CancelledBatch,
-    Input,
-    Json,
-    Steered,
-    Step,
-    Subscription,
-    record,
-)
+from jobq.models import Batch, CancelledBatch, Input, Json, Steered, Step, Subscription, record
 from jobq.tracing import with_trace
 
 

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import Any, Final
 
 import psycopg
 
+from jobq.calls.events import EventPage
 from jobq.database import awaited, conninfo
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from jobq.calls.events import EventPage
-
-__all__ = ["Bell"]
 
 NAME: Final = "jobq event listener"
 SHORTEST_PAUSE: Final = 0.02

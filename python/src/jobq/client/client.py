@@ -17,16 +17,29 @@ import operator
 import threading
 import time
 from abc import ABC, abstractmethod
-from contextlib import AsyncExitStack, closing, contextmanager, nullcontext
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Iterator,
+    Sequence,
+)
+from contextlib import AbstractContextManager, AsyncExitStack, closing, contextmanager, nullcontext
+from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar, overload
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar, overload
+from uuid import UUID
 
 from psycopg import AsyncConnection, Connection
 from psycopg.pq import TransactionStatus
 
 from jobq.calls import jobs, kinds
 from jobq.calls.arguments import as_given
-from jobq.calls.call import reading_json, statement
+from jobq.calls.call import Call, reading_json, statement
+from jobq.calls.events import Event, EventPage
 from jobq.client.bell import Bell
 from jobq.client.declarations import Declarations
 from jobq.client.endings import Ending, Endings
@@ -44,35 +57,10 @@ from jobq.database import (
     finished,
     renewed,
 )
-from jobq.errors import (
-    InvalidArgument,
-    JobCancelled,
-    JobFailed,
-    translate,
-)
+from jobq.errors import InvalidArgument, JobCancelled, JobFailed, translate
+from jobq.models import Job, Json
+from jobq.registry import Registry
 from jobq.registry.handler import result_parser
-
-if TYPE_CHECKING:
-    from collections.abc import (
-        AsyncGenerator,
-        Awaitable,
-        Callable,
-        Coroutine,
-        Generator,
-        Iterable,
-        Iterator,
-        Sequence,
-    )
-    from contextlib import AbstractContextManager
-    from datetime import datetime
-    from uuid import UUID
-
-    from jobq.calls.call import Call
-    from jobq.calls.events import Event, EventPage
-    from jobq.models import Job, Json
-    from jobq.registry import Registry
-
-__all__ = ["AsyncClient", "Client"]
 
 T = TypeVar("T")
 R = TypeVar("R")

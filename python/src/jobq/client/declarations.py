@@ -8,18 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from typing import Any
 
+from jobq.calls.call import Call
 from jobq.calls.kinds import list_undeclared_kinds
 from jobq.errors import DatabaseUnavailable, JobqError
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from jobq.calls.call import Call
-    from jobq.registry import Registry
-
-__all__ = ["Declarations"]
+from jobq.registry import Registry
 
 logger = logging.getLogger("jobq.client")
 

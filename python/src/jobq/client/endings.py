@@ -9,19 +9,15 @@ import asyncio
 import logging
 import time
 from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import psycopg
 from psycopg import AsyncConnection, Connection
 
 from jobq.client.notifications import Notifications
 from jobq.database import conninfo
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
-
-__all__ = ["Ending", "Endings"]
 
 NAME: Final = "jobq client listener"
 MOST_STALE: Final = 100

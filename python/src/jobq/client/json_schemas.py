@@ -8,20 +8,15 @@ SQL, fails when it is delivered.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Iterable, Mapping
+from typing import Final, Protocol
 
 import msgspec
 
 from jobq.calls.arguments import encode
 from jobq.calls.definitions import of_delivery
 from jobq.errors import PayloadInvalid
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from jobq.models import Json
-
-__all__ = ["JsonSchemas"]
+from jobq.models import Json
 
 
 class InputSchema(Protocol):

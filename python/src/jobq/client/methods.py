@@ -6,19 +6,10 @@ A method runs its call by the client's ``run``, which is a coroutine in `AsyncCl
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import update_wrapper
 from types import MethodType
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Concatenate,
-    Generic,
-    ParamSpec,
-    TypeAlias,
-    TypeVar,
-    get_args,
-    overload,
-)
+from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, get_args, overload
 
 from jobq.calls import (
     defaults,
@@ -34,18 +25,13 @@ from jobq.calls import (
     workflows,
 )
 from jobq.calls.arguments import as_object
+from jobq.calls.call import Call
 from jobq.database import awaited, finished
+from jobq.models import Json
+from jobq.registry.hooks import Hooks
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Mapping
+Enqueueing: TypeAlias = tuple[list[dict[str, Any]], Callable[[], Call[Any]]]
 
-    from jobq.calls.call import Call
-    from jobq.models import Json
-    from jobq.registry.hooks import Hooks
-
-    Enqueueing: TypeAlias = tuple[list[dict[str, Any]], Callable[[], Call[Any]]]
-
-__all__ = ["AwaitedCalls", "WaitingCalls"]
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import psycopg
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from psycopg import AsyncConnection, Notify
-
-__all__ = ["Notifications"]
+from psycopg import AsyncConnection, Notify
 
 
 class Notifications:

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
+from uuid import UUID
 
 from jobq.errors import InvalidArgument
+from jobq.models import Json
 from jobq.registry.outcomes import Cancelled
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator
-    from datetime import datetime, timedelta
-    from uuid import UUID
-
-    from jobq.models import Json
-    from jobq.registry.steps import Steps
-
-__all__ = ["LEVELS", "JobContext", "Recorder", "Written"]
+from jobq.registry.steps import Steps
 
 LEVELS: Final = ("DEBUG", "INFO", "WARN", "ERROR")
 # The most that an attempt may cost.

@@ -7,22 +7,17 @@ import inspect
 import math
 import sys
 import typing
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin
+from typing import Any, Final, Literal, get_args, get_origin
 
 import msgspec
 
 from jobq.registry.context import JobContext
 from jobq.registry.schema import payload_schema
 from jobq.registry.settlement import RetryRules
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-
-__all__ = ["Handler", "Mode", "describe", "result_parser"]
 
 Mode = Literal["coroutine", "thread", "process"]
 

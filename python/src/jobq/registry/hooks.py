@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import inspect
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 from jobq.database import finished
+from jobq.models import Enqueued
 from jobq.redaction import error_text
+from jobq.registry.context import JobContext
 from jobq.registry.settlement import Suspended
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
-
-    from jobq.models import Enqueued
-    from jobq.registry.context import JobContext
-
-__all__ = ["Hooks"]
 
 logger = logging.getLogger("jobq.worker")
 

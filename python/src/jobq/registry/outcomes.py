@@ -7,16 +7,13 @@ invalid duration or time, the job is dead (`OutcomeInvalid`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from jobq.errors import OutcomeInvalid
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from jobq.models import Json
+from jobq.models import Json
 
 __all__ = ["OUTCOMES", "Cancelled", "Permanent", "RateLimited", "Retry", "Snooze", "Unable"]
 

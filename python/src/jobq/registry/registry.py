@@ -9,26 +9,18 @@ async def send_email(payload: SendEmail, context: JobContext) -> None: ...
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Any, TypeVar, Unpack, overload
+from uuid import UUID
 
 from jobq.calls import schedules, workflows
 from jobq.calls.arguments import TEXTS, refuse_lists, refuse_unknown
+from jobq.calls.call import Call, Caller
 from jobq.calls.kinds import put_kind
-from jobq.calls.options import CommonOptions, in_time
+from jobq.calls.options import CommonOptions, ScheduleOptions, Span, in_time
 from jobq.registry.handler import Handler, describe
 from jobq.registry.hooks import Hooks
-from jobq.registry.typed import HandlerOptions, enqueueing
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping
-    from typing import Unpack
-    from uuid import UUID
-
-    from jobq.calls.call import Call, Caller
-    from jobq.calls.options import ScheduleOptions, Span
-    from jobq.registry.typed import BatchRegister, Register
-
-__all__ = ["Registry"]
+from jobq.registry.typed import BatchRegister, HandlerOptions, Register, enqueueing
 
 F = TypeVar("F", bound="Callable[..., Any]")
 

@@ -5,14 +5,10 @@ The database supports a subset of JSON Schema. The worker checks the rest agains
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import msgspec
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-__all__ = ["payload_schema"]
 
 _KEPT: Final = frozenset("type required enum minimum maximum minLength maxLength pattern".split())
 

@@ -7,9 +7,10 @@ settlement. Workers and `jobq_testing` share them.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -25,33 +26,6 @@ from jobq.registry.outcomes import (
     Snooze,
     Unable,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-__all__ = [
-    "DEFAULT_RULES",
-    "FIRST_MOMENT",
-    "LAST_MOMENT",
-    "NOTHING",
-    "NO_RESULT",
-    "CancelConfirmed",
-    "Failed",
-    "Gone",
-    "Hold",
-    "LostError",
-    "ProcessDiedError",
-    "Raised",
-    "Released",
-    "RetryRules",
-    "Returned",
-    "Settlement",
-    "Succeeded",
-    "Suspended",
-    "moment_of",
-    "outcomes_of",
-    "settlement_of",
-]
 
 logger = logging.getLogger("jobq.worker")
 

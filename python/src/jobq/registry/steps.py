@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import inspect
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 import msgspec
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, Connection
 from psycopg.types.string import TextLoader
 
 from jobq.calls.arguments import encode
@@ -27,19 +28,10 @@ from jobq.errors import (
     StepInvalid,
     translate,
 )
-from jobq.models import Input
+from jobq.models import Input, Json
 from jobq.redaction import error_text
 from jobq.registry.outcomes import OUTCOMES
 from jobq.registry.settlement import Suspended, moment_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
-
-    from psycopg import Connection
-
-    from jobq.models import Json
-
-__all__ = ["SAVE_STEP", "Call", "Steps", "in_transaction"]
 
 SAVE_STEP: Final = "select jobq.save_step(%s, %s, %s, %s)"
 LIST_STEPS: Final = "select name, value from jobq.list_steps(%s)"

@@ -9,38 +9,14 @@ welcome.enqueue(client, Welcome(1))
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Concatenate,
-    ParamSpec,
-    Protocol,
-    TypeVar,
-    overload,
-)
+from datetime import timedelta
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from jobq.calls.options import CommonOptions, EnqueueOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from datetime import timedelta
-    from typing import Unpack
-
-    from jobq.models import Json
-    from jobq.registry.context import JobContext
-
-__all__ = [
-    "BatchRegister",
-    "EnqueueOptions",
-    "Enqueues",
-    "EnqueuesMany",
-    "HandlerOptions",
-    "PlainHandler",
-    "Register",
-    "TypedHandler",
-    "enqueueing",
-]
+from jobq.models import Json
+from jobq.registry.context import JobContext
 
 P = ParamSpec("P")
 T_co = TypeVar("T_co", covariant=True)

@@ -8,8 +8,9 @@ import os
 import random
 import socket
 import time
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
@@ -19,11 +20,6 @@ from psycopg.types.string import TextLoader
 from jobq.database import confirmed, conninfo, renewed
 from jobq.errors import DatabaseUnavailable, translate
 from jobq.worker import tuning
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-__all__ = ["Backoff", "Complaints", "Connections", "Link"]
 
 logger = logging.getLogger("jobq.worker")
 

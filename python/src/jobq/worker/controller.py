@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from jobq.registry.settlement import Released
 from jobq.worker import tuning
-
-if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-__all__ = ["NO_HANDLER", "Controller", "InProcess", "SkippedKinds", "Slots"]
 
 NO_HANDLER: Final = ("UNKNOWN_KIND", "no handler of this kind")
 

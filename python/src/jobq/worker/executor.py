@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 
@@ -23,6 +24,9 @@ from jobq.errors import (
     of_database,
 )
 from jobq.redaction import error_text
+from jobq.registry import Registry
+from jobq.registry.context import JobContext
+from jobq.registry.handler import Handler
 from jobq.registry.settlement import (
     DEFAULT_RULES,
     NO_RESULT,
@@ -40,23 +44,10 @@ from jobq.registry.settlement import (
     settlement_of,
 )
 from jobq.registry.steps import Steps, in_transaction
-from jobq.worker.controller import NO_HANDLER
-from jobq.worker.pools import value_of
-from jobq.worker.queries import COMPLETE, REFUSED, current_job
-from jobq.worker.recorder import Notes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator
-
-    from jobq.registry import Registry
-    from jobq.registry.context import JobContext
-    from jobq.registry.handler import Handler
-    from jobq.worker.controller import SkippedKinds
-    from jobq.worker.pools import Pools, Threads
-    from jobq.worker.queries import Job
-    from jobq.worker.recorder import Journal, Recorder
-
-__all__ = ["Executor"]
+from jobq.worker.controller import NO_HANDLER, SkippedKinds
+from jobq.worker.pools import Pools, Threads, value_of
+from jobq.worker.queries import COMPLETE, REFUSED, Job, current_job
+from jobq.worker.recorder import Journal, Notes, Recorder
 
 logger = logging.getLogger("jobq.worker")
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import psycopg
 from psycopg.types.json import Jsonb
@@ -17,18 +18,12 @@ from jobq.redaction import error_text
 from jobq.registry.outcomes import Unable
 from jobq.worker import tuning
 from jobq.worker.connections import Complaints
+from jobq.worker.controller import SkippedKinds
+from jobq.worker.listener import Wakeups
+from jobq.worker.metrics import Report
+from jobq.worker.pools import Pools
 from jobq.worker.queries import RELEASE_MANY, SET_PROGRESS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jobq.worker.controller import SkippedKinds
-    from jobq.worker.listener import Wakeups
-    from jobq.worker.metrics import Report
-    from jobq.worker.pools import Pools
-    from jobq.worker.signals import Stop
-
-__all__ = ["Functions"]
+from jobq.worker.signals import Stop
 
 SETTINGS: Final = "select jobq.settings(%s)"
 WORK: Final = "select job_id, kind, state from jobq.work(%s, %s)"

@@ -7,20 +7,14 @@ import logging
 import time
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING
 
 from jobq.errors import DatabaseUnavailable, JobqError
 from jobq.registry.settlement import CancelConfirmed, Gone
 from jobq.worker import tuning
-from jobq.worker.connections import Backoff, Complaints
-
-if TYPE_CHECKING:
-    from jobq.worker.connections import Connections
-    from jobq.worker.listener import Wakeups
-    from jobq.worker.producer import Producer
-    from jobq.worker.queries import Job, Queries
-
-__all__ = ["Heartbeat"]
+from jobq.worker.connections import Backoff, Complaints, Connections
+from jobq.worker.listener import Wakeups
+from jobq.worker.producer import Producer
+from jobq.worker.queries import Job, Queries
 
 
 @dataclass(eq=False)

@@ -7,17 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from jobq.client.notifications import Notifications
 from jobq.errors import JobqError
 from jobq.worker import tuning
 from jobq.worker.connections import Backoff, Complaints, Link
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-__all__ = ["Listener", "Wakeups"]
 
 logger = logging.getLogger("jobq.worker")
 

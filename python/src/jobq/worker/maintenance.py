@@ -9,22 +9,18 @@ import random
 import time
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from jobq.errors import JobqError
+from jobq.registry import Registry
 from jobq.worker import tuning
 from jobq.worker.connections import Complaints
-
-if TYPE_CHECKING:
-    from jobq.registry import Registry
-    from jobq.worker.controller import SkippedKinds
-    from jobq.worker.listener import Wakeups
-    from jobq.worker.metrics import Report
-    from jobq.worker.producer import Producer
-    from jobq.worker.queries import Queries
-    from jobq.worker.signals import Stop
-
-__all__ = ["Maintenance", "learn", "learn_again", "watch_process"]
+from jobq.worker.controller import SkippedKinds
+from jobq.worker.listener import Wakeups
+from jobq.worker.metrics import Report
+from jobq.worker.producer import Producer
+from jobq.worker.queries import Queries
+from jobq.worker.signals import Stop
 
 logger = logging.getLogger("jobq.worker")
 

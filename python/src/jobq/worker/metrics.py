@@ -7,7 +7,7 @@ import logging
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -18,22 +18,16 @@ except ImportError:
 else:
     HAS_PROMETHEUS = True
 
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from jobq.registry import Registry
 from jobq.registry.settlement import Failed, Released
 from jobq.worker import tuning
 from jobq.worker.connections import Complaints
-from jobq.worker.controller import in_words
-from jobq.worker.queries import current_job
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from uuid import UUID
-
-    from jobq.registry import Registry
-    from jobq.worker.controller import SkippedKinds
-    from jobq.worker.queries import Job
-    from jobq.worker.signals import Stop
-
-__all__ = ["HAS_PROMETHEUS", "Metrics", "Probe", "Report", "fields_of"]
+from jobq.worker.controller import SkippedKinds, in_words
+from jobq.worker.queries import Job, current_job
+from jobq.worker.signals import Stop
 
 logger = logging.getLogger("jobq.worker")
 

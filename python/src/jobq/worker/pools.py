@@ -9,38 +9,25 @@ import os
 import pickle
 import signal
 import threading
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
+from decimal import Decimal
+from multiprocessing.connection import Connection as Pipe
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import psycopg
 
-from jobq.database import (
-    AsyncPool,
-    Pool,
-    awaited,
-    conninfo,
-    entered,
-    use_json,
-    use_json_async,
-)
+from jobq.database import AsyncPool, Pool, awaited, conninfo, entered, use_json, use_json_async
+from jobq.models import Json
 from jobq.redaction import error_text, traceback_text
 from jobq.registry.context import JobContext, Written
 from jobq.registry.outcomes import Unable
 from jobq.registry.settlement import ProcessDiedError, Raised, Returned
 from jobq.registry.steps import Steps
 from jobq.worker import tuning
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-    from decimal import Decimal
-    from multiprocessing.connection import Connection as Pipe
-
-    from jobq.models import Json
-
-__all__ = ["Pools", "Process", "Processes", "Threads", "value_of"]
 
 Call: TypeAlias = "tuple[Future[Returned | Raised], contextvars.Context, Callable[..., Any], Any]"
 

@@ -13,28 +13,20 @@ import logging
 import math
 import time
 from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from contextvars import copy_context
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING
 
 from jobq.errors import DatabaseUnavailable
-from jobq.registry.settlement import Failed, Gone, Raised, Released, Succeeded
+from jobq.registry.settlement import Failed, Gone, Raised, Released, Settlement, Succeeded
 from jobq.worker import tuning
 from jobq.worker.connections import Backoff, Complaints
-from jobq.worker.controller import Controller
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from jobq.registry.settlement import Settlement
-    from jobq.worker.controller import InProcess, Slots
-    from jobq.worker.executor import Executor
-    from jobq.worker.listener import Listener, Wakeups
-    from jobq.worker.metrics import Report
-    from jobq.worker.queries import Job, Queries
-    from jobq.worker.signals import Stop
-
-__all__ = ["Producer"]
+from jobq.worker.controller import Controller, InProcess, Slots
+from jobq.worker.executor import Executor
+from jobq.worker.listener import Listener, Wakeups
+from jobq.worker.metrics import Report
+from jobq.worker.queries import Job, Queries
+from jobq.worker.signals import Stop
 
 logger = logging.getLogger("jobq.worker")
 

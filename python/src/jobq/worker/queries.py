@@ -10,52 +10,36 @@ import logging
 import math
 import random
 import time
+from asyncio import Task
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 import msgspec
 
 from jobq.errors import DatabaseUnavailable, JobqError, NotDeployed, NotPermitted
 from jobq.redaction import error_text
-from jobq.registry.context import JobContext
+from jobq.registry.context import JobContext, Recorder
+from jobq.registry.handler import Handler
 from jobq.registry.settlement import (
     FIRST_MOMENT,
     LAST_MOMENT,
     NO_RESULT,
     CancelConfirmed,
     Failed,
+    Hold,
     Released,
+    Settlement,
     Succeeded,
     moment_of,
 )
-
-if TYPE_CHECKING:
-    from asyncio import Task
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from jobq.registry.context import Recorder
-    from jobq.registry.handler import Handler
-    from jobq.registry.settlement import Hold, Settlement
-    from jobq.worker.connections import Connections
-    from jobq.worker.controller import InProcess, SkippedKinds
-    from jobq.worker.pools import Process
-
-__all__ = [
-    "COMPLETE",
-    "REFUSED",
-    "RELEASE_MANY",
-    "SET_PROGRESS",
-    "Job",
-    "Key",
-    "Queries",
-    "Queues",
-    "array",
-    "current_job",
-]
+from jobq.worker.connections import Connections
+from jobq.worker.controller import InProcess, SkippedKinds
+from jobq.worker.pools import Process
 
 logger = logging.getLogger("jobq.worker")
 

@@ -5,25 +5,18 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Awaitable, Generator, Sequence
+from decimal import Decimal
+from typing import Any, Final
 
 from jobq.calls.arguments import encode
 from jobq.errors import DatabaseUnavailable, InvalidArgument, JobqError, LeaseLost
+from jobq.models import Json
+from jobq.registry.context import JobContext
 from jobq.registry.steps import SAVE_STEP
 from jobq.worker import tuning
-from jobq.worker.connections import Backoff, Complaints
-from jobq.worker.queries import SET_PROGRESS, array
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Generator, Sequence
-    from decimal import Decimal
-
-    from jobq.models import Json
-    from jobq.registry.context import JobContext
-    from jobq.worker.connections import Connections
-    from jobq.worker.queries import Key
-
-__all__ = ["Journal", "Notes", "Recorder"]
+from jobq.worker.connections import Backoff, Complaints, Connections
+from jobq.worker.queries import SET_PROGRESS, Key, array
 
 SPEND: Final = "select jobq.spend(%s, %s, %s::numeric)"
 LOG: Final = "select jobq.log(%s, %s, %s, %s)"

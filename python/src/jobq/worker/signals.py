@@ -9,27 +9,14 @@ import resource
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from types import FrameType
+from typing import Final
 
 from jobq.worker import tuning
 from jobq.worker.queries import current_job
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import FrameType
-
-__all__ = [
-    "EXIT_FAILED",
-    "EXIT_OK",
-    "EXIT_RECYCLE",
-    "LoopBlockedError",
-    "Stop",
-    "leave_soon",
-    "stopping_on_signals",
-    "watching_the_loop",
-]
 
 logger = logging.getLogger("jobq.worker")
 

@@ -8,13 +8,16 @@ import logging
 import os
 import secrets
 import socket
+from asyncio import AbstractEventLoop
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import KW_ONLY, InitVar, dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 from jobq.calls.call import statement
 from jobq.errors import DatabaseUnavailable, JobqError
 from jobq.redaction import error_text
+from jobq.registry import Registry
 from jobq.version import __version__
 from jobq.worker import tuning
 from jobq.worker.connections import Backoff, Connections
@@ -36,14 +39,6 @@ from jobq.worker.signals import (
     stopping_on_signals,
     watching_the_loop,
 )
-
-if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
-    from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
-
-    from jobq.registry import Registry
-
-__all__ = ["Shared", "Worker", "loop_factory"]
 
 logger = logging.getLogger("jobq.worker")
 
