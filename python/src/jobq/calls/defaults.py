@@ -45,8 +45,5 @@ def configure(
         retention: how long finished jobs are kept.
         key_retention: how long idempotency keys are kept.
         redact_emails: whether stored errors are kept free of e-mail addresses.
-
-    Raises:
-        InvalidArgument: a value is out of range.
     """
     return Call("configure", locals(), nothing)

@@ -147,20 +147,12 @@ def put_endpoint(
 
 
 def pause_endpoint(endpoint: str, reason: str | None = None) -> Call[None]:
-    """Stop deliveries to an endpoint. Running ones continue, other jobs wait.
-
-    Raises:
-        NotFound: the endpoint does not exist.
-    """
+    """Stop deliveries to an endpoint. Running ones continue, other jobs wait."""
     return Call("pause_endpoint", locals(), nothing)
 
 
 def resume_endpoint(endpoint: str) -> Call[int]:
-    """Allow deliveries to a paused endpoint again; return how many jobs had been waiting.
-
-    Raises:
-        NotFound: the endpoint does not exist.
-    """
+    """Allow deliveries to a paused endpoint again; return how many jobs had been waiting."""
     return Call("resume_endpoint", locals(), scalar)
 
 
@@ -175,7 +167,6 @@ def test_endpoint(endpoint: str, payload: Json = None) -> Call[UUID]:  # noqa: P
         The id of the job. Its result is the target's answer.
 
     Raises:
-        NotFound: the endpoint does not exist.
         PayloadInvalid: the payload does not match the payload spec.
     """
     given = {} if payload is None else payload
@@ -189,9 +180,6 @@ def endpoint_stats(endpoint: str, period: timedelta | str | None = None) -> Call
     Args:
         endpoint: its name.
         period: how far to look back; one hour by default.
-
-    Raises:
-        NotFound: the endpoint does not exist.
     """
     return Call("endpoint_stats", locals(), first, record(EndpointStats))
 
@@ -201,17 +189,12 @@ def delete_definition(type: Sort, name: str) -> Call[None]:  # noqa: A002
 
     Raises:
         HasDependents: an endpoint refers to it, or it is an endpoint with live jobs or schedules.
-        NotFound: it does not exist.
     """
     return Call("delete_definition", locals(), nothing)
 
 
 def get_definition(type: Sort, name: str) -> Call[dict[str, Any]]:  # noqa: A002
-    """Return a payload spec, config, secret (without its value) or endpoint.
-
-    Raises:
-        NotFound: it does not exist.
-    """
+    """Return a payload spec, config, secret (without its value) or endpoint."""
     return Call("show_definition", locals(), scalar)
 
 
@@ -231,9 +214,5 @@ def list_definitions(
 
 
 def list_versions(type: Sort, name: str) -> Call[list[Version]]:  # noqa: A002
-    """Return the versions of a payload spec, config, secret or endpoint, the newest first.
-
-    Raises:
-        NotFound: it has never existed.
-    """
+    """Return the versions of a payload spec, config, secret or endpoint, the newest first."""
     return Call("list_versions", locals(), list, record(Version))

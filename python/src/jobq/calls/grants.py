@@ -15,7 +15,6 @@ def grant_queue(grantee: str, queue: str, privilege: Privilege) -> Call[None]:
         privilege: ``enqueue`` to add, see and cancel jobs; ``work`` for everything else.
 
     Raises:
-        NotPermitted: the login is not a member of jobq_owner.
         InvalidArgument: the role, queue or privilege does not exist.
     """
     return Call("grant_queue", locals(), nothing)
@@ -34,7 +33,6 @@ def enforce_queue_grants(*, enforced: bool = True) -> Call[None]:
     """Restrict every login to the queues granted to it, or end this restriction.
 
     Raises:
-        NotPermitted: the login is not a member of jobq_owner.
         JobqError: another transaction has locked a table for 5 s (55P03); call again.
     """
     return Call("enforce_queue_grants", locals(), nothing)

@@ -52,14 +52,12 @@ def enqueue(kind: str, payload: Json = None, **options: Unpack[EnqueueOptions]) 
         The job's id, and whether this call created it.
 
     Raises:
-        TypeError: an option is unknown.
         PayloadInvalid: the payload does not match the schema of its kind.
         PayloadTooLarge: payload and metadata have too many bytes.
         QueueFull: the queue is at its ``max_depth``.
         Conflict: with ``dedup="replace"``, the job with the same key is running.
         JobNotFound: a job of ``after``, or the batch, does not exist.
         IllegalState: the batch has ended.
-        InvalidArgument: an argument has an invalid value.
     """
     refuse_unknown(options, EnqueueOptions)
     given: dict[str, Any] = {"kind": kind, "payload": payload, **options}
@@ -103,11 +101,7 @@ def enqueue_many(jobs: Iterable[Mapping[str, Json]]) -> Call[list[Enqueued]]:
 
 
 def get(job_id: UUID | str) -> Call[Job]:
-    """Return one job, live or archived.
-
-    Raises:
-        JobNotFound: it does not exist, or its retention has ended.
-    """
+    """Return one job, live or archived."""
     return Call("get_job", locals(), first, record(Job))
 
 
@@ -146,29 +140,17 @@ def list_jobs(
 
 
 def attempts(job_id: UUID | str) -> Call[list[Attempt]]:
-    """Return the attempts of a job, oldest first.
-
-    Raises:
-        JobNotFound: the job does not exist.
-    """
+    """Return the attempts of a job, oldest first."""
     return Call("list_attempts", locals(), list, record(Attempt))
 
 
 def logs(job_id: UUID | str) -> Call[list[LogLine]]:
-    """Return the log lines of a job, oldest first.
-
-    Raises:
-        JobNotFound: the job does not exist.
-    """
+    """Return the log lines of a job, oldest first."""
     return Call("list_logs", locals(), list, record(LogLine))
 
 
 def explain(job_id: UUID | str) -> Call[list[Explanation]]:
-    """Return every reason why a job is not running, the most important first.
-
-    Raises:
-        JobNotFound: the job does not exist.
-    """
+    """Return every reason why a job is not running, the most important first."""
     return Call("explain", locals(), list, record(Explanation))
 
 
@@ -178,9 +160,6 @@ def cancel(job_id: UUID | str, reason: str | None = None) -> Call[CancelOutcome]
     Args:
         job_id: the job.
         reason: at most 512 characters, stored with the job.
-
-    Raises:
-        JobNotFound: the job does not exist.
     """
     return Call("cancel", locals(), scalar)
 
@@ -200,7 +179,6 @@ def redrive(
         The new state: ``queued``, or ``blocked`` if the job must wait for others again.
 
     Raises:
-        JobNotFound: the job does not exist.
         IllegalState: it is neither dead nor cancelled.
         Conflict: a live job has the same dedup key.
     """
@@ -214,7 +192,6 @@ def rerun(job_id: UUID | str) -> Call[UUID]:
         The id of the copy.
 
     Raises:
-        JobNotFound: the job does not exist.
         IllegalState: it has not ended.
     """
     return Call("rerun", locals(), scalar)
@@ -255,8 +232,5 @@ def work(queues: Sequence[str] = ("default",), max_jobs: int = 100) -> Call[list
     Args:
         queues: the queues of the jobs.
         max_jobs: maximum number, 0 to 10000.
-
-    Raises:
-        InvalidArgument: the queues are given as one text.
     """
     return Call("work", locals(), list, record(Worked))

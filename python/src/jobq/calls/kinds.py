@@ -19,10 +19,8 @@ def put_kind(kind: str, **options: Unpack[KindOptions]) -> Call[None]:
         options: see `jobq.calls.options.KindOptions`.
 
     Raises:
-        TypeError: an option is unknown.
         NotFound: the function of ``run`` does not exist.
         PayloadInvalid: the schema uses a keyword that the database does not enforce.
-        InvalidArgument: a value is out of range.
     """
     refuse_unknown(options, KindOptions)
     arguments: dict[str, Any] = in_time({"kind": kind, **options})
@@ -35,11 +33,7 @@ def put_kind(kind: str, **options: Unpack[KindOptions]) -> Call[None]:
 
 
 def list_payload_schemas(kinds: Sequence[str]) -> Call[dict[str, Json]]:
-    """Return the schemas of kinds that clients check payloads against.
-
-    Raises:
-        InvalidArgument: a kind is not a text.
-    """
+    """Return the schemas of kinds that clients check payloads against."""
     return Call("list_payload_schemas", {"kinds": [as_text(kind) for kind in kinds]}, dict)
 
 
@@ -72,7 +66,6 @@ def delete_kind(kind: str) -> Call[None]:
     """Delete the declaration of a kind.
 
     Raises:
-        NotFound: the kind is not declared.
         Conflict: it has live jobs or schedules, or is an endpoint.
     """
     return Call("delete_kind", locals(), nothing)

@@ -57,8 +57,6 @@ def put_budget(
         each_key: whether each key has its own budget.
 
     Raises:
-        InvalidArgument: a value is invalid.
-        NotFound: the kind is not declared.
         InvalidSchedule: the time zone does not exist.
     """
     given = {**locals(), "amount": None if amount is None else as_text(amount)}
@@ -88,9 +86,6 @@ def hold_key(
         concurrency_key: the key, 1 to 1024 bytes.
         until: a time, or a duration from now by the database's clock.
         reason: shown by `explain`.
-
-    Raises:
-        InvalidArgument: the key is too short or too long.
     """
     return Call(
         "hold_key", locals(), nothing, from_now="until" if isinstance(until, timedelta) else None

@@ -17,10 +17,6 @@ def put_queue(queue: str, **options: Unpack[QueueOptions]) -> Call[None]:
     Args:
         queue: its name.
         options: see `jobq.calls.options.QueueOptions`.
-
-    Raises:
-        TypeError: an option is unknown.
-        InvalidArgument: a value is out of range.
     """
     refuse_unknown(options, QueueOptions)
     return Call("put_queue", in_time({"queue": queue, **options}), nothing)

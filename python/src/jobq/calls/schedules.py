@@ -126,11 +126,9 @@ def create_schedule(
         The id of the current version.
 
     Raises:
-        TypeError: an option is unknown.
         InvalidSchedule: the expression or the time zone is invalid; the detail names the field.
         PayloadInvalid: the payload does not match the schema of its kind.
         PayloadTooLarge: payload and metadata have too many bytes.
-        InvalidArgument: an argument has an invalid value.
     """
     refuse_unknown(options, ScheduleOptions)
     given: dict[str, Any] = {"name": name, "kind": kind, "cron": cron, **in_time(options)}
@@ -157,7 +155,6 @@ def update_schedule(schedule: UUID | str, **changes: Json) -> Call[UUID]:
         The id of the current version.
 
     Raises:
-        NotFound: the schedule does not exist.
         IllegalState: it is retired.
         JobqError: as ``create_schedule``.
     """
@@ -168,7 +165,6 @@ def pause_schedule(schedule: UUID | str, reason: str | None = None) -> Call[None
     """Pause a schedule. Its jobs continue.
 
     Raises:
-        NotFound: the schedule does not exist.
         IllegalState: it is retired.
     """
     return Call("pause_schedule", locals(), nothing)
@@ -178,7 +174,6 @@ def run_schedule(schedule: UUID | str) -> Call[UUID]:
     """Create a job of a schedule now, in addition to its slots, and return the job's id.
 
     Raises:
-        NotFound: the schedule does not exist.
         IllegalState: it is retired.
     """
     return Call("run_schedule", locals(), scalar)
@@ -204,7 +199,6 @@ def backfill_schedule(
         reason: for the audit.
 
     Raises:
-        NotFound: the schedule does not exist.
         IllegalState: it is retired.
         InvalidArgument: the period is in the future or has too many slots, or the schedule
             measures its interval from the end of each job.
@@ -216,27 +210,18 @@ def resume_schedule(schedule: UUID | str) -> Call[None]:
     """Resume a paused schedule, from its next slot.
 
     Raises:
-        NotFound: the schedule does not exist.
         IllegalState: it is retired.
     """
     return Call("resume_schedule", locals(), nothing)
 
 
 def retire_schedule(schedule: UUID | str) -> Call[None]:
-    """End a schedule. Its jobs continue.
-
-    Raises:
-        NotFound: the schedule does not exist.
-    """
+    """End a schedule. Its jobs continue."""
     return Call("retire_schedule", locals(), nothing)
 
 
 def get_schedule(schedule: UUID | str) -> Call[Schedule]:
-    """Return a schedule by its name, or a version by its id.
-
-    Raises:
-        NotFound: the schedule does not exist.
-    """
+    """Return a schedule by its name, or a version by its id."""
     return Call("get_schedule", locals(), first, SCHEDULE)
 
 
@@ -260,20 +245,12 @@ def list_schedules(
 
 
 def schedule_versions(schedule: UUID | str) -> Call[list[Schedule]]:
-    """Return every version of a schedule, newest first.
-
-    Raises:
-        NotFound: the schedule does not exist.
-    """
+    """Return every version of a schedule, newest first."""
     return Call("list_schedule_versions", locals(), list, SCHEDULE)
 
 
 def schedule_status(schedule: UUID | str) -> Call[dict[str, Any]]:
-    """Return the health of a schedule, its last execution, its live job and statistics.
-
-    Raises:
-        NotFound: the schedule does not exist.
-    """
+    """Return the health of a schedule, its last execution, its live job and statistics."""
     return Call("schedule_status", locals(), scalar)
 
 
@@ -283,9 +260,6 @@ def preview_schedule(schedule: UUID | str, ticks: int = 5) -> Call[list[Slot]]:
     Args:
         schedule: its name or id.
         ticks: number of slots, 1 to 1000.
-
-    Raises:
-        NotFound: the schedule does not exist.
     """
     return Call("preview_schedule", locals(), list, record(Slot))
 

@@ -28,7 +28,6 @@ def emit(event: str, payload: Json = None) -> Call[bool]:
         Whether this was the first.
 
     Raises:
-        InvalidArgument: the name is too long, or the payload is not JSON.
         PayloadTooLarge: the payload has too many bytes.
     """
     return Call("emit", {"event": as_text(event), "payload": encode(payload)}, scalar)
@@ -99,9 +98,7 @@ def signal(job_id: UUID | str, name: str, payload: Json = None) -> Call[bool]:
         Whether this was the first signal of this name for the job.
 
     Raises:
-        JobNotFound: the job does not exist.
         IllegalState: it has ended.
-        InvalidArgument: the name is too long, or the payload is not JSON.
         PayloadTooLarge: the payload has too many bytes.
     """
     given = {"job_id": job_id, "name": as_text(name), "payload": encode(payload)}
@@ -112,19 +109,12 @@ def list_steps(job_id: UUID | str) -> Call[list[Step]]:
     """Return the recorded steps of a job, oldest first.
 
     Events that the job has waited for are included, with names that begin with ``event:``.
-
-    Raises:
-        JobNotFound: the job does not exist.
     """
     return Call("list_steps", locals(), list, record(Step))
 
 
 def list_inputs(job_id: UUID | str) -> Call[list[Input]]:
-    """Return the states and results of the jobs that a job waits for, or waited for.
-
-    Raises:
-        JobNotFound: the job does not exist.
-    """
+    """Return the states and results of the jobs that a job waits for, or waited for."""
     return Call("list_inputs", locals(), list, args_row(Input))
 
 
@@ -161,9 +151,6 @@ def seal_batch(batch_id: UUID | str) -> Call[None]:
     """Seal a batch. It ends as soon as none of its members is live.
 
     Until it ends, running members can add other members.
-
-    Raises:
-        JobNotFound: the batch does not exist.
     """
     return Call("seal_batch", locals(), nothing)
 
@@ -177,19 +164,12 @@ def cancel_batch(
         batch_id: the batch.
         reason: at most 512 characters, stored with the jobs.
         max_jobs: maximum number, 1 to 100000.
-
-    Raises:
-        JobNotFound: the batch does not exist.
     """
     return Call("cancel_batch", locals(), first, record(CancelledBatch))
 
 
 def batch(batch_id: UUID | str) -> Call[Batch]:
-    """Return the progress of a batch.
-
-    Raises:
-        JobNotFound: the batch does not exist, or its retention has ended.
-    """
+    """Return the progress of a batch."""
     return Call("batch_status", locals(), first, record(Batch))
 
 
@@ -222,9 +202,6 @@ def graph(job_id: UUID | str, max_nodes: int = 1000) -> Call[dict[str, Json]]:
     Args:
         job_id: any job of the tree.
         max_nodes: maximum number of jobs, 1 to 10000; ``is_whole`` is true if these are all.
-
-    Raises:
-        JobNotFound: the job does not exist.
     """
     return Call("show_graph", locals(), scalar)
 
@@ -238,9 +215,6 @@ def cancel_tree(
         job_id: any job of the tree.
         reason: at most 512 characters, stored with the jobs.
         scope: ``all``, or ``downstream`` for the job and those that wait for it.
-
-    Raises:
-        JobNotFound: the job does not exist.
     """
     return Call("cancel_tree", locals(), list, args_row(Steered))
 
@@ -254,7 +228,6 @@ def redrive_tree(job_id: UUID | str, scope: str = "failed") -> Call[list[UUID]]:
             ``all``.
 
     Raises:
-        JobNotFound: the job does not exist.
         Conflict: a live job has the same key as one of them.
     """
     return Call("redrive_tree", locals(), column)

@@ -208,8 +208,12 @@ class Client(_Client[Connection[Any]], WaitingCalls):
         registry: handlers whose kinds are declared before the first enqueue; see `declare`.
 
     Raises:
-        JobqError: every method, as documented; DatabaseUnavailable if the database does not
-            answer.
+        JobNotFound: in every method about a job or batch that does not exist, or whose retention
+            has ended; NotFound for other objects.
+        InvalidArgument: a value is out of range, or of the wrong type.
+        TypeError: an option is unknown.
+        NotPermitted: the login lacks the privilege; grants by queue need a member of jobq_owner.
+        DatabaseUnavailable: the database does not answer.
     """
 
     _pool = Pool
