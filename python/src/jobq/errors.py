@@ -15,32 +15,6 @@ import psycopg
 
 from jobq.models import Job
 
-__all__ = [
-    "Conflict",
-    "DatabaseUnavailable",
-    "EventTimeout",
-    "HasDependents",
-    "IllegalState",
-    "InvalidArgument",
-    "InvalidSchedule",
-    "JobCancelled",
-    "JobFailed",
-    "JobNotFound",
-    "JobqError",
-    "LeaseLost",
-    "LimitReached",
-    "NotDeployed",
-    "NotFound",
-    "NotPermitted",
-    "OutcomeInvalid",
-    "PayloadInvalid",
-    "PayloadTooLarge",
-    "QueueFull",
-    "StepInvalid",
-    "of_database",
-    "translate",
-]
-
 _KINDS: Final[dict[str, type[JobqError]]] = {}
 
 

@@ -17,39 +17,6 @@ from uuid import UUID
 
 from psycopg import AsyncCursor, Cursor
 
-__all__ = [
-    "STATES",
-    "AfterFailure",
-    "Attempt",
-    "Batch",
-    "CancelOutcome",
-    "CancelledBatch",
-    "ClaimedJob",
-    "DeclaredKind",
-    "DeclaredQueue",
-    "EndpointStats",
-    "Enqueued",
-    "Explanation",
-    "Input",
-    "Job",
-    "JobPage",
-    "Json",
-    "Limit",
-    "LiveWorker",
-    "LogLine",
-    "Privilege",
-    "QueueGrant",
-    "QueueStats",
-    "RedriveOutcome",
-    "State",
-    "Steered",
-    "Step",
-    "Subscription",
-    "Worked",
-    "record",
-    "words_of",
-]
-
 T = TypeVar("T")
 
 Json: TypeAlias = Any

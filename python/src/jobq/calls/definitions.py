@@ -157,14 +157,13 @@ def resume_endpoint(endpoint: str) -> Call[int]:
 
 
 def test_endpoint(endpoint: str, payload: Json = None) -> Call[UUID]:  # noqa: PT028 - no test
-    """Deliver one test job to an endpoint, even if it is paused.
+    """Deliver one test job to an endpoint, even if it is paused, and return the job's id.
+
+    The job's result is the target's answer.
 
     Args:
         endpoint: its name.
         payload: its input; `{}` by default.
-
-    Returns:
-        The id of the job. Its result is the target's answer.
 
     Raises:
         PayloadInvalid: the payload does not match the payload spec.

@@ -167,16 +167,15 @@ def cancel(job_id: UUID | str, reason: str | None = None) -> Call[CancelOutcome]
 def redrive(
     job_id: UUID | str, *, latest: bool = False, max_attempts: int | None = None
 ) -> Call[RedriveOutcome]:
-    """Run a dead or cancelled job again, with all its attempts.
+    """Run a dead or cancelled job again, with all its attempts, and return its new state.
+
+    It is ``queued``, or ``blocked`` if the job must wait for others again.
 
     Args:
         job_id: the job.
         latest: whether a delivery uses the current version of its endpoint instead of the one
             at the time of the enqueue.
         max_attempts: new maximum number of failed attempts; unchanged by default.
-
-    Returns:
-        The new state: ``queued``, or ``blocked`` if the job must wait for others again.
 
     Raises:
         IllegalState: it is neither dead nor cancelled.
@@ -186,10 +185,9 @@ def redrive(
 
 
 def rerun(job_id: UUID | str) -> Call[UUID]:
-    """Enqueue a copy of a finished job; its metadata contain the original as ``rerun_of``.
+    """Enqueue a copy of a finished job, and return its id.
 
-    Returns:
-        The id of the copy.
+    Its metadata contain the original as ``rerun_of``.
 
     Raises:
         IllegalState: it has not ended.

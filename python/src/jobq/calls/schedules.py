@@ -110,10 +110,10 @@ def create_schedule(
     every: Span | None = None,
     **options: Unpack[ScheduleOptions],
 ) -> Call[UUID]:
-    """Declare a schedule. Declaring it again is harmless.
+    """Declare a schedule, and return the id of the current version.
 
-    The same definition changes nothing. Another definition creates a new version, which continues
-    where the old one is. Options that are None take their defaults.
+    Declaring it again is harmless. The same definition changes nothing. Another definition creates
+    a new version, which continues where the old one is. Options that are None take their defaults.
 
     Args:
         name: 1 to 128 characters, not a UUID.
@@ -121,9 +121,6 @@ def create_schedule(
         cron: an expression with 5, 6 (seconds) or 7 fields (years), or a word such as ``@daily``.
         every: an interval instead, 1 s to 3660 days.
         options: see `jobq.calls.options.ScheduleOptions`.
-
-    Returns:
-        The id of the current version.
 
     Raises:
         InvalidSchedule: the expression or the time zone is invalid; the detail names the field.
@@ -145,14 +142,11 @@ def create_schedule(
 
 
 def update_schedule(schedule: UUID | str, **changes: Json) -> Call[UUID]:
-    """Change a schedule by creating a new version.
+    """Change a schedule by creating a new version, and return its id.
 
     Args:
         schedule: its name, or the id of its current version.
         **changes: arguments of ``create_schedule``; None means the default. Others are unchanged.
-
-    Returns:
-        The id of the current version.
 
     Raises:
         IllegalState: it is retired.

@@ -18,14 +18,11 @@ def emit(event: str, payload: Json = None) -> Call[bool]:
     """Emit an event to all jobs that wait for it, now or later.
 
     It takes effect when the transaction commits. Only the first event of a name counts: its
-    payload is what all jobs get.
+    payload is what all jobs get. The result is whether this was the first.
 
     Args:
         event: its name, 1 to 256 characters.
         payload: any JSON of at most 1 MiB.
-
-    Returns:
-        Whether this was the first.
 
     Raises:
         PayloadTooLarge: the payload has too many bytes.
@@ -56,7 +53,7 @@ def publish(
     metadata: Mapping[str, Json] | None = None,
     idempotency_key: str | None = None,
 ) -> Call[dict[str, UUID]]:
-    """Enqueue a job of each kind that has subscribed to an event.
+    """Enqueue a job of each kind that has subscribed to an event; return their ids by kind.
 
     The jobs exist when the transaction commits.
 
@@ -65,9 +62,6 @@ def publish(
         payload: payload of the jobs; None is ``{}``.
         metadata: metadata of the jobs.
         idempotency_key: publishing again with this key creates no second job of a kind.
-
-    Returns:
-        The ids of the jobs, by kind.
 
     Raises:
         JobqError: as ``enqueue_many``; then no job is enqueued.
@@ -89,13 +83,12 @@ def list_subscriptions() -> Call[list[Subscription]]:
 def signal(job_id: UUID | str, name: str, payload: Json = None) -> Call[bool]:
     """Send a signal to one job: an event that only this job sees.
 
+    The result is whether this was the first signal of this name for the job.
+
     Args:
         job_id: the job.
         name: what it waits for, 1 to 256 characters.
         payload: any JSON of at most 1 MiB.
-
-    Returns:
-        Whether this was the first signal of this name for the job.
 
     Raises:
         IllegalState: it has ended.
@@ -123,7 +116,7 @@ def open_batch(
     on_end: Mapping[str, Json] | None = None,
     on_first_death: Mapping[str, Json] | None = None,
 ) -> Call[UUID]:
-    """Create a batch, and the jobs to run when it ends.
+    """Create a batch, and the jobs to run when it ends; return its ``batch_id``.
 
     Each job is given by the arguments of ``enqueue`` by name, except keys, ``expires_at``,
     ``after`` and ``after_failure``. Until it runs it is ``blocked``. Its metadata contain the
@@ -133,9 +126,6 @@ def open_batch(
         on_success: runs when all members have succeeded, else is cancelled.
         on_end: runs when all members have ended.
         on_first_death: runs as soon as a member is dead, else is cancelled.
-
-    Returns:
-        The batch, for ``enqueue(batch_id=...)``.
 
     Raises:
         JobqError: as ``enqueue``.
@@ -176,14 +166,11 @@ def batch(batch_id: UUID | str) -> Call[Batch]:
 def enqueue_graph(
     graph: Graph | Mapping[str, Json], graph_of: UUID | str | None = None
 ) -> Call[dict[str, UUID]]:
-    """Enqueue jobs that wait for each other, all or none.
+    """Enqueue jobs that wait for each other, all or none, and return their ids by name.
 
     Args:
         graph: a `Graph`, or the document for ``enqueue_graph`` of the database.
         graph_of: a live job whose graph these jobs join, such as the calling handler's.
-
-    Returns:
-        The ids of the jobs, by name.
 
     Raises:
         InvalidArgument: the graph has a cycle (the detail names it), or a name is used twice.
