@@ -28,7 +28,7 @@ setup: $(VENV)/.run ## Install what `make run` needs
 run: $(VENV)/.run ## Run the examples on an embedded PostgreSQL or on DATABASE_URL; ARGS=--exit to end after them
 	@$(BIN)/jobq run $(ARGS)
 
-test: $(VENV)/.test ## Run all tests side by side, those of the SQL on three PostgreSQLs; ARGS="-k name" or ARGS=FILE for fewer
+test: $(VENV)/.test ## Run all tests side by side, those of the SQL on PostgreSQL 15 too; ARGS="-k name" or ARGS=FILE for fewer
 	@$(BIN)/pytest -q $(if $(findstring .py,$(ARGS)),,tests/python) --pg $(PG) -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ARGS)
 
 lint: lint-python lint-sql lint-prose ## Check style, types, SQL, spelling and prose, and that rendering works and sqitch.plan is right

@@ -1,12 +1,11 @@
 """Private PostgreSQL servers, and fresh databases with jobq in them.
 
 A test that takes `database` (a URL) or `connect` runs on the version of --pg. What depends on
-the server is marked `every_version`, for PostgreSQL 15, 16 and 18, or where it takes long
-`oldest_version`, for 15 besides. Servers start when first needed and stop with pytest, on
-Ctrl-C and SIGTERM too. They and all temporary files lie in memory where there is enough of it.
+the server is marked `oldest_version`, for PostgreSQL 15 besides. Servers start when first needed
+and stop with pytest, on Ctrl-C and SIGTERM too. They and all temporary files lie in memory where
+there is enough of it.
 
 With `-n 6` six processes of pytest-xdist run tests side by side, each with servers of its own.
-A test marked `alone` has the machine for itself meanwhile.
 """
 
 from __future__ import annotations
@@ -26,9 +25,8 @@ import psycopg
 import pytest
 from keeper import keeping
 from replay import replay
-from turns import turn
 
-from servers import VERSIONS, Cluster, copy_project
+from servers import OLDEST_VERSION, Cluster, copy_project
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -110,10 +108,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "pg" not in metafunc.fixturenames:
         return
     chosen = [metafunc.config.getoption("--pg")]
-    if metafunc.definition.get_closest_marker("every_version"):
-        chosen = list(VERSIONS)
-    elif metafunc.definition.get_closest_marker("oldest_version"):
-        chosen = sorted({VERSIONS[0], *chosen})
+    if metafunc.definition.get_closest_marker("oldest_version"):
+        chosen = sorted({OLDEST_VERSION, *chosen})
     ids = [f"pg{version}" for version in chosen]
     metafunc.parametrize("pg", chosen, ids=ids, scope="session")
 
@@ -136,15 +132,6 @@ def pytest_collection_modifyitems(
     items.sort(
         key=lambda item: [item.get_closest_marker(mark) is None for mark in ("xdist_group", "long")]
     )
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    if not hasattr(item.config, "workerinput"):
-        return (yield)
-    meeting_place = Path(item.config.option.basetemp).parent
-    with turn(meeting_place, is_alone=item.get_closest_marker("alone") is not None):
-        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 ROOT = Path(__file__).resolve().parents[2]
-VERSIONS = ("15", "16", "18")
+OLDEST_VERSION = "15"
 DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
 PGTAP = Path("/usr/share/postgresql/15/extension/pgtap--1.2.0.sql")
 # For scripts that call jobq.maintain(): a vacuum of what other scripts have rolled back may be

@@ -58,7 +58,7 @@ def run(server: Server, url: str, script: str) -> str:
     return done.stdout
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_an_ordinary_owner_installs_it_and_works(owned: tuple[Server, str]) -> None:
     server, url = owned
     run(server, url, render.single_file(ROOT, 1))

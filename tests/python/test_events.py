@@ -60,7 +60,7 @@ def told(client: Client, after: str, **chosen: Any) -> list[UUID]:
     return [e.job_id for e in client.listen_events(after, follow=False, **chosen)]
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_an_end_that_commits_after_later_ones_is_told_all_the_same(
     client: Client, connect: Callable[[], Connection]
 ) -> None:

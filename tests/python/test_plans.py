@@ -279,7 +279,7 @@ def test_beside_a_pinned_snapshot_every_job_is_claimed(connect: Connect) -> None
     assert claimed == 3 * MANY + late
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_no_plan_that_avoids_a_scan_is_compiled(connect: Connect) -> None:
     """What cannot be avoided is priced so high, before PostgreSQL 18, that JIT would set in."""
     found = connect().execute(
@@ -321,7 +321,7 @@ LOOKS = """
 """
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_no_look_is_compiled(connect: Connect) -> None:
     """A plan that seems dear would be compiled by PostgreSQL 15, for a second at each call."""
     connection = connect()

@@ -246,7 +246,7 @@ def test_a_job_that_was_touched_is_claimed_in_its_turn(connect: Connect) -> None
     other.execute("commit")
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_a_touched_job_goes_before_less_urgent_ones(connect: Connect) -> None:
     """Also where the claim that has touched it was taken back while another transaction is open."""
     first, other = connect(), connect()

@@ -27,7 +27,7 @@ and c.relkind in ('r', 'p') and not c.relispartition
 """
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_settings_restored_without_triggers_hold_at_once(cluster: Cluster, tmp_path: Path) -> None:
     dump = tmp_path / "data.dump"
     programs = cluster.server.programs
@@ -60,7 +60,7 @@ def test_settings_restored_without_triggers_hold_at_once(cluster: Cluster, tmp_p
             assert ruled == (5, 17, "00:00:17")
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_a_dump_of_the_schemas_alone_is_a_whole_jobq(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

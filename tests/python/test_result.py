@@ -91,7 +91,7 @@ def notified(connection: Connection) -> list[str]:
 # ---- what the database tells
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_the_end_of_a_job_is_told_when_it_commits(client: Client, connect: Connect) -> None:
     waiter, worker = connect(), connect()
     job_id = client.enqueue("a").job_id
@@ -107,7 +107,7 @@ def test_the_end_of_a_job_is_told_when_it_commits(client: Client, connect: Conne
     assert client.get(job_id).state == "succeeded"
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_nobody_is_told_of_a_job_for_which_nobody_waits(client: Client, connect: Connect) -> None:
     listener, waiter, worker = connect(), connect(), connect()
     job_ids = [client.enqueue("a").job_id for _ in range(20)]

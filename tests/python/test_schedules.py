@@ -112,7 +112,7 @@ def said(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_eight_tickers_of_whom_three_are_killed_fire_each_slot_once(
     connect: Connect, tickers: list[subprocess.Popen[str]]
 ) -> None:
@@ -147,7 +147,7 @@ COUNT_TICKING = (
 )
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_what_a_killed_ticker_had_taken_fires_again_and_nobody_waited_for_it(
     connect: Connect, database: str
 ) -> None:
@@ -194,7 +194,7 @@ def test_a_rolled_back_tick_has_fired_nothing(connect: Connect) -> None:
 # Versions
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_sixteen_deployments_that_declare_the_same_make_one_version(connect: Connect) -> None:
     barrier = Barrier(16)
 
@@ -234,7 +234,7 @@ def test_deployments_that_differ_make_one_history(connect: Connect) -> None:
     assert [row[4] for row in versions] == ["retired"] * 11 + ["active"]
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_ticks_and_updates_that_race_neither_lose_a_slot_nor_fire_it_twice(
     connect: Connect,
 ) -> None:
@@ -305,7 +305,7 @@ def test_an_update_waits_for_a_tick_and_a_tick_passes_an_update_by(connect: Conn
 # Calendar, end to end
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 @pytest.mark.parametrize(
     ("cron", "day", "fired"),
     [

@@ -1,4 +1,4 @@
-"""What lets tests run side by side: turns on the machine, and the keeper of what they start."""
+"""What lets tests run side by side: groups, and the keeper of what they start."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from threading import Event
 
 import psutil  # type: ignore[import-untyped]
 import pytest
-from turns import turn
 from waiting import until
 
 HERE = Path(__file__).parent
@@ -28,41 +25,6 @@ with keeping(Path(sys.argv[1]), Path(sys.argv[2])):
     print(marked.pid, at_work.pid, flush=True)
     sys.stdin.read()
 """
-
-
-def take_turn(folder: Path, is_alone: bool, has_turn: Event, may_end: Event) -> None:
-    with turn(folder, is_alone=is_alone):
-        has_turn.set()
-        assert may_end.wait(60)
-
-
-def test_a_test_that_wants_the_machine_alone_waits_and_is_waited_for(tmp_path: Path) -> None:
-    with ThreadPoolExecutor() as pool:
-
-        def start(*, is_alone: bool) -> tuple[Event, Event, Future[None]]:
-            has_turn, may_end = Event(), Event()
-            return (
-                has_turn,
-                may_end,
-                pool.submit(take_turn, tmp_path, is_alone, has_turn, may_end),
-            )
-
-        one, end_one, _ = start(is_alone=False)
-        other, end_other, _ = start(is_alone=False)
-        assert one.wait(60) and other.wait(60), "side by side"
-        alone, end_alone, _ = start(is_alone=True)
-        assert not alone.wait(0.2)
-        later, end_later, last = start(is_alone=False)
-        assert not later.wait(0.2), "it would overtake"
-        end_one.set()
-        assert not alone.wait(0.2), "one is still at work"
-        end_other.set()
-        assert alone.wait(60)
-        assert not later.wait(0.2)
-        end_alone.set()
-        assert later.wait(60)
-        end_later.set()
-        last.result(60)
 
 
 @pytest.mark.oldest_version

@@ -209,7 +209,7 @@ def test_the_single_file_builds_the_same_catalog(deployed: str, database: str) -
     assert seeds(database) == seeds(deployed)
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_loading_the_sources_again_changes_nothing(cluster: Cluster, database: str) -> None:
     before = catalog(database)
     plan = render.scripts(render.read_plan(cluster.project))
@@ -322,7 +322,7 @@ def test_a_record_that_sqitch_does_not_understand_is_made_anew(
     assert catalog(empty_database) == catalog(database)
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_what_was_damaged_is_made_anew(database: str) -> None:
     """And `jobq doctor` names each damage before."""
     before = catalog(database)

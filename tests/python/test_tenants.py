@@ -501,7 +501,7 @@ BEYOND_A_LOG_IN = (
 )
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_a_log_in_cannot_become_another_or_change_the_rules(mine: Connection) -> None:
     for statement in BEYOND_A_LOG_IN:
         with pytest.raises(psycopg.Error) as raised:
@@ -509,7 +509,7 @@ def test_a_log_in_cannot_become_another_or_change_the_rules(mine: Connection) ->
         assert raised.value.sqlstate in ("42501", "55000"), (statement, raised.value)
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_a_function_in_a_query_on_a_view_is_shown_no_row_of_anothers(mine: Connection) -> None:
     seen: list[str] = []
     mine.add_notice_handler(lambda notice: seen.append(str(notice.message_primary)))
@@ -523,7 +523,7 @@ def test_a_function_in_a_query_on_a_view_is_shown_no_row_of_anothers(mine: Conne
     assert seen == ["told 1"]
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 @pytest.mark.usefixtures("isolated")
 def test_without_a_grant_there_is_nothing(database: str) -> None:
     with psycopg.connect(log_in(database, "bystander"), autocommit=True) as connection:
@@ -566,7 +566,7 @@ def test_a_group_passes_its_queues_on_to_members_that_inherit(
     isolated.execute("revoke team from bystander")
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_what_is_due_happens_under_a_log_in_of_the_queue(
     isolated: Connection, database: str
 ) -> None:

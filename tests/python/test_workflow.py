@@ -27,7 +27,7 @@ def value(connection: Connection, query: str, *arguments: object) -> Any:
     return row[0]
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 @pytest.mark.parametrize("isolation", ["read committed", "repeatable read"])
 def test_no_event_is_missed_however_an_emit_and_a_wait_race(
     connect: Callable[[], Connection], isolation: str

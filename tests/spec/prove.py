@@ -2,7 +2,7 @@
 """Check the models with Spin, and that it finds what is wrong with each broken twin.
 
     prove.py            both models, exhaustively, and all twins
-    prove.py --short    the model of wake-ups and all twins
+    prove.py --short    the model of wake-ups and every fourth twin
 
 Prints the states explored and exits with 1 if a model fails or a twin passes.
 """
@@ -97,8 +97,10 @@ def main(is_short: bool) -> int:
     failed = 0
     with tempfile.TemporaryDirectory() as name:
         for model, twins in TWINS.items():
-            cases = {} if is_short and model == "jobs" else {0: "as it is"}
-            for twin, title in {**cases, **twins}.items():
+            cases = {0: "as it is", **twins}
+            if is_short:
+                cases = dict(list(cases.items())[model == "jobs" :: 4])
+            for twin, title in cases.items():
                 run = check(model, twin, Path(name))
                 failed += bool(run.problem) == (twin == 0)
                 verdict = f"caught: {run.problem[:60]}" if run.problem else "holds"
