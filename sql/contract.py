@@ -2,7 +2,7 @@
 
 A source begins with comment lines. A field starts with a word and a colon:
 
-    -- Purpose: what it is for.
+    -- Purpose: what it is for; of a public function or view also its comment in the catalog
     -- Invariant: what holds whatever happens, locks above all.
     -- Inside: how it does that, for readers of the source; not in the reference
     -- Raises: 22004, JQ001.               the SQLSTATEs, or: nothing; private functions omit that

@@ -11,6 +11,9 @@ sql/TOPIC/NAME.sql and sql/TOPIC/private/NAME.sql are the source of every functi
 trigger. deploy/TOPIC.sql, revert/TOPIC.sql and verify/TOPIC.sql contain no SQL: they run what
 this program prints. Tables, types, schemas and roles are written by hand in deploy/.
 
+The Purpose in the header of a view or public function is its comment in the catalog, unless the
+source has a `comment on` of its own.
+
 Bodies of functions are not checked while they are installed. So a source needs another one
 only for what it names outside of bodies: a view, a type, or the function of a trigger.
 
@@ -74,6 +77,7 @@ CREATES_TRIGGER = re.compile(
     rf"\son\s+{NAME}",
     re.IGNORECASE,
 )
+PURPOSE = re.compile(r"^-- Purpose: (.*\n(?:-- (?![A-Z]\w+(?: \w+)?: ).*\n)*)", re.MULTILINE)
 SAYS_CREATES = re.compile(rf"^-- creates: (?P<kind>\w+) {NAME}$", re.MULTILINE)
 AFTER_SIGNATURE = re.compile(
     r"[()]|\b(?:language|immutable|stable|volatile|strict|called|leakproof|security|parallel|cost"
@@ -159,6 +163,26 @@ class Source:
     def topic(self) -> str:
         return self.path.split("/")[0]
 
+    @cached_property
+    def comment(self) -> str:
+        """The statement that stores its Purpose in the catalog; none for private functions."""
+        shown = [
+            thing
+            for thing in self.code.things
+            if thing.kind == "view"
+            or (thing.kind == "function" and not thing.name.startswith("jobq_private."))
+        ]
+        purpose = PURPOSE.search(self.code.text)
+        if not shown or purpose is None or "\ncomment on " in self.code.text:
+            return ""
+        text = " ".join(purpose[1].replace("\n-- ", " ").split()).replace("'", "''")
+        return f"comment on {shown[0].kind} {shown[0].name} is '{text}';"
+
+    @property
+    def text(self) -> str:
+        """What installs it."""
+        return "\n\n".join(filter(None, [self.code.text.strip(), self.comment]))
+
     @property
     def rank(self) -> tuple[str, bool, str]:
         """The place among sources that do not need each other: private ones first."""
@@ -212,7 +236,7 @@ def read_sources(root: Path) -> list[Source]:
 
 def join(sources: list[Source]) -> Code:
     """Return sources as one text."""
-    return Code("\n\n".join(source.code.text.strip() for source in sources))
+    return Code("\n\n".join(source.text for source in sources))
 
 
 def needs_of(codes: dict[str, Code]) -> dict[str, list[str]]:
@@ -361,7 +385,7 @@ def render_script(
         body = replace(new, older, before) if stored else "\n".join(drops(new.things))
     else:
         text = (
-            "\n".join(rf"\ir ../sql/{s.path}.sql \\" for s in sources)
+            "\n".join(rf"\ir ../sql/{s.path}.sql \\" + f"\n{s.comment}" for s in sources)
             if is_list
             else join(sources).text
         )

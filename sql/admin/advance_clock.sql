@@ -1,4 +1,5 @@
--- Purpose: for tests: move time forward for waiting jobs, in this transaction.
+-- Purpose: For tests: moves waiting jobs into the past, as if this much time had
+-- passed.
 -- Invariant: changes run_at, expiries and deadlines of waits; not schedules and leases.
 -- No role is granted it, so only the owner of the tables can call it. Raises: 22004,
 -- 22023.
@@ -31,6 +32,3 @@ begin
     return coalesce(cardinality(_moved), 0);
 end
 $$;
-
-comment on function jobq_internal.advance_clock is
-'For tests: moves waiting jobs into the past, as if this much time had passed.';

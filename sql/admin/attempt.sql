@@ -1,4 +1,4 @@
--- Purpose: every attempt of every job: failed, succeeded and running ones.
+-- Purpose: All attempts. state is the job's state after the attempt, or running.
 -- Invariant: each attempt is in one of three tables, so it appears once.
 -- Column state: the outcome: succeeded, retrying, dead, cancelled, queued (returned), or
 -- running.
@@ -24,6 +24,3 @@ from jobq_private.job as j
 where j.state = 'running';
 
 grant select on jobq.attempt to jobq_reader;
-
-comment on view jobq.attempt is
-'All attempts. state is the job''s state after the attempt, or running.';

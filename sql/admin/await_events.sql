@@ -1,5 +1,5 @@
--- Purpose: announce, on a client's listening session, that it is about to sleep until a
--- job ends.
+-- Purpose: Asks for notifications on jobq_events when any job ends, until end_wait().
+-- The session must listen.
 -- Invariant: LISTEN jobq_events must have committed before. Takes its locks (shared,
 -- session) before the client reads once more with listen_events(). A transaction that
 -- ends jobs locks the archive before it tests these locks, so one of the two sees the
@@ -20,6 +20,3 @@ end
 $$;
 
 grant execute on function jobq.await_events to jobq_operator, jobq_reader;
-
-comment on function jobq.await_events is
-'Asks for notifications on jobq_events when any job ends, until end_wait(). The session must listen.';

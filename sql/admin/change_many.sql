@@ -1,5 +1,5 @@
--- Purpose: change waiting jobs: when they run or expire, their priority, queue, attempts and
--- payload.
+-- Purpose: Changes run time, priority, queue, timeout, attempts or payload of waiting
+-- jobs, and returns their ids.
 -- Invariant: all or none, and only while they wait: skips a job that a worker claims
 -- meanwhile. The payload of a job that has run cannot change, nor the concurrency key
 -- that a payload contains. A job that waits for an event is due at its deadline at the
@@ -85,6 +85,3 @@ end
 $$;
 
 grant execute on function jobq.change_many to jobq_operator;
-
-comment on function jobq.change_many is
-'Changes run time, priority, queue, timeout, attempts or payload of waiting jobs, and returns their ids.';

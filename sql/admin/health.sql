@@ -1,4 +1,5 @@
--- Purpose: report what threatens jobq's guarantees, each with its remedy.
+-- Purpose: Reports problems with severity and remedy: settings, snapshots, leases,
+-- workers, partitions, drift, and a client's clock and release if given.
 -- Invariant: reads only, except for the trial, which is undone. Each part waits at most
 -- a second for a lock; a part that fails returns a row with the reason. On a standby,
 -- reports what can be read there.
@@ -26,6 +27,7 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set lock_timeout = '1s'
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -47,6 +49,3 @@ end
 $$;
 
 grant execute on function jobq.health to jobq_operator, jobq_reader;
-
-comment on function jobq.health is
-'Reports problems with severity and remedy: settings, snapshots, leases, workers, partitions, drift, and a client''s clock and release if given.';

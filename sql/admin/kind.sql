@@ -1,6 +1,6 @@
--- Purpose: the declared kinds and their settings; null if the queue or the default
--- applies. Paused kinds that are not declared are listed too; * stands for every job.
--- Invariant: put_kind() and pause_kind() change it.
+-- Purpose: The declared kinds and their settings.
+-- Invariant: null if the queue or the default applies. Paused kinds that are not
+-- declared are listed too; * stands for every job.
 -- Column queue: the default queue of its jobs.
 -- Column dedup: the strategy for jobs with a dedup_key: skip, enqueue, replace, debounce or
 -- throttle.
@@ -44,6 +44,3 @@ from jobq_private.kind as k
 full join jobq_private.paused_kind as p on p.kind = k.kind;
 
 grant select on jobq.kind to jobq_reader;
-
-comment on view jobq.kind is
-'The declared kinds and their settings.';

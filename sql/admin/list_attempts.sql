@@ -1,4 +1,4 @@
--- Purpose: the attempts of one job, in their order.
+-- Purpose: Returns the attempts of a job, in order.
 -- Invariant: one row for each attempt. Raises: 22004, JQ001.
 -- Returns: rows of jobq.attempt.
 -- Example: select attempt, state, error from jobq_internal.list_attempts(:'dead');
@@ -20,6 +20,3 @@ end
 $$;
 
 grant execute on function jobq_internal.list_attempts to jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq_internal.list_attempts is
-'Returns the attempts of a job, in order.';

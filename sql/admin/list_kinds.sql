@@ -1,5 +1,4 @@
--- Purpose: the declared kinds and their settings, and paused kinds; null if the queue or
--- the default applies.
+-- Purpose: Lists the declared kinds and their settings.
 -- Invariant: reads only. Raises: nothing.
 -- Returns: rows of jobq.kind, by name.
 -- Example: select kind, queue, timeout from jobq_internal.list_kinds();
@@ -14,6 +13,3 @@ as $$
 $$;
 
 grant execute on function jobq_internal.list_kinds to jobq_operator, jobq_reader;
-
-comment on function jobq_internal.list_kinds is
-'Lists the declared kinds and their settings.';

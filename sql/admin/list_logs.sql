@@ -1,4 +1,4 @@
--- Purpose: the log of one job, in its order.
+-- Purpose: Returns the log of a job, in order.
 -- Invariant: reads only. Raises: 22004, JQ001.
 -- Example: select * from jobq_internal.list_logs(:'running');
 create or replace function jobq_internal.list_logs(job_id uuid)
@@ -19,6 +19,3 @@ end
 $$;
 
 grant execute on function jobq_internal.list_logs to jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq_internal.list_logs is
-'Returns the log of a job, in order.';

@@ -1,4 +1,4 @@
--- Purpose: the declared queues and their settings; null if the default applies.
+-- Purpose: Lists the declared queues and their settings.
 -- Invariant: reads only. Raises: nothing.
 -- Returns: rows of jobq.queue, by name.
 -- Example: select queue, max_depth from jobq_internal.list_queues();
@@ -13,6 +13,3 @@ as $$
 $$;
 
 grant execute on function jobq_internal.list_queues to jobq_operator, jobq_reader;
-
-comment on function jobq_internal.list_queues is
-'Lists the declared queues and their settings.';

@@ -1,5 +1,4 @@
--- Purpose: the workers, their queues, and how many jobs they hold; the rows of
--- jobq.worker.
+-- Purpose: Lists workers, when they were last seen, and how many jobs they run.
 -- Invariant: reads only. Raises: nothing.
 -- Returns: rows of jobq.worker, by name.
 -- Example: select worker, jobs from jobq_internal.list_workers() where is_live;
@@ -14,6 +13,3 @@ as $$
 $$;
 
 grant execute on function jobq_internal.list_workers to jobq_operator, jobq_reader;
-
-comment on function jobq_internal.list_workers is
-'Lists workers, when they were last seen, and how many jobs they run.';

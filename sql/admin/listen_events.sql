@@ -1,4 +1,5 @@
--- Purpose: a page of finished jobs, in the order of their ends.
+-- Purpose: Returns a page of jobs that have ended after a cursor, each once, by queue
+-- or kind.
 -- Invariant: each job once, in whatever order transactions commit: a page reaches the
 -- present only when every transaction that was ending jobs has ended (see settled_at).
 -- It waits 100 ms for that. A call reads some 20,000 rows, so a page may be empty
@@ -77,6 +78,3 @@ end
 $$;
 
 grant execute on function jobq.listen_events to jobq_operator, jobq_reader;
-
-comment on function jobq.listen_events is
-'Returns a page of jobs that have ended after a cursor, each once, by queue or kind.';

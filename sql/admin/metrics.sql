@@ -1,4 +1,4 @@
--- Purpose: the figures for Prometheus; queue is null for totals.
+-- Purpose: Returns metrics for Prometheus: backlog, dead jobs, rates and latency.
 -- Invariant: bounded. The count of waiting jobs in long queues may be a minute old;
 -- dead jobs are read by their index, and the newest few thousand ids. Rates cover the
 -- last minute; latency and failures the last 1,000 jobs that ended within five minutes;
@@ -74,6 +74,3 @@ end
 $$;
 
 grant execute on function jobq.metrics to jobq_operator, jobq_reader;
-
-comment on function jobq.metrics is
-'Returns metrics for Prometheus: backlog, dead jobs, rates and latency.';

@@ -1,5 +1,5 @@
--- Purpose: the declared queues and their settings; null if the default applies.
--- Invariant: queue_stats() has their figures.
+-- Purpose: The declared queues and their settings.
+-- Invariant: null if the default applies. queue_stats() has their figures.
 -- Column ordered: whether the jobs of each concurrency key run one at a time, in order.
 -- Column on_dead: what happens to the key of a dead job of an ordered queue: continue or hold.
 -- Column pause_reason: reason given by the caller.
@@ -13,6 +13,3 @@ select
 from jobq_private.queue as q;
 
 grant select on jobq.queue to jobq_reader;
-
-comment on view jobq.queue is
-'The declared queues and their settings.';

@@ -1,4 +1,5 @@
--- Purpose: one row for each queue that has jobs or is declared.
+-- Purpose: Returns for each queue the numbers of waiting, running, retrying and dead
+-- jobs, and the longest wait.
 -- Invariant: reads at most some 50,000 waiting jobs, the running ones, the dead ones,
 -- and the archive's last minute. oldest_runnable is the longest time that a job has
 -- been runnable.
@@ -63,6 +64,3 @@ as $$
 $$;
 
 grant execute on function jobq.queue_stats to jobq_operator, jobq_reader;
-
-comment on function jobq.queue_stats is
-'Returns for each queue the numbers of waiting, running, retrying and dead jobs, and the longest wait.';

@@ -1,4 +1,5 @@
--- Purpose: whether this server can accept jobs (queue) and return them (repo).
+-- Purpose: Returns whether jobs can be enqueued (queue) and read (repo): ok, or
+-- error(reason).
 -- Invariant: uses what the two need; a read-only server has no queue.
 -- Raises: nothing.
 -- Returns: one row.
@@ -27,6 +28,3 @@ $$;
 
 grant execute on function jobq_internal.ready
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq_internal.ready is
-'Returns whether jobs can be enqueued (queue) and read (repo): ok, or error(reason).';

@@ -1,4 +1,4 @@
--- Purpose: redrive many dead jobs: by queue, kind, error code and time of their end.
+-- Purpose: Returns dead jobs to their queues, and returns their ids.
 -- Invariant: bounded, oldest first. Skips jobs whose idempotency key or dedup key
 -- belongs to another job, even a concurrent one, and jobs that another call redrives.
 -- Needs a fixed number of statements. Raises: 22004, 22023.
@@ -74,6 +74,3 @@ end
 $$;
 
 grant execute on function jobq.redrive_many to jobq_operator;
-
-comment on function jobq.redrive_many is
-'Returns dead jobs to their queues, and returns their ids.';

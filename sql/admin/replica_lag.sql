@@ -1,4 +1,4 @@
--- Purpose: the maximum lag of this server behind the primary.
+-- Purpose: Returns the maximum lag of a standby, and null on a primary.
 -- Invariant: reads only. Zero if everything received is replayed and the primary is
 -- connected; otherwise the time since the last replayed commit.
 -- Raises: nothing.
@@ -21,6 +21,3 @@ as $$
 $$;
 
 grant execute on function jobq_internal.replica_lag to jobq_operator, jobq_reader;
-
-comment on function jobq_internal.replica_lag is
-'Returns the maximum lag of a standby, and null on a primary.';

@@ -1,5 +1,5 @@
--- Purpose: the state of a schedule as one document: its last execution, live
--- executions, and the last 24 hours.
+-- Purpose: Returns the status of a schedule as a JSON document: health, last execution,
+-- active jobs, the last 24 hours.
 -- Invariant: covers one version; a new version starts at zero. HEALTHY below a tenth of
 -- failures, FAILING from one half on, DEGRADED between them, IDLE if nothing has ended
 -- in a day. Raises: 22004, JQ007.
@@ -89,6 +89,3 @@ $$;
 
 grant execute on function jobq_internal.schedule_status
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq_internal.schedule_status is
-'Returns the status of a schedule as a JSON document: health, last execution, active jobs, the last 24 hours.';

@@ -1,4 +1,4 @@
--- Purpose: a job with all connected jobs, as nodes and edges, for drawing.
+-- Purpose: Returns a job and all connected jobs as a JSON document of nodes and edges.
 -- Invariant: reads only. At most max_nodes jobs, the nearest ones; is_whole is true if
 -- these are all. Edges run from the parent to the child.
 -- Raises: 22004, 22023, JQ001.
@@ -52,6 +52,3 @@ $$;
 
 grant execute on function jobq_internal.show_graph
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq_internal.show_graph is
-'Returns a job and all connected jobs as a JSON document of nodes and edges.';

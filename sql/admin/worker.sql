@@ -1,4 +1,4 @@
--- Purpose: the workers, their queues, and how many jobs they hold.
+-- Purpose: Workers, when they were last seen, and how many jobs they run.
 -- Invariant: a worker is live if it was seen within the last minute.
 -- Column jobs: how many jobs it runs.
 -- Column queues: the queues from which it claims.
@@ -18,5 +18,3 @@ select
 from jobq_private.worker as w;
 
 grant select on jobq.worker to jobq_reader;
-
-comment on view jobq.worker is 'Workers, when they were last seen, and how many jobs they run.';

@@ -1,4 +1,5 @@
--- Purpose: actions of operators and changes of declarations, for operators.
+-- Purpose: Who cancelled or redrove jobs, paused or granted queues, or changed
+-- declarations, schedules, keys and secrets, when and why.
 -- Invariant: reads only; the table accepts only inserts.
 -- Column action: the action: cancel, redrive, pause_queue, put_kind and others.
 create or replace view jobq.audit as
@@ -7,6 +8,3 @@ select a.audit_id, a.acted_at, a.actor, a.application, a.action, a.subject, a.re
 from jobq_private.audit as a;
 
 grant select on jobq.audit to jobq_operator;
-
-comment on view jobq.audit is
-'Who cancelled or redrove jobs, paused or granted queues, or changed declarations, schedules, keys and secrets, when and why.';

@@ -1,5 +1,5 @@
--- Purpose: restrict every login to the queues granted by grant_queue(), or, with false,
--- remove the restriction.
+-- Purpose: Restricts every login to the queues granted to it; false ends this. Only for
+-- jobq_owner.
 -- Invariant: forces row-level security on every table that has a policy, so it also
 -- applies inside jobq's functions; while it is off, the policies cost nothing. Waits
 -- for open transactions, at most 5 s per table, and starts again after a deadlock with
@@ -50,6 +50,3 @@ begin
     );
 end
 $$;
-
-comment on function jobq.enforce_queue_grants is
-'Restricts every login to the queues granted to it; false ends this. Only for jobq_owner.';

@@ -1,7 +1,7 @@
--- Purpose: grant a role a queue, or '*' for all queues, for when grants by queue are
--- enforced: enqueue to add, see and cancel its jobs, work for everything else.
--- Invariant: restricts queues, while EXECUTE restricts functions; a role needs both.
--- Only for jobq_owner. Repeating a grant changes nothing. Raises: 22004, 22023.
+-- Purpose: Grants a role the privilege enqueue or work for a queue, or * for all. Only
+-- for jobq_owner.
+-- Invariant: enqueue allows to add, see and cancel its jobs, work everything else. A
+-- grant restricts queues, while EXECUTE restricts functions; a role needs both. Repeating a grant changes nothing. Raises: 22004, 22023.
 -- Argument queue: the queue, or * for all queues.
 -- Example: select jobq.grant_queue('jobq_producer', 'mail', 'enqueue');
 create or replace function jobq.grant_queue(grantee text, queue text, privilege text)
@@ -21,6 +21,3 @@ begin
     on conflict do nothing;
 end
 $$;
-
-comment on function jobq.grant_queue is
-'Grants a role the privilege enqueue or work for a queue, or * for all. Only for jobq_owner.';

@@ -1,4 +1,4 @@
--- Purpose: the queues that each login may use once grants by queue are enforced.
+-- Purpose: Lists the caller's grants by queue; the owner sees all.
 -- Invariant: reads only; depends on the login, like jobq.queue_grant. Raises: nothing.
 -- Column queue: the queue, or * for all queues.
 -- Example: select * from jobq_internal.list_queue_grants();
@@ -17,6 +17,3 @@ $$;
 
 grant execute on function jobq_internal.list_queue_grants
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq_internal.list_queue_grants is
-'Lists the caller''s grants by queue; the owner sees all.';

@@ -1,4 +1,4 @@
--- Purpose: revoke a grant made by grant_queue().
+-- Purpose: Revokes a grant by queue. Only for jobq_owner.
 -- Invariant: applies to the next call of every session. Only for jobq_owner. Repeating
 -- it changes nothing. Raises: 22004, 22023.
 -- Argument grantee: the role; for a dropped role, its number in
@@ -31,6 +31,3 @@ begin
     and g.privilege = revoke_queue.privilege;
 end
 $$;
-
-comment on function jobq.revoke_queue is
-'Revokes a grant by queue. Only for jobq_owner.';

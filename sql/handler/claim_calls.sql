@@ -1,4 +1,4 @@
--- Purpose: claim jobs whose kinds are database functions, for work().
+-- Purpose: Leases jobs whose kinds are functions that the login may run.
 -- Invariant: SKIP LOCKED. Claims only functions that the login may execute and whose
 -- owner it trusts: itself, the owner of the database, or a superuser. So nobody who can
 -- declare a kind can run code as another login. Jobs under a limit lock the limit
@@ -71,6 +71,3 @@ end
 $$;
 
 grant execute on function jobq_internal.claim_calls to jobq_worker;
-
-comment on function jobq_internal.claim_calls is
-'Leases jobs whose kinds are functions that the login may run.';

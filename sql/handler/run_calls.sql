@@ -1,5 +1,5 @@
--- Purpose: run the function of a kind for jobs that claim_calls() has claimed, for
--- work().
+-- Purpose: Runs the function of a kind for leased jobs, with the caller's rights, and
+-- returns the outcomes.
 -- Invariant: runs with the caller's rights, in a subtransaction, so a failure undoes
 -- only its own jobs; therefore it catches OTHERS. If a batch fails, its jobs run one by
 -- one, so that one job cannot block the others. If statement_timeout or a cancel stops
@@ -113,6 +113,3 @@ end
 $$;
 
 grant execute on function jobq_internal.run_calls to jobq_worker;
-
-comment on function jobq_internal.run_calls is
-'Runs the function of a kind for leased jobs, with the caller''s rights, and returns the outcomes.';

@@ -1,4 +1,5 @@
--- Purpose: run jobs whose kinds are database functions, without a worker.
+-- Purpose: Runs jobs whose kinds are database functions, with the caller's rights, and
+-- returns how each ended.
 -- Invariant: runs with the caller's rights, in the caller's transaction: a job's work
 -- and its completion commit together or not at all. Each job, or each batch, is a
 -- subtransaction: run_calls(). If statement_timeout or a cancel stops one, its jobs
@@ -85,6 +86,3 @@ end
 $$;
 
 grant execute on function jobq.work to jobq_worker;
-
-comment on function jobq.work is
-'Runs jobs whose kinds are database functions, with the caller''s rights, and returns how each ended.';

@@ -1,5 +1,5 @@
--- Purpose: set on whose behalf the rest of this transaction acts, for the audit: a
--- server for its clients, a tool for a person.
+-- Purpose: Sets on whose behalf the transaction acts; the audit log stores it with the
+-- login.
 -- Invariant: chosen by the login, and without any effect on rights; the audit also
 -- records the login. Raises: 22004, 22023.
 -- Argument name: the person or client, 1 to 256 characters.
@@ -24,6 +24,3 @@ $$;
 
 grant execute on function jobq_http.act_for
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq_http.act_for is
-'Sets on whose behalf the transaction acts; the audit log stores it with the login.';

@@ -1,5 +1,4 @@
--- Purpose: the holder and the rights of the API key with this SHA-256; no row if the
--- key is unknown, expired or revoked.
+-- Purpose: Returns name and scopes of the API key with this SHA-256, or no row.
 -- Invariant: looked up by the hash of a random key, so timing reveals nothing about
 -- other keys. The last use is written at most once a minute, without waiting for locks.
 -- While grants by queue are enforced, a key works only at servers with the login that
@@ -42,6 +41,3 @@ end
 $$;
 
 grant execute on function jobq_http.authenticate to jobq_reader;
-
-comment on function jobq_http.authenticate is
-'Returns name and scopes of the API key with this SHA-256, or no row.';

@@ -1,4 +1,4 @@
--- Purpose: cancel an execution if it still waits; otherwise do nothing.
+-- Purpose: Cancels a waiting execution and returns it, or null if it is too late.
 -- Invariant: the row lock decides between this and claim; the second one sees the
 -- result of the first.
 -- Raises: 22004, 22023, JQ001.
@@ -29,6 +29,3 @@ end
 $$;
 
 grant execute on function jobq_http.cancel_execution to jobq_producer, jobq_operator;
-
-comment on function jobq_http.cancel_execution is
-'Cancels a waiting execution and returns it, or null if it is too late.';

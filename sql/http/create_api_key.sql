@@ -1,4 +1,4 @@
--- Purpose: allow the holder of a key to use the HTTP API, within scopes.
+-- Purpose: Creates an API key with scopes: produce, work, operate, read.
 -- Invariant: the database sees only the SHA-256 of the key; the program that creates it
 -- (256 random bits) shows it once. A name is used only once, even after it was revoked,
 -- so that logs stay unambiguous.
@@ -58,6 +58,3 @@ end
 $$;
 
 grant execute on function jobq_http.create_api_key to jobq_operator;
-
-comment on function jobq_http.create_api_key is
-'Creates an API key with scopes: produce, work, operate, read.';

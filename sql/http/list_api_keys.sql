@@ -1,4 +1,4 @@
--- Purpose: the keys of the HTTP API, without their values or hashes.
+-- Purpose: Returns the API keys: names, prefixes, scopes and last use, never the key.
 -- Invariant: reads only. Raises: nothing.
 -- Column name: the key's name.
 -- Example: select * from jobq_http.list_api_keys();
@@ -26,6 +26,3 @@ as $$
 $$;
 
 grant execute on function jobq_http.list_api_keys to jobq_operator;
-
-comment on function jobq_http.list_api_keys is
-'Returns the API keys: names, prefixes, scopes and last use, never the key.';

@@ -1,6 +1,5 @@
--- Purpose: a page of the versions of a schedule as documents, newest first; cursor is
--- null in the very last row, otherwise the value of `before` for the page after that
--- row.
+-- Purpose: Returns a page of the versions of a schedule as JSON documents, newest
+-- first.
 -- Invariant: reads only. Raises: 22004, JQ007.
 -- Never: INVALID_ARGUMENT.
 -- Argument before: only versions before this number; null for the first page.
@@ -33,6 +32,3 @@ $$;
 
 grant execute on function jobq_http.page_schedule_versions
 to jobq_producer, jobq_operator, jobq_reader;
-
-comment on function jobq_http.page_schedule_versions is
-'Returns a page of the versions of a schedule as JSON documents, newest first.';

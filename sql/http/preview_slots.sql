@@ -1,5 +1,4 @@
--- Purpose: the next times of a schedule, with the local time in its zone, as a
--- document.
+-- Purpose: Returns the next times of a schedule, in local time, as a document.
 -- Invariant: as preview_schedule(). Raises: 22004, JQ007. Never: INVALID_ARGUMENT.
 -- Argument schedule_id: id of the version.
 -- Returns: an object, with the array slots.
@@ -24,6 +23,3 @@ $$;
 
 grant execute on function jobq_http.preview_slots
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq_http.preview_slots is
-'Returns the next times of a schedule, in local time, as a document.';

@@ -1,4 +1,5 @@
--- Purpose: change a recurring job by a new version, and return it.
+-- Purpose: Changes a recurring job and returns its new version as a JSON document; null
+-- for a one-shot job.
 -- Invariant: as update_schedule(); returns null for one-shot jobs, which never change.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ009.
 -- Never: SCHEDULE_NOT_FOUND.
@@ -28,6 +29,3 @@ end
 $$;
 
 grant execute on function jobq_http.revise_job to jobq_producer, jobq_operator;
-
-comment on function jobq_http.revise_job is
-'Changes a recurring job and returns its new version as a JSON document; null for a one-shot job.';

@@ -1,4 +1,4 @@
--- Purpose: revoke a key of the HTTP API.
+-- Purpose: Revokes an API key.
 -- Invariant: the row stays with its name and its last use; revoking it again changes
 -- nothing. Raises: 22004, JQ007.
 -- Argument name: the key's name.
@@ -25,6 +25,3 @@ end
 $$;
 
 grant execute on function jobq_http.revoke_api_key to jobq_operator;
-
-comment on function jobq_http.revoke_api_key is
-'Revokes an API key.';

@@ -1,5 +1,4 @@
--- Purpose: dead jobs by kind, queue and error code, with the common properties of each
--- group.
+-- Purpose: Returns dead jobs grouped by kind, queue and error code, as a JSON document.
 -- Invariant: reads the newest max_looked dead jobs, by an index. Raises: 22004, 22023.
 -- Argument max_looked: at most so many dead jobs, 1 to 100000.
 -- Returns: a JSON object: looked_at, how many; is_all, whether these are all; groups, an array
@@ -90,6 +89,3 @@ end
 $$;
 
 grant execute on function jobq_http.show_dead_jobs to jobq_operator, jobq_reader;
-
-comment on function jobq_http.show_dead_jobs is
-'Returns dead jobs grouped by kind, queue and error code, as a JSON document.';

@@ -1,4 +1,4 @@
--- Purpose: one execution in the form of the HTTP API.
+-- Purpose: Returns one execution as a JSON document.
 -- Invariant: reads only. Raises: 22004, JQ001.
 -- Argument execution_id: the id of the execution, which is its job's id.
 -- Members return: execution_document
@@ -18,6 +18,3 @@ $$;
 
 grant execute on function jobq_http.show_execution
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq_http.show_execution is
-'Returns one execution as a JSON document.';

@@ -1,5 +1,4 @@
--- Purpose: one job, live or archived, or one recurring job, in the form of the HTTP
--- API.
+-- Purpose: Returns one job, live or archived, or one recurring job, as a JSON document.
 -- Invariant: reads only; ids of schedules and jobs never collide.
 -- Raises: 22004, 22023, JQ001.
 -- Never: SCHEDULE_NOT_FOUND.
@@ -31,6 +30,3 @@ $$;
 
 grant execute on function jobq_http.show_job
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq_http.show_job is
-'Returns one job, live or archived, or one recurring job, as a JSON document.';

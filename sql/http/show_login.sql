@@ -1,4 +1,4 @@
--- Purpose: the login of the session, and the scopes that the HTTP API would give it.
+-- Purpose: Returns the login of the session and the scopes of its roles.
 -- Invariant: reads only the roles of the session's user. Raises: nothing.
 -- Returns: a JSON object: login, and scopes, an array of some of produce, work, operate and read.
 -- Example: select jobq_http.show_login() ->> 'login';
@@ -24,6 +24,3 @@ $$;
 
 grant execute on function jobq_http.show_login
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq_http.show_login is
-'Returns the login of the session and the scopes of its roles.';

@@ -1,5 +1,5 @@
--- Purpose: a number that changes whenever jobs, queues, limits, schedules, workers,
--- endpoints or logs may have changed.
+-- Purpose: Returns a number that changes when jobs, queues, schedules, workers or
+-- endpoints change; reads no table.
 -- Invariant: reads the server's statistics and a sequence, and no table; shows a change
 -- within about a second. Raises: nothing.
 -- Returns: how many rows were added, changed or deleted since the statistics began.
@@ -26,6 +26,3 @@ as $$
 $$;
 
 grant execute on function jobq_http.show_pulse to jobq_operator, jobq_reader;
-
-comment on function jobq_http.show_pulse is
-'Returns a number that changes when jobs, queues, schedules, workers or endpoints change; reads no table.';

@@ -1,5 +1,5 @@
--- Purpose: a queue in detail: its limits, held keys, and the jobs that hold keys now;
--- with a key also that key's limits.
+-- Purpose: Returns the limits of a queue, its held keys, and the jobs that hold keys,
+-- as a JSON document.
 -- Invariant: reads only, each part by an index and at most max_rows. An undeclared
 -- queue has no limits. Raises: 22004, 22023.
 -- Argument concurrency_key: a key to look at, or null.
@@ -103,6 +103,3 @@ end
 $$;
 
 grant execute on function jobq_http.show_queue to jobq_operator, jobq_reader;
-
-comment on function jobq_http.show_queue is
-'Returns the limits of a queue, its held keys, and the jobs that hold keys, as a JSON document.';

@@ -1,4 +1,4 @@
--- Purpose: a schedule in the form of the HTTP API.
+-- Purpose: Returns a schedule, by name or by the id of a version, as a JSON document.
 -- Invariant: reads only. Raises: 22004, 22023, JQ007.
 -- Argument vocabulary: as for show_job().
 -- Members return: schedule_document
@@ -22,6 +22,3 @@ $$;
 
 grant execute on function jobq_http.show_schedule
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq_http.show_schedule is
-'Returns a schedule, by name or by the id of a version, as a JSON document.';

@@ -1,4 +1,5 @@
--- Purpose: how many jobs of all queues wait, run and are dead, at a bounded cost.
+-- Purpose: Returns the numbers of waiting, running and dead jobs in all queues as a
+-- JSON document. Counts are bounded, so it stays cheap.
 -- Invariant: sums of the figures of queue_stats(), each up to `most`. For long queues it uses
 -- the last count of maintain().
 -- Raises: 22004, 22023.
@@ -59,6 +60,3 @@ end
 $$;
 
 grant execute on function jobq_http.show_totals to jobq_operator, jobq_reader;
-
-comment on function jobq_http.show_totals is
-'Returns the numbers of waiting, running and dead jobs in all queues as a JSON document. Counts are bounded, so it stays cheap.';

@@ -1,4 +1,4 @@
--- Purpose: the workers and what they run.
+-- Purpose: Returns workers and their jobs as a JSON document.
 -- Invariant: reads the workers and at most 10,000 running jobs. Raises: nothing.
 -- Returns: a JSON array of objects, live workers first: worker, queues, started_at,
 -- seen_at, is_live, jobs (how many it runs), oldest (the job that it has run for the
@@ -56,6 +56,3 @@ end
 $$;
 
 grant execute on function jobq_http.show_workers to jobq_operator, jobq_reader;
-
-comment on function jobq_http.show_workers is
-'Returns workers and their jobs as a JSON document.';

@@ -1,5 +1,4 @@
--- Purpose: work in progress that consists of several parts: graphs, batches, and jobs
--- that wait for events.
+-- Purpose: Returns graphs, batches and waits for events in progress as a JSON document.
 -- Invariant: reads the newest 10,000 jobs of graphs, and the newest batches and waits,
 -- each by a descent of an index. Raises: 22004, 22023.
 -- Argument max_rows: at most so many of each, 1 to 1000.
@@ -67,6 +66,3 @@ end
 $$;
 
 grant execute on function jobq_http.show_workflows to jobq_operator, jobq_reader;
-
-comment on function jobq_http.show_workflows is
-'Returns graphs, batches and waits for events in progress as a JSON document.';

@@ -1,4 +1,4 @@
--- Purpose: cancel a job as cancel() does, or retire a recurring one.
+-- Purpose: Cancels a job like cancel(), or retires a recurring one, and returns which.
 -- Invariant: existing jobs of a recurring job continue.
 -- Raises: 22004, 22023, JQ001.
 -- Never: SCHEDULE_NOT_FOUND.
@@ -29,6 +29,3 @@ end
 $$;
 
 grant execute on function jobq_http.stop_job to jobq_producer, jobq_operator;
-
-comment on function jobq_http.stop_job is
-'Cancels a job like cancel(), or retires a recurring one, and returns which.';

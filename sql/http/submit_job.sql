@@ -1,4 +1,5 @@
--- Purpose: enqueue one job and return it, with whether it was created.
+-- Purpose: Enqueues a job like enqueue(), and returns it as a JSON document with
+-- whether it was created.
 -- Invariant: as enqueue(): a repeated key returns the existing job.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ007, JQ010.
 -- Argument expires_at: no attempt starts after this time, and the job is then dead with
@@ -58,6 +59,3 @@ end
 $$;
 
 grant execute on function jobq_http.submit_job to jobq_producer;
-
-comment on function jobq_http.submit_job is
-'Enqueues a job like enqueue(), and returns it as a JSON document with whether it was created.';

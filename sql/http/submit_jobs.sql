@@ -1,4 +1,4 @@
--- Purpose: enqueue many jobs, including deliveries.
+-- Purpose: Enqueues many jobs like enqueue_many(); some must belong to endpoints.
 -- Invariant: as enqueue_many(); all or none.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ007, JQ010.
 -- Argument endpoints: kinds among those of the jobs that must be endpoints.
@@ -21,6 +21,3 @@ end
 $$;
 
 grant execute on function jobq_http.submit_jobs to jobq_producer;
-
-comment on function jobq_http.submit_jobs is
-'Enqueues many jobs like enqueue_many(); some must belong to endpoints.';

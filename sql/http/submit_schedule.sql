@@ -1,5 +1,5 @@
--- Purpose: create a schedule unless its name is in use, and return it, with whether it
--- was created.
+-- Purpose: Creates a schedule unless its name exists, and returns it as a JSON document
+-- with whether it was created.
 -- Invariant: given is a JSON object with parameters of create_schedule(). A name in use
 -- by a schedule of the same kind returns that schedule, whatever its definition, as an
 -- idempotency key returns its job; a name in use by another kind is refused. An
@@ -62,6 +62,3 @@ end
 $$;
 
 grant execute on function jobq_http.submit_schedule to jobq_producer, jobq_operator;
-
-comment on function jobq_http.submit_schedule is
-'Creates a schedule unless its name exists, and returns it as a JSON document with whether it was created.';

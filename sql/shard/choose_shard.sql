@@ -1,4 +1,4 @@
--- Purpose: the shard for a new job, by the rule that routers and clients share.
+-- Purpose: Returns the shard for a new job, by its keys or by what it belongs to.
 -- Invariant: related jobs share a shard: batch_id decides, else after, else the first
 -- key that is given. The first 16 bits of its md5, modulo 16384, are its slot, and the
 -- shard is the one with the greatest md5 of number, colon and slot. So an added shard
@@ -55,6 +55,3 @@ $$;
 
 grant execute on function jobq.choose_shard
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.choose_shard is
-'Returns the shard for a new job, by its keys or by what it belongs to.';

@@ -1,4 +1,5 @@
--- Purpose: forget the contents of jobs that have arrived on another shard.
+-- Purpose: Forgets the contents of jobs that have arrived on another shard. Only for
+-- jobq_owner.
 -- Invariant: which shard has them stays recorded. Raises: 22004.
 -- Returns: how many were not confirmed before.
 -- Example: select jobq_internal.confirm_jobs('{}');
@@ -24,6 +25,3 @@ begin
     return _confirmed;
 end
 $$;
-
-comment on function jobq_internal.confirm_jobs is
-'Forgets the contents of jobs that have arrived on another shard. Only for jobq_owner.';

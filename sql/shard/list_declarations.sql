@@ -1,5 +1,5 @@
--- Purpose: everything that must be the same on all shards of a cluster, for comparison,
--- and the schedules, each of which is on one shard.
+-- Purpose: Lists definitions that must be the same on all shards, and schedules, which
+-- are on one. Only for jobq_owner.
 -- Invariant: reads only; contains checksums of secrets, not their values. Omits what
 -- each database sets itself, such as times and version numbers. Raises: nothing.
 -- Column type: map, interface (this version's functions), setting, retry_preset, kind, queue,
@@ -76,6 +76,3 @@ as $$
     ) as d (type, name, declaration)
     order by d.type, d.name
 $$;
-
-comment on function jobq_internal.list_declarations is
-'Lists definitions that must be the same on all shards, and schedules, which are on one. Only for jobq_owner.';

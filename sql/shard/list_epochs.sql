@@ -1,5 +1,4 @@
--- Purpose: which shards get new keys since when, newest first, and how long keys of
--- earlier epochs may live.
+-- Purpose: Lists which shards receive new keys and since when, newest first.
 -- Invariant: reads only. Raises: nothing.
 -- Column epoch: number of the epoch.
 -- Column shard_ids: the shards that get new keys.
@@ -24,6 +23,3 @@ $$;
 
 grant execute on function jobq_internal.list_epochs
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq_internal.list_epochs is
-'Lists which shards receive new keys and since when, newest first.';

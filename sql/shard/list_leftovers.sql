@@ -1,4 +1,4 @@
--- Purpose: what would be lost if this shard were removed.
+-- Purpose: Counts what would be lost if this shard were removed. Only for jobq_owner.
 -- Invariant: reads only. Raises: nothing.
 -- Column type: queued, running, retrying or blocked jobs, jobs on the move, schedules, and
 -- idempotency keys that are still valid.
@@ -33,6 +33,3 @@ as $$
     )
     having count(*) > 0
 $$;
-
-comment on function jobq_internal.list_leftovers is
-'Counts what would be lost if this shard were removed. Only for jobq_owner.';

@@ -1,4 +1,4 @@
--- Purpose: which of these jobs have moved to another shard, and to which.
+-- Purpose: Lists which of these jobs have moved to another shard.
 -- Invariant: reads only. Raises: nothing.
 -- Column shard_id: number of the other shard.
 -- Returns: one row per job that moved.
@@ -17,6 +17,3 @@ $$;
 
 grant execute on function jobq_internal.list_moved
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq_internal.list_moved is
-'Lists which of these jobs have moved to another shard.';

@@ -1,5 +1,5 @@
--- Purpose: the statements that create a router's public functions, to run after
--- router.sql, generated from this database's catalog and the table of routes.
+-- Purpose: Lists the statements that make an empty database a router. Only for
+-- jobq_owner.
 -- Invariant: reads only. Raises: nothing.
 -- Column ordinal: position of the statement.
 -- Column statement: one SQL statement.
@@ -82,6 +82,3 @@ as $$
         group by p.oid, p.proname
     ) as s (part, name, statement)
 $$;
-
-comment on function jobq_internal.list_router_statements is
-'Lists the statements that make an empty database a router. Only for jobq_owner.';

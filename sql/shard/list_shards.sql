@@ -1,4 +1,4 @@
--- Purpose: the databases of the cluster that this database is configured with.
+-- Purpose: Lists the databases of the cluster.
 -- Invariant: reads only. Raises: nothing.
 -- Column shard_id: number of the shard.
 -- Column url: the address for routers and clients.
@@ -23,5 +23,3 @@ $$;
 
 grant execute on function jobq_internal.list_shards
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq_internal.list_shards is 'Lists the databases of the cluster.';

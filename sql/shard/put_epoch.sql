@@ -1,4 +1,4 @@
--- Purpose: set which shards get new keys from a given time.
+-- Purpose: Sets which shards receive new keys from a given time. Only for jobq_owner.
 -- Invariant: existing jobs stay on their shard. Epochs are numbered without gaps, and
 -- an epoch that has begun never changes, so a key still finds the job that was created
 -- with it. Repeating an epoch changes nothing.
@@ -56,6 +56,3 @@ begin
     );
 end
 $$;
-
-comment on function jobq.put_epoch is
-'Sets which shards receive new keys from a given time. Only for jobq_owner.';

@@ -1,4 +1,5 @@
--- Purpose: declare a database of the cluster, or that this database is one.
+-- Purpose: Adds a database to the cluster, or sets the number of this one. Only for
+-- jobq_owner.
 -- Invariant: new ids contain the number. A database that has had jobs keeps its number
 -- (0 until one is set), since their ids contain it.
 -- Raises: 22004, 22023.
@@ -50,6 +51,3 @@ begin
     perform jobq_private.record_audit('put_shard', put_shard.shard_id::text, put_shard.url);
 end
 $$;
-
-comment on function jobq.put_shard is
-'Adds a database to the cluster, or sets the number of this one. Only for jobq_owner.';

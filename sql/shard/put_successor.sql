@@ -1,4 +1,5 @@
--- Purpose: set which shard takes over the jobs of a shard, or remove a shard.
+-- Purpose: Sets which shard takes over the jobs of a drained shard, or removes the
+-- shard. Only for jobq_owner.
 -- Invariant: the shard receives no new keys. Its successor does not change while it exists,
 -- because jobs may have moved there. A shard is removed only if it has no unfinished job
 -- and no schedule; what it checks is its own, so remove it there first. The same call again
@@ -78,6 +79,3 @@ begin
     );
 end
 $$;
-
-comment on function jobq.put_successor is
-'Sets which shard takes over the jobs of a drained shard, or removes the shard. Only for jobq_owner.';

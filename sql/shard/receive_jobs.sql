@@ -1,4 +1,4 @@
--- Purpose: store jobs that another shard has sent.
+-- Purpose: Stores jobs that another shard has sent, each once. Only for jobq_owner.
 -- Invariant: each arrives once, however often it is sent. It keeps its id, keys, times and
 -- attempts. A delivery gets the version of the endpoint that this shard has.
 -- Raises: 22004, 22023, JQ002.
@@ -80,6 +80,3 @@ begin
     return cardinality(_arrived);
 end
 $$;
-
-comment on function jobq_internal.receive_jobs is
-'Stores jobs that another shard has sent, each once. Only for jobq_owner.';

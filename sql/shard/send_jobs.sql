@@ -1,4 +1,4 @@
--- Purpose: take waiting jobs out of this shard, for its successor.
+-- Purpose: Takes waiting jobs out of a shard for its successor. Only for jobq_owner.
 -- Invariant: a job leaves `job` in the transaction that stores it in moved_job, so nobody
 -- claims it, and it is returned again until confirm_jobs(). Jobs stay that others may refer
 -- to or that refer to others (parents, children, batches, schedules, steps, signals, dedup
@@ -91,6 +91,3 @@ begin
     limit send_jobs.max_jobs;
 end
 $$;
-
-comment on function jobq_internal.send_jobs is
-'Takes waiting jobs out of a shard for its successor. Only for jobq_owner.';

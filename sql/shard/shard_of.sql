@@ -1,6 +1,5 @@
--- Purpose: the shard of a job, batch or schedule by its id: the tenth byte, the two
--- digits before the last dash.
--- Invariant: reads only the id; a database outside a cluster is shard 0. Raises:
+-- Purpose: Returns the shard of a job, which is part of its id.
+-- Invariant: the tenth byte of the id, the two digits before the last dash; a database outside a cluster is shard 0. Raises:
 -- nothing.
 -- Returns: number of the shard, 0 to 255; null for null.
 -- Example: select jobq_internal.shard_of('0198c0de-1234-7abc-9f03-0123456789ab');
@@ -18,6 +17,3 @@ $$;
 
 grant execute on function jobq_internal.shard_of
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq_internal.shard_of is
-'Returns the shard of a job, which is part of its id.';

@@ -100,5 +100,3 @@ from (
     ('grants', 'every role has its privileges'),
     ('public', 'PUBLIC has no privileges of jobq''s roles')
 ) as s (subject, fine);
-
-comment on view jobq_private.health_check is 'The checks of health(), with their severity and remedy.';

@@ -15,5 +15,3 @@ from (
     full join jobq_private.deployed_object as r on r.object = o.object
 ) as d
 where d.object <> 'release' and d.found is distinct from d.deployed;
-
-comment on view jobq_private.schema_difference is 'Objects of jobq''s schemas that differ from what the last deployment left.';

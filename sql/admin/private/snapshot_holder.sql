@@ -21,5 +21,3 @@ from (
     select format('prepared %s', p.gid), p.transaction, p.prepared
     from pg_prepared_xacts as p
 ) as g;
-
-comment on view jobq_private.snapshot_holder is 'Sessions, replication slots and prepared transactions that hold back vacuum.';

@@ -17,6 +17,3 @@ from (
     from (values ('enqueue'), ('work')) as p (privilege)
     where pg_has_role(session_user, 'jobq_owner', 'usage')
 ) as g;
-
-comment on view jobq_private.held_queue is
-'The queues that whoever has logged in may see, add to and work.';

@@ -1,5 +1,6 @@
 -- Purpose: change the number in the ids of this database.
--- Invariant: refused if jobs exist, because their ids contain the old number. Raises: 22023.
+-- Invariant: refused if jobs exist, because their ids contain the old number. A router
+-- has put_shard(), but neither this nor jobs. Raises: 22023.
 create or replace function jobq_private.become_shard(shard_id integer)
 returns void
 language plpgsql

@@ -41,6 +41,3 @@ from pg_proc as p
 left join jobq_private.route as r on r.function_name = p.proname
 where p.pronamespace in ('jobq'::regnamespace, 'jobq_internal'::regnamespace)
 and p.prorettype <> 'trigger'::regtype;
-
-comment on view jobq_private.routed_function is
-'What a router must know of each public function.';
