@@ -1,5 +1,5 @@
--- Purpose: an overview of queues by name: the figures of queue_stats(), at a bounded
--- cost.
+-- Purpose: Returns a summary of the queues as a JSON document. Counts are bounded, so
+-- it stays cheap.
 -- Invariant: the figures of queue_stats(), bounded; goes_on names those that may be larger.
 -- Queues are found by descents of indexes.
 -- Raises: 22004, 22023.
@@ -39,7 +39,7 @@ begin
             q.queue is not null as is_declared, q.max_depth, q.key_max_running,
             exists (
                 select from jobq_private.worker as u
-                where f.queue = any (u.queues)
+                where jobq_private.serves(u.queues, f.queue)
                 and u.seen_at > _now - interval '1 min'
             ) as is_served
         from jobq_private.queue_figures(
@@ -52,6 +52,3 @@ end
 $$;
 
 grant execute on function jobq_http.show_queues to jobq_operator, jobq_reader;
-
-comment on function jobq_http.show_queues is
-'Returns a summary of the queues as a JSON document. Counts are bounded, so it stays cheap.';

@@ -1,44 +1,31 @@
 -- Purpose: problems in the table of live jobs.
--- Never: NULL_ARGUMENT, JOB_IS_RECURRING, JOB_NOT_FOUND.
 create or replace function jobq_private.jobs_health()
 returns table (subject text, is_ok boolean, finding text, remedy text)
 language sql
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
     select
         'leases', count(*) = 0, format('%s leases expired more than 10 s ago', count(*)), null::text
     from jobq_private.job as j
     where j.state = 'running' and j.lease_expires_at < now() - interval '10 s'
     union all
-    (select 'queues', false, u.queue, null from jobq_private.unserved_queue as u order by u.queue)
+    (select 'queues', false, u.queue, null from jobq_private.unserved_queues() as u order by u.queue)
     union all
     (
         select 'kinds', false, format('%s in queue %s', u.kind, u.queue), null
-        from jobq_private.unknown_kind as u
+        from jobq_private.unknown_kinds() as u
         order by u.kind, u.queue
     )
     union all
     (
         select
             'waiting', false,
-            format('queue %s: a job has been due since %s%s', c.queue,
-                date_trunc('second', c.oldest), format(' (%s: %s)', e.reason, e.explanation)),
+            format('queue %s: a job has been due since %s%s', o.queue,
+                date_trunc('second', o.since), ' (' || o.reason || ': ' || o.explanation || ')'),
             null
-        from jobq_private.waiting_counts() as c
-        left join lateral (
-            select x.reason, x.explanation
-            from (
-                select j.job_id
-                from jobq_private.job as j
-                where j.queue = c.queue and j.state in ('queued', 'retrying')
-                and j.run_at = c.oldest
-                limit 1
-            ) as j
-            cross join lateral jobq.explain(j.job_id) as x
-            limit 1
-        ) as e on true
-        where c.oldest < now() - interval '5 min'
-        order by c.oldest
-        limit 20
+        from jobq_private.overdue_queues() as o
+        order by o.since
     )
     union all
     (

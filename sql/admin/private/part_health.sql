@@ -12,30 +12,8 @@ as $$
 begin
     return query
     with found as (
-        select h.* from jobq_private.server_health() as h where part = 'server'
-        union all
-        select h.* from jobq_private.vacuum_health() as h where part = 'vacuum'
-        union all
-        select h.* from jobq_private.replication_health() as h where part = 'replication'
-        union all
-        select h.* from jobq_private.trial_health() as h where part = 'trial'
-        union all
-        select h.* from jobq_private.locks_health() as h where part = 'locks'
-        union all
-        select h.* from jobq_private.settings_health() as h where part = 'settings'
-        union all
-        select h.* from jobq_private.jobs_health() as h where part = 'jobs'
-        union all
-        select h.* from jobq_private.workers_health() as h where part = 'workers'
-        union all
-        select h.* from jobq_private.maintenance_health() as h where part = 'maintenance'
-        union all
-        select h.* from jobq_private.schema_health(release) as h where part = 'schema'
-        union all
-        select h.* from jobq_private.clock_health(client_time) as h where part = 'clock'
-    ),
-    numbered as (
-        select f.*, row_number() over () as n from found as f
+        select f.*, row_number() over () as n
+        from jobq_private.findings(part, client_time, release) as f
     )
     select
         c.subject, coalesce(bool_and(f.is_ok), true), c.severity,
@@ -52,7 +30,7 @@ begin
         end,
         coalesce(string_agg(f.remedy, '; ' order by f.n), c.remedy)
     from jobq_private.health_check as c
-    left join numbered as f on f.subject = c.subject
+    left join found as f on f.subject = c.subject
     where c.part = part_health.part
     group by c.subject, c.severity, c.fine, c.found, c.remedy
     having c.fine is not null or count(f.finding) > 0;

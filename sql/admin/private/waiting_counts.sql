@@ -2,13 +2,13 @@
 -- Invariant: reads 100 jobs of each queue, then of longer ones up to `most` each, and
 -- 5 * `most` of all together. For longer queues, which are not is_exact, returns the last
 -- count of count_waiting(), or the number just read if larger. A queue is_exact if no
--- more jobs than ends_at wait.
+-- more jobs than ends_at wait. due is when the first job could be claimed.
 create or replace function jobq_private.waiting_counts(
     most integer default 10000, first text default null, max_queues integer default null
 )
 returns table (
     queue text, queued bigint, scheduled bigint, retrying bigint, oldest timestamptz,
-    is_exact boolean, ends_at integer
+    due timestamptz, is_exact boolean, ends_at integer
 )
 language plpgsql
 stable
@@ -53,16 +53,15 @@ begin
         case when e.is_exact then s.queued else greatest(s.queued, c.queued) end,
         case when e.is_exact then s.scheduled else greatest(s.scheduled, c.scheduled) end,
         case when e.is_exact then s.retrying else greatest(s.retrying, c.retrying) end,
-        case when e.is_exact then s.oldest else least(s.oldest, d.due) end,
-        e.is_exact, a.ends_at
+        least(s.oldest, d.due), least(s.due, d.due), e.is_exact, a.ends_at
     from looked as s
     cross join share as a
     cross join lateral (select s.seen <= a.ends_at) as e (is_exact)
     left join jobq_private.waiting_count as c on c.queue = s.queue and not e.is_exact
-    left join lateral (
-        select n.due
-        from jobq_private.next_due(array[s.queue]) as n (due)
-        where not e.is_exact and n.due <= _now and n.due > '0001-01-02 UTC'
-    ) as d on true;
+    -- A join with the function would call it for each queue.
+    cross join lateral (
+        select case when not e.is_exact then jobq_private.first_due(s.queue, null) end as due
+    ) as f
+    cross join lateral (select case when f.due <= _now then f.due end as due) as d;
 end
 $$;

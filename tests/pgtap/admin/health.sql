@@ -1,7 +1,8 @@
 begin;
-select plan(19);
+select plan(22);
 
 select hold_off_vacuum();
+set local track_functions = 'all';
 
 select ok(
     not (select h.is_ok from jobq.health() as h where h.subject = 'workers'),
@@ -45,12 +46,30 @@ update jobq_private.job as j
 set due_at = now() - interval '2 min';
 set local session_replication_role = origin;
 select is(
-    (select count(*) from jobq_private.unserved_queue), 500::bigint,
+    (select count(*) from jobq_private.unserved_queues()), 500::bigint,
     'of very many it looks at so many as it can name'
 );
 select matches(
     (select h.finding from jobq.health() as h where h.subject = 'queues'),
     ', many \d{4} and 455 more$', 'names are whole, and it says how many are not there'
+);
+select is(
+    coalesce(pg_stat_get_xact_function_calls('jobq_private.first_due'::regproc), 0), 0::bigint,
+    'queues without limits are not asked one by one'
+);
+select jobq.delete_many(kind => 'k');
+
+select jobq.enqueue('k', queue => 'keyed', concurrency_key => 'a');
+select ok(
+    (select h.is_ok from jobq.health() as h where h.subject = 'queues'),
+    'a job with a key is no finding before it has been due for a minute'
+);
+set local session_replication_role = replica;
+update jobq_private.job as j set run_at = now() - interval '2 min';
+set local session_replication_role = origin;
+select is(
+    (select h.finding from jobq.health() as h where h.subject = 'queues'),
+    'no live worker serves keyed', 'then it is one'
 );
 select jobq.delete_many(kind => 'k');
 

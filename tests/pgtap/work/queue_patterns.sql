@@ -57,9 +57,9 @@ select is(
     (select e.reason from jobq.explain(:'strange') as e limit 1), 'unknown_kind',
     'a worker serves the queues of its pattern'
 );
-select is_empty('select from jobq_private.unserved_queue where queue = ''y-1''', 'which health() knows');
+select is_empty('select from jobq_private.unserved_queues() where queue = ''y-1''', 'which health() knows');
 select is(
-    (select u.queue from jobq_private.unknown_kind as u where u.kind = 'strange'), 'y-1',
+    (select u.queue from jobq_private.unknown_kinds() as u where u.kind = 'strange'), 'y-1',
     'as it knows which of its kinds nobody handles'
 );
 select is_empty(
