@@ -1,5 +1,5 @@
--- Purpose: cancel many jobs: waiting ones at once, running ones by asking their
--- workers.
+-- Purpose: Cancels many waiting jobs, requests cancellation of running ones, and
+-- returns the outcomes.
 -- Invariant: each as by cancel(), in one transaction and few statements. Raises: 22004,
 -- 22023, JQ001, JQ002.
 -- Argument job_ids: these jobs; none may have ended. Other filters apply too.
@@ -30,18 +30,10 @@ as $$
 declare
     _chosen uuid[];
 begin
-    if cancel_many.state not in ('blocked', 'queued', 'retrying', 'running') then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'state must be blocked, queued, retrying or running'
-        );
-    end if;
     _chosen := jobq_private.choose_jobs(
         cancel_many.job_ids, cancel_many.queue, cancel_many.kind, cancel_many.metadata,
         cancel_many.max_jobs, cancel_many.dry_run, cancel_many.reason,
-        case
-            when cancel_many.state is null then '{blocked,queued,retrying,running}'
-            else array[cancel_many.state]
-        end
+        '{blocked,queued,retrying,running}', cancel_many.state
     );
     if not cancel_many.dry_run then
         return query
@@ -56,6 +48,3 @@ end
 $$;
 
 grant execute on function jobq.cancel_many to jobq_operator;
-
-comment on function jobq.cancel_many is
-'Cancels many waiting jobs, requests cancellation of running ones, and returns the outcomes.';

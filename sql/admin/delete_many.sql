@@ -1,6 +1,6 @@
--- Purpose: delete waiting or finished jobs with their attempts, log, steps and
--- idempotency keys, which become free.
--- Invariant: all or none; no running job. Clients that wait for one get an error.
+-- Purpose: Deletes waiting or finished jobs with their history, and returns their ids.
+-- Invariant: all or none; no running job. Idempotency keys become free. Clients that wait
+-- for one get an error.
 -- Raises: 22004, 22023, 42501, JQ001, JQ002.
 -- Argument job_ids: these jobs, waiting or ended; none may run. Other filters apply too.
 -- Argument queue: only jobs of this queue; null means all.
@@ -29,23 +29,17 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _waiting constant text[] := array['blocked', 'queued', 'retrying'];
-    _ended constant text[] := array['succeeded', 'dead', 'cancelled'];
     _chosen uuid[];
 begin
-    if delete_many.state <> all(_waiting || _ended) then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'state must be blocked, queued, retrying, succeeded, dead or cancelled'
-        );
-    end if;
     _chosen := jobq_private.choose_jobs(
         delete_many.job_ids, delete_many.queue, delete_many.kind, delete_many.metadata,
         delete_many.max_jobs, delete_many.dry_run, delete_many.reason,
         case
-            when delete_many.state is not null then array[delete_many.state]
-            when delete_many.job_ids is not null then _waiting || _ended
-            else _waiting
-        end
+            when num_nonnulls(delete_many.state, delete_many.job_ids) > 0
+            then '{blocked,queued,retrying,succeeded,dead,cancelled}'::text[]
+            else '{blocked,queued,retrying}'
+        end,
+        delete_many.state
     );
     perform jobq_private.check_worked(_chosen);
     if not delete_many.dry_run then
@@ -60,6 +54,3 @@ end
 $$;
 
 grant execute on function jobq.delete_many to jobq_operator;
-
-comment on function jobq.delete_many is
-'Deletes waiting or finished jobs with their history, and returns their ids.';

@@ -1,7 +1,8 @@
--- Purpose: a page of jobs, newest first. A search that has read 100,000 jobs before the
--- page is full ends with a row whose state is null; continue from its job_id.
--- Invariant: before is the last id of the previous page; ids are ordered by time, so
--- pages do not shift while jobs are added. Raises: 22004, 22023.
+-- Purpose: Returns a page of jobs, newest first; before is the last id of the previous
+-- page.
+-- Invariant: ids are ordered by time, so pages do not shift while jobs are added. A
+-- search that has read 100,000 jobs before the page is full ends with a row whose state
+-- is null; continue from its job_id. Raises: 22004, 22023.
 -- Argument state: only this one; null means all.
 -- Argument kind: only this kind; null means all.
 -- Argument queue: only this queue; null means all.
@@ -23,26 +24,18 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _states constant text[] := case when list_jobs.state is not null then array[list_jobs.state] end;
 begin
     perform jobq_private.check_count('max_jobs', list_jobs.max_jobs, 1, 1000);
-    if list_jobs.state not in (
-        'blocked', 'queued', 'running', 'retrying', 'succeeded', 'dead', 'cancelled'
-    ) then
-        perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'state must be blocked, queued, running, retrying, succeeded, dead or cancelled');
-    end if;
+    perform jobq_private.check_states(_states);
     return query
     select s.*
     from jobq_private.search_jobs(
-        case when list_jobs.state is not null then array[list_jobs.state] end,
-        list_jobs.kind, list_jobs.queue, null, null, null, null,
-        '00000000-0000-0000-0000-000000000000',
-        coalesce(list_jobs.before, 'ffffffff-ffff-ffff-ffff-ffffffffffff'), list_jobs.max_jobs
+        _states, list_jobs.kind, list_jobs.queue, null, null, null, null, null,
+        list_jobs.before, list_jobs.max_jobs
     ) as s;
 end
 $$;
 
 grant execute on function jobq.list_jobs to jobq_operator, jobq_reader;
-
-comment on function jobq.list_jobs is
-'Returns a page of jobs, newest first; before is the last id of the previous page.';

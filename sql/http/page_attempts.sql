@@ -1,4 +1,4 @@
--- Purpose: a page of the attempts of a job, in their order; cursor as in page_jobs().
+-- Purpose: Returns a page of the attempts of a job as JSON documents, in order.
 -- Invariant: each attempt once; the next page starts after the number of the last one.
 -- Raises: 22004, JQ001.
 -- Argument after: only attempts with a higher number; null for the first page.
@@ -40,20 +40,13 @@ begin
                     || jsonb_build_object('type', t.error_code, 'message', t.error)
             end
         ),
-        case when t.n < t.total then t.attempt end
-    from (
-        select
-            a.*, row_number() over (order by a.attempt) as n, count(*) over () as total
-        from jobq_internal.list_attempts(page_attempts.job_id) as a
-        where a.attempt > coalesce(page_attempts.after, 0)
-    ) as t
-    where t.n <= page_attempts.max_attempts
-    order by t.n;
+        case when lead(t.attempt) over (order by t.attempt) is not null then t.attempt end
+    from jobq_internal.list_attempts(page_attempts.job_id) as t
+    where t.attempt > coalesce(page_attempts.after, 0)
+    order by t.attempt
+    limit page_attempts.max_attempts;
 end
 $$;
 
 grant execute on function jobq_http.page_attempts
 to jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq_http.page_attempts is
-'Returns a page of the attempts of a job as JSON documents, in order.';

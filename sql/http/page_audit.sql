@@ -1,4 +1,5 @@
--- Purpose: a page of operators' actions, newest first; cursor as in page_jobs().
+-- Purpose: Returns a page of the audit log as JSON documents, newest first; cursor
+-- continues it.
 -- Invariant: a descent of the primary key; reads at most the newest 20,000 rows.
 -- Raises: 22004, 22023.
 -- Argument before: only rows before this one; null for the first page.
@@ -26,9 +27,9 @@ begin
             'acting_for', t.acting_for, 'application', t.application,
             'action', t.action, 'subject', t.subject, 'reason', t.reason
         ),
-        case when t.n < count(*) over () then t.audit_id end
+        case when lead(t.audit_id) over rest is not null then t.audit_id end
     from (
-        select l.*, row_number() over (order by l.audit_id desc) as n
+        select l.*
         from (
             select a.*
             from jobq_private.audit as a
@@ -40,12 +41,10 @@ begin
         order by l.audit_id desc
         limit page_audit.max_rows + 1
     ) as t
-    order by t.n
+    window rest as (order by t.audit_id desc)
+    order by t.audit_id desc
     limit page_audit.max_rows;
 end
 $$;
 
 grant execute on function jobq_http.page_audit to jobq_operator;
-
-comment on function jobq_http.page_audit is
-'Returns a page of the audit log as JSON documents, newest first; cursor continues it.';

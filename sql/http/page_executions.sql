@@ -1,8 +1,7 @@
--- Purpose: a page of the executions of a job, newest first; cursor is null in the very
--- last row, otherwise the value of `before` for the page after that row: its slot.
+-- Purpose: Returns a page of the executions of a job as JSON documents, newest first.
 -- Invariant: a one-shot job has one execution, a schedule one per slot, found by its
 -- index. The cursor stays valid when its execution is past retention. Slots whose job
--- the overlap rule skipped have no execution. Raises: 22004, JQ001.
+-- the overlap rule skipped have no execution. cursor is the slot of the row. Raises: 22004, JQ001.
 -- Argument before: only slots before this one; null for the first page.
 -- Argument max_executions: maximum number.
 -- Members item: execution_document
@@ -31,22 +30,20 @@ begin
     return query
     select
         jobq_private.execution_document(p.job),
-        case when p.n < count(*) over () then (p.job).slot_at end
+        case when lead((p.job).slot_at) over rest is not null then (p.job).slot_at end
     from (
-        select j as job, row_number() over (order by j.slot_at desc) as n
+        select j as job
         from jobq.job as j
         where j.schedule_id = page_executions.job_id
         and j.slot_at < coalesce(page_executions.before, 'infinity')
         order by j.slot_at desc
         limit page_executions.max_executions + 1
     ) as p
-    order by p.n
+    window rest as (order by (p.job).slot_at desc)
+    order by (p.job).slot_at desc
     limit page_executions.max_executions;
 end
 $$;
 
 grant execute on function jobq_http.page_executions
 to jobq_producer, jobq_operator, jobq_reader;
-
-comment on function jobq_http.page_executions is
-'Returns a page of the executions of a job as JSON documents, newest first.';

@@ -1,16 +1,15 @@
--- Purpose: a page of jobs as documents, newest first; cursor is null in the very last
--- row, otherwise the value of `before` for the page after that row. A search that has
--- read 100,000 jobs before the page is full ends with a row whose item is null.
+-- Purpose: Returns a page of jobs as JSON documents, newest first; cursor continues it.
 -- Invariant: ids are ordered by time, so pages do not shift while jobs are added, and
 -- each page starts with a descent of the primary keys. The times compare the time in
--- the id. A page ends early at about 4 MB. Raises: 22004, 22023.
+-- the id. A page ends early at about 4 MB. cursor is null in the very last row, else
+-- `before` of the page after that row. A search that has read 100,000 jobs before the
+-- page is full ends with a row whose item is null. Raises: 22004, 22023.
 -- Argument states: only these; null means all.
 -- Argument created_after: only those made after this instant.
 -- Argument created_before: only those made before this instant.
 -- Argument metadata: only jobs whose metadata contains this object.
 -- Argument idempotency_key: only those with this key; null means all.
 -- Argument trigger: only IMMEDIATE or DELAYED ones, or firings, which are CRON.
--- Argument is_finished: only those that have ended, or have not; null means all.
 -- Argument error_code: only jobs whose last error has this code; null means all.
 -- Argument vocabulary: as for show_job().
 -- Argument before: only jobs made before this one; null for the first page.
@@ -30,7 +29,6 @@ create or replace function jobq_http.page_jobs(
     max_jobs integer default 50,
     idempotency_key text default null,
     trigger text default null,
-    is_finished boolean default null,
     vocabulary text default null,
     error_code text default null
 )
@@ -44,42 +42,20 @@ set enable_seqscan = off
 as $$
 declare
     _max_bytes constant integer := 4194304;
-    _from constant uuid := coalesce(
-        jobq_private.id_floor(page_jobs.created_after),
-        '00000000-0000-0000-0000-000000000000'
-    );
-    _to constant uuid := least(
-        page_jobs.before, jobq_private.id_floor(page_jobs.created_before),
-        'ffffffff-ffff-ffff-ffff-ffffffffffff'
-    );
-    _states constant text[] := case
-        when page_jobs.is_finished is null then page_jobs.states
-        else array(
-            select s.state
-            from unnest(case
-                when page_jobs.is_finished then '{succeeded,dead,cancelled}'::text[]
-                else '{blocked,queued,running,retrying}'
-            end) as s (state)
-            where page_jobs.states is null or s.state = any(page_jobs.states)
-        )
-    end;
     _rows integer := 0;
     _bytes bigint := 0;
     _job jobq.job;
 begin
     perform jobq_private.check_count('max_jobs', page_jobs.max_jobs, 1, 1000);
-    if not page_jobs.states <@ array[
-        'blocked', 'queued', 'running', 'retrying', 'succeeded', 'dead', 'cancelled'
-    ] then
-        perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'states are blocked, queued, running, retrying, succeeded, dead and cancelled');
-    end if;
+    perform jobq_private.check_states(page_jobs.states);
 
     for _job in
         select s.*
         from jobq_private.search_jobs(
-            _states, page_jobs.kind, page_jobs.queue, page_jobs.metadata,
-            page_jobs.idempotency_key, page_jobs.trigger, page_jobs.error_code, _from, _to,
+            page_jobs.states, page_jobs.kind, page_jobs.queue, page_jobs.metadata,
+            page_jobs.idempotency_key, page_jobs.trigger, page_jobs.error_code,
+            jobq_private.id_floor(page_jobs.created_after),
+            least(page_jobs.before, jobq_private.id_floor(page_jobs.created_before)),
             page_jobs.max_jobs + 1
         ) as s
     loop
@@ -105,6 +81,3 @@ end
 $$;
 
 grant execute on function jobq_http.page_jobs to jobq_operator, jobq_reader;
-
-comment on function jobq_http.page_jobs is
-'Returns a page of jobs as JSON documents, newest first; cursor continues it.';

@@ -1,5 +1,5 @@
--- Purpose: a page of the log of a job, in its order or newest first; cursor as in
--- page_jobs(), for `after` or for `before`.
+-- Purpose: Returns a page of the log of a job as JSON documents, in order or newest
+-- first.
 -- Invariant: lines are numbered as they are written, so pages do not change, and each
 -- starts with a descent of the index. Raises: 22004, JQ001.
 -- Argument after: only lines after this one; null for the first page.
@@ -32,10 +32,10 @@ begin
             'message', t.message,
             'logged_at', t.logged_at
         ),
-        case when t.n < count(*) over () then t.sequence end
+        case when lead(t.sequence) over rest is not null then t.sequence end
     from (
         (
-            select l.*, row_number() over (order by l.sequence) as n
+            select l.*
             from jobq_private.job_log as l
             where page_logs.before is null
             and l.job_id = page_logs.job_id and l.sequence > coalesce(page_logs.after, -1)
@@ -44,7 +44,7 @@ begin
         )
         union all
         (
-            select l.*, row_number() over (order by l.sequence desc)
+            select l.*
             from jobq_private.job_log as l
             where l.job_id = page_logs.job_id and l.sequence < page_logs.before
             and l.sequence > coalesce(page_logs.after, -1)
@@ -52,13 +52,11 @@ begin
             limit page_logs.max_lines + 1
         )
     ) as t
-    order by t.n
+    window rest as (order by case when page_logs.before is null then t.sequence else -t.sequence end)
+    order by case when page_logs.before is null then t.sequence else -t.sequence end
     limit page_logs.max_lines;
 end
 $$;
 
 grant execute on function jobq_http.page_logs
 to jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq_http.page_logs is
-'Returns a page of the log of a job as JSON documents, in order or newest first.';

@@ -1,4 +1,5 @@
--- Purpose: a page of schedules as documents, newest first; cursor as in page_jobs().
+-- Purpose: Returns a page of schedules as JSON documents, newest first; cursor
+-- continues it.
 -- Invariant: reads only; filters as in list_schedules(). Raises: 22004, 22023.
 -- Argument status: only this status; null means active and paused.
 -- Argument before: only versions made before this one; null for the first page.
@@ -26,21 +27,16 @@ begin
     return query
     select
         jobq_private.schedule_document(s, page_schedules.vocabulary),
-        case when p.n < count(*) over () then p.schedule_id end
-    from (
-        select l.schedule_id, row_number() over (order by l.schedule_id desc) as n
-        from jobq_internal.list_schedules(
-            page_schedules.status, page_schedules.kind, page_schedules.queue,
-            page_schedules.before, page_schedules.max_schedules + 1
-        ) as l
-    ) as p
-    join jobq_private.schedule as s on s.schedule_id = p.schedule_id
-    order by p.n
+        case when lead(l.schedule_id) over rest is not null then l.schedule_id end
+    from jobq_internal.list_schedules(
+        page_schedules.status, page_schedules.kind, page_schedules.queue,
+        page_schedules.before, page_schedules.max_schedules + 1
+    ) as l
+    join jobq_private.schedule as s on s.schedule_id = l.schedule_id
+    window rest as (order by l.schedule_id desc)
+    order by l.schedule_id desc
     limit page_schedules.max_schedules;
 end
 $$;
 
 grant execute on function jobq_http.page_schedules to jobq_operator, jobq_reader;
-
-comment on function jobq_http.page_schedules is
-'Returns a page of schedules as JSON documents, newest first; cursor continues it.';

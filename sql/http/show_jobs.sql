@@ -1,4 +1,5 @@
--- Purpose: jobs that match a filter, newest first, without payloads, and their number.
+-- Purpose: Returns jobs that match a filter, newest first and without payloads, and how
+-- many of the newest 10,000 match.
 -- Invariant: reads at most max_looked jobs, live and archived, starting at `before`, by
 -- descents of indexes. The cursor continues the search, so a filter without matches
 -- costs no more than one that matches all. Raises: 22004, 22023.
@@ -52,9 +53,6 @@ set enable_seqscan = off
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-    _all constant text[] := array(
-        select distinct t.to_state from jobq_private.transition as t order by 1
-    );
     _since constant uuid := coalesce(
         jobq_private.id_floor(show_jobs.created_after),
         '00000000-0000-0000-0000-000000000000'
@@ -70,10 +68,7 @@ declare
 begin
     perform jobq_private.check_count('max_jobs', show_jobs.max_jobs, 1, 1000);
     perform jobq_private.check_count('max_looked', show_jobs.max_looked, 1, 100000);
-    if not show_jobs.states <@ _all or array_position(show_jobs.states, null) is not null then
-        perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'states are ' || array_to_string(_all, ', '));
-    end if;
+    perform jobq_private.check_states(show_jobs.states);
 
     if show_jobs.job_ids is null then
         _floor := jobq_private.look_floor(show_jobs.states, _since, _until, show_jobs.max_looked);
@@ -111,6 +106,3 @@ end
 $$;
 
 grant execute on function jobq_http.show_jobs to jobq_operator, jobq_reader;
-
-comment on function jobq_http.show_jobs is
-'Returns jobs that match a filter, newest first and without payloads, and how many of the newest 10,000 match.';

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Final, Literal, get_args
 from uuid import UUID
 
 import msgspec
@@ -65,6 +65,7 @@ Cancellation = answer(
     outcome=Literal["cancelled", "cancel_requested", "retired"],
 )
 ANY_STATE = "|".join(get_args(State))
+ENDED: Final = ("succeeded", "dead", "cancelled")
 STATES = Meta(
     description="One or more states, separated by commas.",
     pattern=f"^({ANY_STATE})(,({ANY_STATE}))*$",
@@ -138,7 +139,8 @@ async def list_jobs(call: Call) -> Response:
     given = wanted.filters(call) | {"kind": same(wanted.kind, wanted.endpoint)}
     given.pop("endpoint", None)
     if status := given.pop("status", None):
-        given["is_finished"] = status == "RETIRED"
+        states = given.get("states", get_args(State))
+        given["states"] = [s for s in states if (s in ENDED) == (status == "RETIRED")]
     return page(call, await call.fetch("jobq_http.page_jobs", **given, max_jobs=wanted.limit))
 
 

@@ -4,13 +4,22 @@
 -- those in one of the states. Raises: 22004, 22023, JQ001, JQ002.
 create or replace function jobq_private.choose_jobs(
     job_ids uuid[], queue text, kind text, metadata jsonb, max_jobs integer,
-    dry_run boolean, reason text, states text[]
+    dry_run boolean, reason text, states text[], state text default null
 )
 returns uuid[]
 language plpgsql
 set plan_cache_mode = force_custom_plan
 as $$
 declare
+    _problem constant text := case
+        when num_nonnulls(job_ids, queue, kind, nullif(metadata, '{}')) = 0
+        then 'pass job_ids, queue, kind or metadata, not empty'
+        when jsonb_typeof(metadata) <> 'object' then 'metadata must be a JSON object'
+        when max_jobs not between 1 and 100000 or cardinality(job_ids) > max_jobs
+        then 'max_jobs must be from 1 to 100000, and no fewer than the job_ids'
+        when length(reason) > 512 then 'reason must have at most 512 characters'
+        when state <> all(states) then 'state must be one of ' || array_to_string(states, ', ')
+    end;
     _chosen uuid[];
     _missing uuid;
     _state text;
@@ -19,21 +28,11 @@ begin
         or exists (select from unnest(job_ids) as g (job_id) where g.job_id is null)
     then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'job_ids, max_jobs and dry_run');
-    elsif num_nonnulls(job_ids, queue, kind, nullif(metadata, '{}')) = 0 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'pass job_ids, queue, kind or metadata, not empty'
-        );
-    elsif jsonb_typeof(metadata) <> 'object' then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', 'metadata must be a JSON object');
-    elsif max_jobs not between 1 and 100000 or cardinality(job_ids) > max_jobs then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT',
-            'max_jobs must be from 1 to 100000, and no fewer than the job_ids'
-        );
-    elsif length(reason) > 512 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'reason must have at most 512 characters'
-        );
+    elsif _problem is not null then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
+    end if;
+    if state is not null then
+        states := array[state];
     end if;
 
     _chosen := array(

@@ -1,5 +1,5 @@
 -- Purpose: jobs that match a filter, newest first. After 100,000 jobs without max_jobs
--- matches, the last row has only a job_id, to pass as `before`.
+-- matches, the last row has only a job_id, to pass as `before`. null matches all.
 -- Invariant: reads a thousand jobs first, so that a page that fills quickly is cheap,
 -- and at most 100,000, so that a filter without matches is bounded.
 create or replace function jobq_private.search_jobs(
@@ -15,7 +15,8 @@ set enable_seqscan = off
 as $$
 declare
     _most constant integer := 100000;
-    _until uuid := search_jobs.before;
+    _since constant uuid := coalesce(oldest, '00000000-0000-0000-0000-000000000000');
+    _until uuid := coalesce(search_jobs.before, 'ffffffff-ffff-ffff-ffff-ffffffffffff');
     _looked integer := 0;
     _part integer := 1000;
     _left integer := search_jobs.max_jobs;
@@ -24,11 +25,11 @@ declare
     _mark jobq.job;
 begin
     while _looked < _most loop
-        _floor := jobq_private.look_floor(search_jobs.states, oldest, _until, _part);
+        _floor := jobq_private.look_floor(search_jobs.states, _since, _until, _part);
         return query
         select m.*
         from jobq_private.match_jobs(
-            search_jobs.states, coalesce(_floor, oldest), _until, search_jobs.kind,
+            search_jobs.states, coalesce(_floor, _since), _until, search_jobs.kind,
             search_jobs.queue, search_jobs.metadata, error_code, trigger,
             search_jobs.idempotency_key
         ) as m
