@@ -1,4 +1,6 @@
--- Purpose: report why a job is not running.
+-- Purpose: Explains why a job is not running: blocked by other jobs, paused, an event,
+-- a limit, a rate, a hold, scheduled, backoff, no_function, no_worker, unknown_kind,
+-- slots_lost, locked, waiting, running or finished.
 -- Invariant: reads only; one row per reason, the most important first.
 -- Raises: 22004, JQ001.
 -- Returns: one row per reason.
@@ -28,15 +30,6 @@ begin
         return;
     end if;
     return query
-    select 'event', format(
-        'waits for %s since %s%s', w.event, date_trunc('second', w.since),
-        case when isfinite(w.deadline) then ', until ' || date_trunc('second', w.deadline) end
-    )
-    from jobq_private.waiter as w
-    where w.job_id = _job.job_id
-    and w.deadline > clock_timestamp() and _job.run_at > clock_timestamp()
-    order by w.since;
-    return query
     select b.reason, b.explanation
     from jobq_private.job as j
     cross join lateral jobq_private.blocking_limits(j, clock_timestamp()) as b
@@ -53,21 +46,7 @@ begin
     end if;
     return query
     select w.reason, w.explanation from jobq_private.explain_workers(_job) as w;
-    return query
-    select 'locked', format(
-        '%s has claimed or locked it and has not committed',
-        coalesce('the transaction of process ' || l.pid, 'a prepared transaction')
-    )
-    from jobq_private.job as j
-    join pg_locks as l
-        on l.locktype = 'transactionid' and l.transactionid = j.xmax and l.granted
-    where j.job_id = _job.job_id and l.pid is distinct from pg_backend_pid();
-    return query
-    select 'locked', format(
-        '%s: %s has claimed, and has not committed', l.scope,
-        coalesce('the transaction of process ' || l.pid, 'a prepared transaction')
-    )
-    from jobq_private.limit_locks(_job.job_id) as l;
+    return query select l.reason, l.explanation from jobq_private.explain_locks(_job.job_id) as l;
     return query select 'waiting', format(
         '%s ahead of it in queue %s',
         case
@@ -87,6 +66,3 @@ end
 $$;
 
 grant execute on function jobq.explain to jobq_producer, jobq_operator, jobq_reader;
-
-comment on function jobq.explain is
-'Explains why a job is not running: blocked by other jobs, paused, an event, a limit, a rate, a hold, scheduled, backoff, no_function, no_worker, unknown_kind, slots_lost, locked, waiting, running or finished.';

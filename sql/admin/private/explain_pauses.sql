@@ -1,6 +1,6 @@
 -- Purpose: which pauses hold up a waiting job, for explain(): of its queue, its kind, every
--- queue, or its endpoint.
--- Invariant: reads only; no row if nothing is paused.
+-- queue, or its endpoint; and the events that it waits for.
+-- Invariant: reads only; no row if nothing is paused or awaited.
 create or replace function jobq_private.explain_pauses(job jobq.job)
 returns table (reason text, explanation text)
 language sql
@@ -25,4 +25,15 @@ as $$
         and e.test_job_id is distinct from job.job_id
     ) as p (what, paused_at, pause_reason)
     where p.paused_at is not null
+    union all
+    (
+        select 'event', format(
+            'waits for %s since %s%s', w.event, date_trunc('second', w.since),
+            case when isfinite(w.deadline) then ', until ' || date_trunc('second', w.deadline) end
+        )
+        from jobq_private.waiter as w
+        where w.job_id = job.job_id
+        and w.deadline > clock_timestamp() and job.run_at > clock_timestamp()
+        order by w.since
+    )
 $$;
