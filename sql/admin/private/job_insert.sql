@@ -9,27 +9,17 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _other jobq.job := new;
+    -- What is not an argument of enqueue().
+    _other constant jsonb := jsonb_strip_nulls(to_jsonb(new)) - array[
+        'kind', 'payload', 'queue', 'run_at', 'priority', 'max_attempts', 'timeout',
+        'idempotency_key', 'dedup_key', 'metadata', 'concurrency_key', 'expires_at', 'cost'
+    ];
 begin
-    _other.kind := null;
-    _other.payload := null;
-    _other.queue := null;
-    _other.run_at := null;
-    _other.priority := null;
-    _other.max_attempts := null;
-    _other.timeout := null;
-    _other.idempotency_key := null;
-    _other.dedup_key := null;
-    _other.metadata := null;
-    _other.concurrency_key := null;
-    _other.expires_at := null;
-    _other.cost := null;
-    _other.state := nullif(new.state, 'queued');
-    if not _other is null then
+    if _other not in ('{}', '{"state": "queued"}') then
         raise exception using
             errcode = 'JQ002',
             message = 'a new job is queued, and the database sets its id',
-            detail = format('given: %s', jsonb_strip_nulls(to_jsonb(_other))),
+            detail = format('given: %s', _other),
             hint = 'insert kind, payload and options only',
             constraint = 'ILLEGAL_STATE';
     end if;

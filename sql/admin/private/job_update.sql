@@ -11,16 +11,11 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _kept jobq.job := new;
+    _free constant text[] := array[
+        'state', 'worker', 'run_at', 'result', 'last_error', 'last_error_code', 'cancel_reason'
+    ];
 begin
-    _kept.state := old.state;
-    _kept.worker := old.worker;
-    _kept.run_at := old.run_at;
-    _kept.result := old.result;
-    _kept.last_error := old.last_error;
-    _kept.last_error_code := old.last_error_code;
-    _kept.cancel_reason := old.cancel_reason;
-    if new.state = old.state or _kept is distinct from old then
+    if new.state = old.state or to_jsonb(new) - _free <> to_jsonb(old) - _free then
         perform jobq_private.raise_error('IMMUTABLE', format(
             'job_id %s: an update of jobq.job can change only the state', old.job_id
         ));
