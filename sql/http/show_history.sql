@@ -1,5 +1,5 @@
--- Purpose: numbers of created and finished jobs, and durations, over the last hour, day
--- or month, from the history that maintain() keeps.
+-- Purpose: Returns how many jobs were created and ended in the last hour, day or month,
+-- and their durations, as a JSON document.
 -- Invariant: reads only the history, at most a few thousand rows. Raises: 22004, 22023.
 -- Argument span: hour, by minute; day, by ten minutes; or month, by hour.
 -- Argument by: queue or kind.
@@ -78,32 +78,10 @@ begin
         ),
         'latency', (
             select coalesce(json_agg(json_build_array(q.n, q.p50, q.p95) order by q.n), '[]')
-            from (
-                select p.n, min(p.value) filter (where p.upto >= 0.5 * p.total) as p50,
-                    min(p.value) filter (where p.upto >= 0.95 * p.total) as p95
-                from (
-                    select t.n, round(power(2::double precision, (t.class - 0.5) / 2))::bigint as value,
-                        sum(t.jobs) over (partition by t.n order by t.class) as upto,
-                        sum(t.jobs) over (partition by t.n) as total
-                    from (
-                        select
-                            floor(date_part('epoch', l.bucket - _since) / _seconds)::integer as n,
-                            c.class, sum(c.jobs) as jobs
-                        from jobq_private.latency as l
-                        cross join unnest(l.counts) with ordinality as c (jobs, class)
-                        where l.minutes = _minutes
-                        and l.bucket >= _since and l.bucket < _until and c.jobs > 0
-                        group by 1, 2
-                    ) as t
-                ) as p
-                group by p.n
-            ) as q
+            from jobq_private.latency_percentiles(_minutes, _since, _until, _seconds) as q
         )
     );
 end
 $$;
 
 grant execute on function jobq_http.show_history to jobq_operator, jobq_reader;
-
-comment on function jobq_http.show_history is
-'Returns how many jobs were created and ended in the last hour, day or month, and their durations, as a JSON document.';
