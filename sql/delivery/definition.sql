@@ -42,6 +42,3 @@ select
     )
 from jobq_private.endpoint as e
 join jobq_private.kind as k on k.kind = e.endpoint;
-
-comment on view jobq_private.definition is
-'Payload specs, configs, secrets and endpoints as JSON documents.';

@@ -1,5 +1,4 @@
--- Purpose: stop deliveries to an endpoint; running ones continue, and jobs can be
--- enqueued.
+-- Purpose: Pauses deliveries to an endpoint. Running ones continue; other jobs wait.
 -- Invariant: no claim after the commit delivers to it, except for test_endpoint(). A
 -- job that becomes due is postponed once, so it does not slow down claims; its run_at
 -- is 30 December 9999 until resume_endpoint().
@@ -36,6 +35,3 @@ end
 $$;
 
 grant execute on function jobq.pause_endpoint to jobq_operator;
-
-comment on function jobq.pause_endpoint is
-'Pauses deliveries to an endpoint. Running ones continue; other jobs wait.';

@@ -1,4 +1,5 @@
--- Purpose: add one job to a queue, in the caller's transaction.
+-- Purpose: Adds a job in the caller's transaction and returns its id, or the id of the existing job
+-- with the same key.
 -- Invariant: a taken idempotency key or dedup key yields the job that holds it.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 -- Argument queue: the queue; null means the kind's, else default.
@@ -90,6 +91,3 @@ end
 $$;
 
 grant execute on function jobq.enqueue to jobq_producer;
-
-comment on function jobq.enqueue is
-'Adds a job in the caller''s transaction and returns its id, or the id of the existing job with the same key.';

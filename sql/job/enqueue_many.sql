@@ -1,5 +1,4 @@
--- Purpose: add many jobs with one call, given as a JSON array of objects whose members are named
--- as the parameters of enqueue().
+-- Purpose: Adds many jobs, all or none, and returns for each its id and whether it was created.
 -- Invariant: all or none. An unknown member is refused.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 -- Members jobs: enqueue
@@ -29,6 +28,3 @@ end
 $$;
 
 grant execute on function jobq.enqueue_many to jobq_producer;
-
-comment on function jobq.enqueue_many is
-'Adds many jobs, all or none, and returns for each its id and whether it was created.';

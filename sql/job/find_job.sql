@@ -1,4 +1,4 @@
--- Purpose: return the job that an idempotency key of a kind stands for, or null.
+-- Purpose: Returns the id of the job with an idempotency key of a kind, or null.
 -- Invariant: a key outlives its job only as long as it is retained. Raises: 22004.
 -- Returns: the job's id, or null.
 -- Example: select jobq.find_job('send_email', 'welcome-ada');
@@ -28,6 +28,3 @@ $$;
 
 grant execute on function jobq.find_job
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.find_job is
-'Returns the id of the job with an idempotency key of a kind, or null.';

@@ -1,4 +1,4 @@
--- Purpose: return one job, live or archived.
+-- Purpose: Returns one job, live or archived.
 -- Invariant: searches the archive from the day before the id's own time, so that older partitions
 -- are skipped and a clock that was set back hides nothing. Raises: 22004, JQ001.
 -- Returns: a row of jobq.job.
@@ -39,6 +39,3 @@ $$;
 
 grant execute on function jobq.get_job
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.get_job is
-'Returns one job, live or archived.';

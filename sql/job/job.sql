@@ -1,4 +1,6 @@
--- Purpose: every job, live and archived, as one updatable view.
+-- Purpose: All jobs, live and archived. Inserting enqueues; updating state changes the state. FOR
+-- UPDATE and FOR SHARE are refused (0A000, "nullable side of an outer join"): use claim(), or
+-- claim_job() by id.
 -- Invariant: inserts and updates call the functions with the same effect; see
 -- job_insert and job_update. FOR UPDATE would silently lock nothing below a UNION. The
 -- outer join, which PostgreSQL removes from every other plan, makes it fail (0A000);
@@ -45,6 +47,3 @@ left join jobq_private.kind as k on k.kind = u.kind;
 grant select on jobq.job to jobq_reader;
 grant select, update on jobq.job to jobq_operator;
 grant select, insert on jobq.job to jobq_producer;
-
-comment on view jobq.job is
-'All jobs, live and archived. Inserting enqueues; updating state changes the state. FOR UPDATE and FOR SHARE are refused (0A000, "nullable side of an outer join"): use claim(), or claim_job() by id.';

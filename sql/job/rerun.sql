@@ -1,4 +1,4 @@
--- Purpose: run a finished job once more, as a new job.
+-- Purpose: Enqueues a copy of a finished job, with a link to it, and returns its id.
 -- Invariant: the new job has the payload and options of the finished one, which stays as it is, and
 -- its id as rerun_of in its metadata. It has no idempotency key, and no live job with the same dedup
 -- key takes its place. Raises: 22004, JQ001, JQ002, JQ005, JQ006, JQ010.
@@ -38,6 +38,3 @@ end
 $$;
 
 grant execute on function jobq.rerun to jobq_operator;
-
-comment on function jobq.rerun is
-'Enqueues a copy of a finished job, with a link to it, and returns its id.';

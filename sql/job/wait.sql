@@ -1,4 +1,5 @@
--- Purpose: ask for a notification when a job ends, on a session that listens.
+-- Purpose: Asks for a notification on jobq_ended when this job ends; returns true if it has already
+-- ended. The session must listen.
 -- Invariant: LISTEN jobq_ended has committed before. The session's shared locks are taken before
 -- the job is read again, so a completion between the two reads is seen; one in flight may not be,
 -- so the client looks again within 250 ms. Raises: 22004, JQ001, and then nothing is locked.
@@ -22,6 +23,3 @@ $$;
 
 grant execute on function jobq.wait
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.wait is
-'Asks for a notification on jobq_ended when this job ends; returns true if it has already ended. The session must listen.';

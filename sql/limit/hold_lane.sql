@@ -1,7 +1,7 @@
--- Purpose: hold the concurrency key of a running job for a duration, or without a key
--- its kind in its queue, for a worker that was rate limited. release_key() ends it.
--- Invariant: running jobs continue, including this one: settle it. Raises: 22004,
--- 22023, JQ001, JQ003.
+-- Purpose: Starts no jobs of a running job's concurrency key, or else of its kind in
+-- its queue, for the given time.
+-- Invariant: running jobs continue, including this one: settle it. release_key() ends
+-- the hold. Raises: 22004, 22023, JQ001, JQ003.
 -- Argument hold_for: for how long, 0 to 365 days.
 -- Argument reason: why, for explain(); 512 characters at most are kept.
 -- Returns: nothing.
@@ -40,6 +40,3 @@ end
 $$;
 
 grant execute on function jobq.hold_lane to jobq_worker;
-
-comment on function jobq.hold_lane is
-'Starts no jobs of a running job''s concurrency key, or else of its kind in its queue, for the given time.';

@@ -1,4 +1,5 @@
--- Purpose: declare a recurring job under a name; safe to repeat.
+-- Purpose: Creates a recurring job under a name, by cron or every, and returns the id
+-- of its version: the existing one for the same definition, else a new one.
 -- Invariant: the same definition changes nothing; a different one creates a new version
 -- and retires the old one. So every deployment can declare its schedules, even
 -- concurrently. A null argument means the default, not the previous value.
@@ -76,6 +77,3 @@ $$;
 
 grant execute on function jobq.create_schedule
 to jobq_producer, jobq_worker, jobq_operator;
-
-comment on function jobq.create_schedule is
-'Creates a recurring job under a name, by cron or every, and returns the id of its version: the existing one for the same definition, else a new one.';

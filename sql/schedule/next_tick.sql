@@ -1,5 +1,5 @@
--- Purpose: the first time after an instant at which a cron expression fires, in a time
--- zone.
+-- Purpose: Returns the next time of a cron expression after an instant, in a time zone;
+-- null if there is none.
 -- Invariant: reads no table and takes no lock.
 -- Raises: 22004, 22023, JQ009.
 -- Argument after: the result is strictly later than this time, from 1900 to 9998.
@@ -26,6 +26,3 @@ $$;
 
 grant execute on function jobq.next_tick
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.next_tick is
-'Returns the next time of a cron expression after an instant, in a time zone; null if there is none.';

@@ -1,4 +1,4 @@
--- Purpose: stop a schedule from firing until it is resumed.
+-- Purpose: Pauses a schedule until it is resumed.
 -- Invariant: its existing jobs continue; pausing a paused schedule changes nothing.
 -- Raises: 22004, JQ002, JQ007.
 -- Example: select jobq.pause_schedule('weekly summary', 'nobody reads it in August');
@@ -25,6 +25,3 @@ end
 $$;
 
 grant execute on function jobq.pause_schedule to jobq_operator;
-
-comment on function jobq.pause_schedule is
-'Pauses a schedule until it is resumed.';

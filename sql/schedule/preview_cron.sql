@@ -1,4 +1,4 @@
--- Purpose: the next times of a cron expression, with the local time in its zone.
+-- Purpose: Returns the next times of a cron expression, also in local time.
 -- Invariant: reads no table. Raises: 22004, 22023, JQ009.
 -- Argument after: all times are strictly later than this one, from 1900 to 9998.
 -- Example: select * from jobq_internal.preview_cron('30 2 * * *', 'America/New_York', 3);
@@ -40,6 +40,3 @@ $$;
 
 grant execute on function jobq_internal.preview_cron
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq_internal.preview_cron is
-'Returns the next times of a cron expression, also in local time.';

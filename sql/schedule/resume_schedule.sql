@@ -1,4 +1,4 @@
--- Purpose: resume a paused schedule.
+-- Purpose: Resumes a paused schedule from its next slot.
 -- Invariant: slots during the pause do not fire; an interval keeps its phase. Resuming
 -- a schedule that is not paused changes nothing.
 -- Raises: 22004, 22023, JQ002, JQ007, JQ009.
@@ -30,6 +30,3 @@ end
 $$;
 
 grant execute on function jobq.resume_schedule to jobq_operator;
-
-comment on function jobq.resume_schedule is
-'Resumes a paused schedule from its next slot.';

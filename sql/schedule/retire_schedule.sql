@@ -1,4 +1,4 @@
--- Purpose: end a schedule.
+-- Purpose: Ends a schedule permanently. Existing jobs continue.
 -- Invariant: it never fires again; its jobs continue, and its history stays. Its name
 -- can be declared again. Retiring it twice changes nothing.
 -- Raises: 22004, JQ007. Never: SCHEDULE_RETIRED.
@@ -26,6 +26,3 @@ end
 $$;
 
 grant execute on function jobq.retire_schedule to jobq_producer, jobq_operator;
-
-comment on function jobq.retire_schedule is
-'Ends a schedule permanently. Existing jobs continue.';

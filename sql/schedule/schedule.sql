@@ -1,4 +1,4 @@
--- Purpose: every version of every schedule.
+-- Purpose: All versions of all schedules, with their next and last slots.
 -- Invariant: reads only; functions change schedules. Retired versions are the history.
 -- Column schedule_id: the id of this version.
 -- Column name: the schedule's name.
@@ -15,6 +15,3 @@ select
 from jobq_private.schedule as s;
 
 grant select on jobq.schedule to jobq_reader;
-
-comment on view jobq.schedule is
-'All versions of all schedules, with their next and last slots.';

@@ -1,4 +1,5 @@
--- Purpose: change a schedule: create a new version and retire the old one.
+-- Purpose: Changes the given members of a schedule, and returns the id of the new
+-- version.
 -- Invariant: changes is a JSON object with parameters of create_schedule(); omitted
 -- members keep their values, and null restores the default. Passing cron removes every,
 -- and the other way round. An update without changes creates no version.
@@ -46,6 +47,3 @@ end
 $$;
 
 grant execute on function jobq.update_schedule to jobq_producer, jobq_operator;
-
-comment on function jobq.update_schedule is
-'Changes the given members of a schedule, and returns the id of the new version.';

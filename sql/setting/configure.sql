@@ -1,4 +1,4 @@
--- Purpose: change global defaults; null keeps a default.
+-- Purpose: Changes global defaults. Omitted arguments keep their values.
 -- Invariant: existing jobs keep their settings. Raises: 22023.
 -- Argument dedup: the strategy for jobs with a dedup_key: skip, enqueue or replace.
 -- Example: select jobq.configure(max_attempts => 10, retention => '90 days');
@@ -54,6 +54,3 @@ end
 $$;
 
 grant execute on function jobq.configure to jobq_operator;
-
-comment on function jobq.configure is
-'Changes global defaults. Omitted arguments keep their values.';

@@ -1,4 +1,4 @@
--- Purpose: delete the declaration of a kind.
+-- Purpose: Deletes the declaration of a kind; refused while it has live jobs or schedules.
 -- Invariant: refused while it has live jobs or schedules, and for an endpoint, which
 -- delete_definition() deletes. A job that another transaction adds meanwhile is not seen; like the
 -- jobs of every undeclared kind it runs with the settings of its queue.
@@ -25,6 +25,3 @@ end
 $$;
 
 grant execute on function jobq.delete_kind to jobq_operator;
-
-comment on function jobq.delete_kind is
-'Deletes the declaration of a kind; refused while it has live jobs or schedules.';

@@ -1,4 +1,4 @@
--- Purpose: delete the declaration of a queue.
+-- Purpose: Deletes the declaration of a queue; refused while it has live jobs or schedules.
 -- Invariant: refused while it has live jobs, and by a trigger while it has schedules.
 -- Raises: 22004, JQ007, JQ008.
 -- Example: select jobq.delete_queue('unused');
@@ -29,6 +29,3 @@ end
 $$;
 
 grant execute on function jobq.delete_queue to jobq_operator;
-
-comment on function jobq.delete_queue is
-'Deletes the declaration of a queue; refused while it has live jobs or schedules.';

@@ -1,5 +1,5 @@
--- Purpose: list the JSON Schemas of kinds that a client should check, because the database cannot
--- enforce them. Raises: nothing.
+-- Purpose: Returns the JSON Schemas of kinds that only clients can check.
+-- Raises: nothing.
 -- Column schema: the JSON Schema; kinds without one have no row.
 -- Example: select * from jobq_internal.list_payload_schemas('{send_email}');
 create or replace function jobq_internal.list_payload_schemas(kinds text[])
@@ -19,6 +19,3 @@ end
 $$;
 
 grant execute on function jobq_internal.list_payload_schemas to jobq_producer, jobq_operator;
-
-comment on function jobq_internal.list_payload_schemas is
-'Returns the JSON Schemas of kinds that only clients can check.';

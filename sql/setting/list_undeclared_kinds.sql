@@ -1,5 +1,5 @@
--- Purpose: list which of these kinds a program must declare: undeclared ones, and those declared
--- by an older version of it. Raises: nothing.
+-- Purpose: Lists which of these kinds are not declared, or only by an older version of the program.
+-- Raises: nothing.
 -- Argument version: version of the program, as for put_kind(); null means only undeclared
 -- kinds.
 -- Returns: the kinds, by name.
@@ -26,6 +26,3 @@ $$;
 
 grant execute on function jobq_internal.list_undeclared_kinds
 to jobq_producer, jobq_worker, jobq_operator;
-
-comment on function jobq_internal.list_undeclared_kinds is
-'Lists which of these kinds are not declared, or only by an older version of the program.';

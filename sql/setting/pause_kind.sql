@@ -1,4 +1,4 @@
--- Purpose: stop claims of jobs of a kind, in all queues. Running jobs and enqueueing continue.
+-- Purpose: Pauses claims of jobs of a kind, in all queues. Running jobs continue.
 -- Invariant: the kind need not be declared; put_kind() does not end the pause. Raises: 22004, 22023.
 -- Example: select jobq.pause_kind('send_email', 'the provider is down');
 create or replace function jobq.pause_kind(kind text, reason text default null)
@@ -21,6 +21,3 @@ end
 $$;
 
 grant execute on function jobq.pause_kind to jobq_operator;
-
-comment on function jobq.pause_kind is
-'Pauses claims of jobs of a kind, in all queues. Running jobs continue.';

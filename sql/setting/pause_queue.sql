@@ -1,4 +1,4 @@
--- Purpose: stop claims from a queue. Running jobs and enqueueing continue.
+-- Purpose: Pauses claims from a queue, or from all (*). Running jobs continue.
 -- Invariant: declares the queue if it is not declared. Raises: 22004, 22023.
 -- Argument queue: the queue; * pauses all queues, also new ones.
 -- Example: select jobq.pause_queue('mail', 'the provider is down');
@@ -37,6 +37,3 @@ end
 $$;
 
 grant execute on function jobq.pause_queue to jobq_operator;
-
-comment on function jobq.pause_queue is
-'Pauses claims from a queue, or from all (*). Running jobs continue.';

@@ -1,5 +1,5 @@
--- Purpose: declare a queue, or replace its declaration; null means the default.
--- Invariant: the last writer wins; a pause stays. Raises: 22004, 22023.
+-- Purpose: Declares a queue: settings of its jobs that replace the global defaults.
+-- Invariant: null means the default. The last writer wins; a pause stays. Raises: 22004, 22023.
 -- Example: select jobq.put_queue('mail', max_depth => 100000);
 create or replace function jobq.put_queue(
     queue text,
@@ -62,6 +62,3 @@ end
 $$;
 
 grant execute on function jobq.put_queue to jobq_operator;
-
-comment on function jobq.put_queue is
-'Declares a queue: settings of its jobs that replace the global defaults.';

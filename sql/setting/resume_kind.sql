@@ -1,4 +1,4 @@
--- Purpose: resume claims of jobs of a paused kind, and wake the workers.
+-- Purpose: Resumes claims of jobs of a kind.
 -- Invariant: resuming a kind that is not paused changes nothing. Raises: 22004.
 -- Example: select jobq.resume_kind('send_email');
 create or replace function jobq.resume_kind(kind text)
@@ -16,6 +16,3 @@ end
 $$;
 
 grant execute on function jobq.resume_kind to jobq_operator;
-
-comment on function jobq.resume_kind is
-'Resumes claims of jobs of a kind.';

@@ -1,4 +1,4 @@
--- Purpose: resume claims from a paused queue, and wake its workers.
+-- Purpose: Resumes claims from a queue.
 -- Invariant: resuming a queue that is not paused changes nothing. Raises: 22004, JQ007.
 -- Argument queue: the queue; * ends the pause of all queues, but not those of single queues or kinds.
 -- Example: select jobq.resume_queue('mail');
@@ -28,6 +28,3 @@ end
 $$;
 
 grant execute on function jobq.resume_queue to jobq_operator;
-
-comment on function jobq.resume_queue is
-'Resumes claims from a queue.';

@@ -1,4 +1,4 @@
--- Purpose: the release of the schema.
+-- Purpose: Returns the release of the schema.
 -- Invariant: the same as that of the Python package and the clients. Raises: nothing.
 -- Returns: the version, as semver.org defines it.
 -- Example: select jobq.version();
@@ -15,6 +15,3 @@ $$;
 
 grant execute on function jobq.version
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.version is
-'Returns the release of the schema.';

@@ -1,4 +1,5 @@
--- Purpose: announce that the idle worker of this listening session is about to sleep.
+-- Purpose: Marks the listening session as waiting on these queues; returns true if no enqueue in
+-- progress could be missed.
 -- Invariant: true means that every producer that did not see this session wait has committed;
 -- false, that one of them may still be open. So a worker that follows the answer misses no enqueue.
 -- Inside: W (shared, session) is taken before P is tried; jobq_private.wake() says which locks stand
@@ -46,6 +47,3 @@ end
 $$;
 
 grant execute on function jobq.begin_wait to jobq_worker;
-
-comment on function jobq.begin_wait is
-'Marks the listening session as waiting on these queues; returns true if no enqueue in progress could be missed.';

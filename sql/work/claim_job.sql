@@ -1,4 +1,4 @@
--- Purpose: lease one named job to a worker, or nothing if it cannot run now.
+-- Purpose: Leases one job by id to a worker, or returns nothing if it cannot run now.
 -- Invariant: SKIP LOCKED; a job that is not due, or whose queue or kind is paused, is not taken. Waits for
 -- transactions that start jobs under the same limits. Raises: 22004, 22023.
 -- Returns: a row of jobq.claimed_job, or none.
@@ -50,6 +50,3 @@ end
 $$;
 
 grant execute on function jobq.claim_job to jobq_worker;
-
-comment on function jobq.claim_job is
-'Leases one job by id to a worker, or returns nothing if it cannot run now.';

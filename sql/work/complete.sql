@@ -1,4 +1,5 @@
--- Purpose: end an attempt as succeeded.
+-- Purpose: Ends an attempt as succeeded: returns true the first time, false when repeated; raises
+-- an error if the lease is lost.
 -- Invariant: true once; false if the same attempt has already completed the job, as after a commit
 -- with unknown outcome; otherwise the lease is lost and nothing changes. A job with keep_succeeded
 -- '0' leaves no trace, so a repeated call raises JQ001.
@@ -35,6 +36,3 @@ end
 $$;
 
 grant execute on function jobq.complete to jobq_worker;
-
-comment on function jobq.complete is
-'Ends an attempt as succeeded: returns true the first time, false when repeated; raises an error if the lease is lost.';

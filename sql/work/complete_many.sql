@@ -1,5 +1,6 @@
--- Purpose: end many attempts as succeeded. results is a JSON array parallel to the ids.
--- Invariant: each attempt counts once; a stale one changes nothing and does not hold up the rest.
+-- Purpose: Ends many attempts as succeeded, and returns for each whether it still had its lease.
+-- Invariant: results is an array parallel to the ids. Each attempt counts once; a stale one changes
+-- nothing and does not hold up the rest.
 -- Raises: 22004, 22023, JQ005, JQ006.
 -- Column outcome: succeeded; repeated if the same attempt had already succeeded; or lost if it
 -- has lost its lease.
@@ -53,6 +54,3 @@ end
 $$;
 
 grant execute on function jobq.complete_many to jobq_worker;
-
-comment on function jobq.complete_many is
-'Ends many attempts as succeeded, and returns for each whether it still had its lease.';

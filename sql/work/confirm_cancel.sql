@@ -1,4 +1,4 @@
--- Purpose: end an attempt as cancelled, if its worker was asked for that.
+-- Purpose: Ends an attempt as cancelled, if cancellation was requested.
 -- Invariant: only the attempt that holds the lease can. Raises: 22004, JQ001, JQ002, JQ003.
 -- Example: select jobq.confirm_cancel(:'cancelling', 1);
 create or replace function jobq.confirm_cancel(job_id uuid, attempt integer)
@@ -30,6 +30,3 @@ end
 $$;
 
 grant execute on function jobq.confirm_cancel to jobq_worker;
-
-comment on function jobq.confirm_cancel is
-'Ends an attempt as cancelled, if cancellation was requested.';

@@ -1,4 +1,4 @@
--- Purpose: return how long a worker of these queues may sleep: until the next job is due.
+-- Purpose: Returns the time until the next job of these queues is runnable, or null if none waits.
 -- Invariant: a duration by the database's clock. Zero if there is work now, though limits may
 -- hold it back. Raises: 22004.
 -- Returns: the time until the next job is due; zero if one is due, null if none waits.
@@ -21,6 +21,3 @@ end
 $$;
 
 grant execute on function jobq.due_in to jobq_worker, jobq_reader;
-
-comment on function jobq.due_in is
-'Returns the time until the next job of these queues is runnable, or null if none waits.';

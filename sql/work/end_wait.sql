@@ -1,4 +1,4 @@
--- Purpose: end the waiting of this listening session.
+-- Purpose: Ends the waiting of the session, so that it is no longer notified.
 -- Invariant: releases every advisory lock of the session, so the session must be used only to
 -- listen. Raises: nothing.
 -- Example: select jobq.end_wait();
@@ -13,6 +13,3 @@ $$;
 
 grant execute on function jobq.end_wait
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.end_wait is
-'Ends the waiting of the session, so that it is no longer notified.';

@@ -1,4 +1,4 @@
--- Purpose: end an attempt as failed.
+-- Purpose: Ends an attempt as failed and returns the new state: retrying, dead or cancelled.
 -- Invariant: retrying while attempts are left and the failure is retryable, else dead; a stale
 -- attempt changes nothing. Without retry_in the kind's backoff decides. The error is redacted and
 -- cut at 512 characters. Raises: 22004, 22023, JQ001, JQ003.
@@ -34,6 +34,3 @@ end
 $$;
 
 grant execute on function jobq.fail to jobq_worker;
-
-comment on function jobq.fail is
-'Ends an attempt as failed and returns the new state: retrying, dead or cancelled.';

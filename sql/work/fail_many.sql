@@ -1,4 +1,5 @@
--- Purpose: end many attempts as failed, as a JSON array.
+-- Purpose: Ends many attempts as failed, and returns the new state of each, null if the lease was
+-- lost.
 -- Invariant: a stale attempt changes nothing. Raises: 22004, 22023.
 -- Members failures: fail
 -- Column state: the new state: retrying, dead or cancelled; null if the attempt has lost its
@@ -27,6 +28,3 @@ end
 $$;
 
 grant execute on function jobq.fail_many to jobq_worker;
-
-comment on function jobq.fail_many is
-'Ends many attempts as failed, and returns the new state of each, null if the lease was lost.';

@@ -1,4 +1,4 @@
--- Purpose: add a line to a job's log.
+-- Purpose: Adds a line to a job's log.
 -- Invariant: append-only; a line is redacted and cut at 8192 characters. An attempt that has lost
 -- its lease can log too. Raises: 22004, 22023, JQ001.
 -- Example: select jobq.log(:'running', 1, 'INFO', 'half of it is done');
@@ -30,6 +30,3 @@ end
 $$;
 
 grant execute on function jobq.log to jobq_worker;
-
-comment on function jobq.log is
-'Adds a line to a job''s log.';

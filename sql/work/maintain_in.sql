@@ -1,5 +1,4 @@
--- Purpose: return how long maintain() has nothing urgent to do: until the next lease ends, the
--- next job expires, or a task is due.
+-- Purpose: Returns the time until maintain() has urgent work, or null if there is none.
 -- Invariant: a duration by the database's clock; reads one entry of each index. Leases that begin
 -- later and daily tasks do not count, so call maintain() from time to time as well.
 -- Raises: nothing.
@@ -38,6 +37,3 @@ end
 $$;
 
 grant execute on function jobq.maintain_in to jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.maintain_in is
-'Returns the time until maintain() has urgent work, or null if there is none.';

@@ -1,4 +1,5 @@
--- Purpose: return a leased job unfinished: at shutdown, or to run it later.
+-- Purpose: Returns a leased job to its queue without counting the attempt, and returns the new
+-- state.
 -- Invariant: the attempt is not counted; a stale one changes nothing. Waits for a transaction that
 -- has locked the job. Raises: 22004, 22023, JQ001, JQ003.
 -- Argument run_at: earliest start; null means as soon as possible.
@@ -28,6 +29,3 @@ end
 $$;
 
 grant execute on function jobq.release to jobq_worker;
-
-comment on function jobq.release is
-'Returns a leased job to its queue without counting the attempt, and returns the new state.';

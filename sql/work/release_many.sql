@@ -1,4 +1,4 @@
--- Purpose: return many leased jobs unfinished, at shutdown.
+-- Purpose: Returns leased jobs to their queues without counting the attempts.
 -- Invariant: the attempt is not counted; a job that was asked to be cancelled becomes cancelled. A
 -- stale attempt changes nothing. A job that another transaction has locked does not hold up the
 -- others. Raises: 22004, 22023.
@@ -48,6 +48,3 @@ end
 $$;
 
 grant execute on function jobq.release_many to jobq_worker;
-
-comment on function jobq.release_many is
-'Returns leased jobs to their queues without counting the attempts.';

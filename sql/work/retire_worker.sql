@@ -1,4 +1,4 @@
--- Purpose: remove a stopping worker from the list.
+-- Purpose: Removes a stopping worker from the list of workers.
 -- Invariant: leases do not depend on it. Raises: nothing.
 -- Example: select jobq.retire_worker('worker-1');
 create or replace function jobq.retire_worker(worker text)
@@ -11,6 +11,3 @@ as $$
 $$;
 
 grant execute on function jobq.retire_worker to jobq_worker;
-
-comment on function jobq.retire_worker is
-'Removes a stopping worker from the list of workers.';

@@ -1,4 +1,4 @@
--- Purpose: store the progress of a running attempt; only the attempt that holds the lease can.
+-- Purpose: Stores the progress of the running attempt.
 -- Raises: 22004, JQ001, JQ003, JQ005, JQ006.
 -- Example: select jobq.set_progress(:'running', 1, '{"done": 50, "of": 100}');
 create or replace function jobq.set_progress(job_id uuid, attempt integer, progress jsonb)
@@ -27,6 +27,3 @@ end
 $$;
 
 grant execute on function jobq.set_progress to jobq_worker;
-
-comment on function jobq.set_progress is
-'Stores the progress of the running attempt.';

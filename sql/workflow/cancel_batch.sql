@@ -1,5 +1,5 @@
--- Purpose: seal a batch and cancel its members: waiting ones at once, running ones by
--- asking their workers.
+-- Purpose: Seals a batch and cancels its members, and returns how many were cancelled,
+-- were asked to stop, and remain.
 -- Invariant: cancels at most max_jobs waiting members per call, oldest first; repeat
 -- the call while some remain. Skips rows that another transaction has locked.
 -- Raises: 22004, 22023, JQ001.
@@ -57,6 +57,3 @@ $$;
 
 grant execute on function jobq.cancel_batch
 to jobq_producer, jobq_operator;
-
-comment on function jobq.cancel_batch is
-'Seals a batch and cancels its members, and returns how many were cancelled, were asked to stop, and remain.';

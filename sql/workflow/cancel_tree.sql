@@ -1,5 +1,4 @@
--- Purpose: cancel a job and all connected jobs: waiting ones at once, running ones by
--- asking their workers.
+-- Purpose: Cancels a job and all connected jobs, and returns them.
 -- Invariant: each as by cancel(), in one transaction. Locks all rows first, in the
 -- order of ids, so that none of them ends meanwhile. Does not change finished jobs.
 -- Raises: 22004, 22023, JQ001.
@@ -46,6 +45,3 @@ $$;
 
 grant execute on function jobq.cancel_tree
 to jobq_producer, jobq_operator;
-
-comment on function jobq.cancel_tree is
-'Cancels a job and all connected jobs, and returns them.';

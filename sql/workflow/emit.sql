@@ -1,4 +1,5 @@
--- Purpose: emit an event to all jobs that wait for it, now or later.
+-- Purpose: Emits an event for all jobs that wait for it now or later; returns true for
+-- the first emit.
 -- Invariant: part of the caller's transaction. The first emit of an event is kept:
 -- returns true for it, false for later ones. An event is kept as long as finished jobs,
 -- and longer while a job waits for it. While grants by queue are enforced, requires
@@ -29,6 +30,3 @@ end
 $$;
 
 grant execute on function jobq.emit to jobq_producer, jobq_worker, jobq_operator;
-
-comment on function jobq.emit is
-'Emits an event for all jobs that wait for it now or later; returns true for the first emit.';

@@ -1,4 +1,4 @@
--- Purpose: add jobs that depend on each other, by name, in one call.
+-- Purpose: Adds jobs with dependencies, all or none, and returns their names and ids.
 -- Invariant: all or none. Refuses cycles. New jobs can become parents of blocked jobs
 -- of a running graph: the rows of these are locked until the commit, so that none of
 -- them is released meanwhile.
@@ -27,6 +27,3 @@ $$;
 
 grant execute on function jobq.enqueue_graph
 to jobq_producer, jobq_worker;
-
-comment on function jobq.enqueue_graph is
-'Adds jobs with dependencies, all or none, and returns their names and ids.';

@@ -1,4 +1,5 @@
--- Purpose: create a batch, and the jobs that run at its end.
+-- Purpose: Creates a batch, with the jobs to run when it has succeeded, has ended, or
+-- has its first dead member; returns its id.
 -- Invariant: the batch ends when it is sealed and no member is live. These jobs are
 -- blocked until then, and have the batch as batch_id in their metadata. They must have
 -- no keys, because they must be new.
@@ -56,6 +57,3 @@ $$;
 
 grant execute on function jobq.open_batch
 to jobq_producer;
-
-comment on function jobq.open_batch is
-'Creates a batch, with the jobs to run when it has succeeded, has ended, or has its first dead member; returns its id.';

@@ -1,4 +1,5 @@
--- Purpose: enqueue a job of each kind that has subscribed to an event, in the caller's transaction.
+-- Purpose: Enqueues a job of each kind that has subscribed to an event, and returns
+-- their ids.
 -- Invariant: all or none. The jobs have the event's name as event in their metadata. Nobody who
 -- subscribes later gets a job; emit() is for jobs that wait. Raises: 22004, 22023, JQ004, JQ005, JQ006,
 -- JQ010.
@@ -44,6 +45,3 @@ end
 $$;
 
 grant execute on function jobq.publish to jobq_producer;
-
-comment on function jobq.publish is
-'Enqueues a job of each kind that has subscribed to an event, and returns their ids.';

@@ -1,4 +1,5 @@
--- Purpose: redrive dead and cancelled jobs of a tree.
+-- Purpose: Returns dead and cancelled jobs of a tree to their queues, and returns their
+-- ids.
 -- Invariant: each as by redrive(), all or none, in sets: jobs that wait for others are
 -- blocked again, and succeeded jobs do not run again. Locks blocked jobs first: a
 -- concurrent cancellation after a death is waited for, or sees the redrive. Raises:
@@ -73,6 +74,3 @@ $$;
 
 grant execute on function jobq.redrive_tree
 to jobq_operator;
-
-comment on function jobq.redrive_tree is
-'Returns dead and cancelled jobs of a tree to their queues, and returns their ids.';

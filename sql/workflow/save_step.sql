@@ -1,4 +1,5 @@
--- Purpose: save the result of a step of a job, and return the saved result.
+-- Purpose: Saves the result of a step of a job, and returns the saved result: the first
+-- one is kept.
 -- Invariant: the first value is kept; later calls return it, and the caller must
 -- continue with it. On a handler's own connection, the step commits with what the
 -- handler has written.
@@ -34,6 +35,3 @@ end
 $$;
 
 grant execute on function jobq.save_step to jobq_worker;
-
-comment on function jobq.save_step is
-'Saves the result of a step of a job, and returns the saved result: the first one is kept.';

@@ -1,4 +1,5 @@
--- Purpose: save the results of many steps in one call and one commit.
+-- Purpose: Saves the results of many steps, of one job or several, and returns for each
+-- whether it was new.
 -- Invariant: only the attempt that holds the job can save, under the lock of its row;
 -- the first value is kept. outcome is 'saved', 'known' for a step with an earlier
 -- value, which is returned, or 'lost' if the attempt has lost its lease. Rows are
@@ -101,6 +102,3 @@ end
 $$;
 
 grant execute on function jobq_internal.save_steps to jobq_worker;
-
-comment on function jobq_internal.save_steps is
-'Saves the results of many steps, of one job or several, and returns for each whether it was new.';

@@ -1,4 +1,4 @@
--- Purpose: declare that a batch has all its members, so that it can end.
+-- Purpose: Seals a batch: it has all members, and ends when none of them is live.
 -- Invariant: until the batch ends, members can still be added, for example by running
 -- members; it ends when no member is live, at once if it is empty. Sealing twice is
 -- harmless.
@@ -24,6 +24,3 @@ $$;
 
 grant execute on function jobq.seal_batch
 to jobq_producer, jobq_worker, jobq_operator;
-
-comment on function jobq.seal_batch is
-'Seals a batch: it has all members, and ends when none of them is live.';

@@ -1,5 +1,5 @@
--- Purpose: send one job a signal that it waits for, now or later: an approval, an
--- answer.
+-- Purpose: Sends a signal to a job that waits for it now or later; returns true for the
+-- first one of this name.
 -- Invariant: an event for this job only, under the name that it waits for; the first
 -- one is kept. Part of the caller's transaction. Has no effect on a finished job.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006.
@@ -27,6 +27,3 @@ end
 $$;
 
 grant execute on function jobq.signal to jobq_producer, jobq_worker, jobq_operator;
-
-comment on function jobq.signal is
-'Sends a signal to a job that waits for it now or later; returns true for the first one of this name.';

@@ -1,4 +1,4 @@
--- Purpose: have a job of a kind enqueued for each event of this name that is published.
+-- Purpose: Subscribes a kind to an event: each publish() enqueues a job of it.
 -- Invariant: one subscription for each event and kind; the last call decides about its queue.
 -- Raises: 22004, 22023.
 -- Argument event: the name of the event.
@@ -32,6 +32,3 @@ end
 $$;
 
 grant execute on function jobq.subscribe to jobq_worker, jobq_operator;
-
-comment on function jobq.subscribe is
-'Subscribes a kind to an event: each publish() enqueues a job of it.';

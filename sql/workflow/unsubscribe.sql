@@ -1,4 +1,5 @@
--- Purpose: end the subscription of a kind to an event. Jobs that exist stay.
+-- Purpose: Ends the subscription of a kind to an event, and returns whether there was
+-- one.
 -- Invariant: repeating it changes nothing. Raises: 22004.
 -- Argument event: the name of the event.
 -- Returns: whether there was a subscription.
@@ -24,6 +25,3 @@ end
 $$;
 
 grant execute on function jobq.unsubscribe to jobq_worker, jobq_operator;
-
-comment on function jobq.unsubscribe is
-'Ends the subscription of a kind to an event, and returns whether there was one.';

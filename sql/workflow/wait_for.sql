@@ -1,4 +1,5 @@
--- Purpose: let a handler wait for an event, or for a signal of that name to its job.
+-- Purpose: Waits for an event or a signal: returns what has arrived, or that the job
+-- was returned to its queue until it arrives.
 -- Invariant: outcome is 'arrived' with the payload, 'timed_out', or 'waiting'. After
 -- 'waiting', the job has been released, its attempt does not count, and the handler
 -- must end. The job is due when the event comes, at the latest after timeout, measured
@@ -66,6 +67,3 @@ end
 $$;
 
 grant execute on function jobq.wait_for to jobq_worker;
-
-comment on function jobq.wait_for is
-'Waits for an event or a signal: returns what has arrived, or that the job was returned to its queue until it arrives.';

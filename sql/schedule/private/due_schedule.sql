@@ -5,6 +5,3 @@ create or replace view jobq_private.due_schedule as
 select s.schedule_id, greatest(s.next_run_at, s.retry_at) as due_at
 from jobq_private.schedule as s
 where s.status = 'active' and s.next_run_at is not null;
-
-comment on view jobq_private.due_schedule is
-'The schedules that fire by themselves, each with when.';
