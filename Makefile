@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-patroni run test lint lint-python lint-sql lint-prose format prove bench bench-peers fault update release jobq.sql jobq-core.sql dist docs site clean
+.PHONY: help setup setup-patroni run test lint lint-python lint-sql lint-prose format prove soak bench bench-peers fault update release jobq.sql jobq-core.sql dist docs site clean
 
 help: ## Show this list
 	@grep -hE '^[a-z.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z.-]+):.*## (.*)/make \1\t\2/' | expand -t 18
@@ -60,7 +60,10 @@ prove: ## Check the models of tests/spec with Spin, and that it catches their br
 	@.ci/packages prove
 	@$(PYTHON) tests/spec/prove.py
 
-bench: $(VENV)/.test ## Print how fast jobs are done; PART=http, console, delivery, deploy, schedules, pick_up, producers, flat, flow, drain, sessions, scale, shards, worker, workflows, fan_in, steady
+soak: $(VENV)/.test ## Replay random loads against the specification for a million changes of state; ARGS="--steps 10000 --seed 7" for fewer
+	@PYTHONPATH=sql:tests/python $(BIN)/python tests/spec/soak.py $(ARGS)
+
+bench: $(VENV)/.test ## Print how fast jobs are done; PART=http, console, delivery, deploy, schedules, pick_up, producers, flat, flow, drain, sessions, cores, scale, shards, worker, workflows, fan_in, steady
 	@$(BIN)/python tests/bench/bench$(PART:%=_%).py $(ARGS)
 
 bench-peers: $(VENV)/.test ## Measure jobq and other queues side by side; ARGS="--systems a,b --rounds 1" for less
