@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 BENCH = ROOT / "tests" / "bench"
 plot: Any = SimpleNamespace(**runpy.run_path(str(BENCH / "plot.py")))
+with pytest.MonkeyPatch.context() as patch:
+    patch.syspath_prepend(str(BENCH))
+    cores: Any = SimpleNamespace(**runpy.run_path(str(BENCH / "bench_cores.py")))
 
 
 @pytest.mark.parametrize(
@@ -65,6 +68,15 @@ plot: Any = SimpleNamespace(**runpy.run_path(str(BENCH / "plot.py")))
             [r"4 sessions, batches of +20: .* jobs/s, .* 0.0 multixacts and 0.0 members"],
         ),
         (
+            "cores",
+            "--jobs 300 --cores 1,2,999 --rounds 1 --batches 20",
+            [
+                r"batches of +20, +1 cores: +[\d,]+ jobs/s, predicted +[\d,]+; [\d,]+ µs of CPU",
+                r"batches of +20, +2 cores: +[\d,]+ jobs/s, predicted",
+                r"999 cores: +not here, predicted +[\d,]+$",
+            ],
+        ),
+        (
             "shards",
             "--jobs 1000 --singles 16 --shards 2 --rounds 1",
             [
@@ -95,7 +107,14 @@ def test_a_part_prints_its_figures(part: str, options: str, lines: list[str]) ->
     )
     assert done.returncode == 0, f"{done.stderr}\n{done.stdout}"
     for line in lines:
-        assert re.search(line, done.stdout), done.stdout
+        assert re.search(line, done.stdout, re.MULTILINE), done.stdout
+
+
+def test_the_law_of_scalability_is_found_again_in_rates_that_follow_it() -> None:
+    serial, pairs = 0.05, 0.001
+    rates = {n: 900 * n / (1 + serial * (n - 1) + pairs * n * (n - 1)) for n in (1, 2, 4, 8)}
+    assert cores.fitted(rates) == pytest.approx((serial, pairs))
+    assert cores.fitted({1: 10.0, 2: 20.0, 4: 40.0}) == pytest.approx((0, 0))
 
 
 def test_a_plot_has_a_line_for_each_series_within_its_frame(tmp_path: Path) -> None:
