@@ -47,6 +47,8 @@ SHORT_TYPES = {
     "timestamp with time zone": "timestamptz",
     "timestamp without time zone": "timestamp",
 }
+# Functions whose optional arguments are filters.
+CHOOSING = re.compile(r"^(list|page|show)_|_many$")
 HEADLINE = "<!-- made by `make docs` from the headers of sql/ and docs/glossary.toml -->"
 
 
@@ -113,6 +115,7 @@ class Reference:
         glossary = tomllib.loads((ROOT / "docs/glossary.toml").read_text())
         self.about: str = glossary["about"]
         self.names: dict[str, str] = glossary["names"]
+        self.filters: dict[str, str] = glossary["filters"]
         self.topics: dict[str, str] = glossary["topics"]
         self.functions = {
             f"{schema}.{name}": Function(
@@ -207,10 +210,7 @@ class Reference:
                 raise Unexplained(f"{function.promise.name}: there is no {kind} {name}")
         if not function.arguments:
             return []
-        rows = [
-            (f"`{p.name}`", self.meaning(function.promise, "Argument", p.name))
-            for p in function.arguments
-        ]
+        rows = [(f"`{p.name}`", self.argument(function, p)) for p in function.arguments]
         return [
             table(("argument", "is"), rows) + "\n",
             *(
@@ -219,6 +219,14 @@ class Reference:
                 if p.name in function.promise.header.named.get("Members", {})
             ),
         ]
+
+    def argument(self, function: Function, given: Parameter) -> str:
+        """What an argument means: the glossary describes filters in a section of their own."""
+        is_filter = CHOOSING.search(function.name) and given.default_clause == " default null"
+        said = function.promise.header.named.get("Argument", {})
+        if is_filter and given.name in self.filters and given.name not in said:
+            return self.filters[given.name]
+        return self.meaning(function.promise, "Argument", given.name)
 
     def answer(self, function: Function) -> list[str]:
         """Render what a function returns."""

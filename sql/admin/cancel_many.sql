@@ -3,9 +3,6 @@
 -- Invariant: each as by cancel(), in one transaction and few statements. Raises: 22004,
 -- 22023, JQ001, JQ002.
 -- Argument job_ids: these jobs; none may have ended. Other filters apply too.
--- Argument queue: only jobs of this queue; null means all.
--- Argument kind: only jobs of this kind; null means all.
--- Argument metadata: only jobs whose metadata contains this object; null means all.
 -- Argument state: only jobs in this state: blocked, queued, retrying or running; null means all.
 -- Argument max_jobs: maximum number, 1 to 100000, the oldest first.
 -- Argument dry_run: true only returns the jobs with their states.

@@ -9,9 +9,6 @@
 -- payload, timeout, expires_at and max_attempts (above the attempts already used); omitted and null members do not change anything. run_at must
 -- be before expires_at.
 -- Argument job_ids: these jobs; each must be waiting. Other filters apply too.
--- Argument queue: only jobs of this queue; null means all.
--- Argument kind: only jobs of this kind; null means all.
--- Argument metadata: only jobs whose metadata contains this object; null means all.
 -- Argument max_jobs: maximum number, 1 to 100000, the oldest first.
 -- Argument dry_run: true only returns the jobs that would be changed.
 -- Argument reason: reason for the audit log, at most 512 characters.

@@ -3,9 +3,6 @@
 -- for one get an error.
 -- Raises: 22004, 22023, 42501, JQ001, JQ002.
 -- Argument job_ids: these jobs, waiting or ended; none may run. Other filters apply too.
--- Argument queue: only jobs of this queue; null means all.
--- Argument kind: only jobs of this kind; null means all.
--- Argument metadata: only jobs whose metadata contains this object; null means all.
 -- Argument state: only jobs in this state: blocked, queued, retrying, succeeded, dead or
 -- cancelled; null means those that wait, and with job_ids all.
 -- Argument max_jobs: maximum number, 1 to 100000, the oldest first.

@@ -2,7 +2,6 @@
 -- continues it.
 -- Invariant: a descent of the primary key; reads at most the newest 20,000 rows.
 -- Raises: 22004, 22023.
--- Argument before: only rows before this one; null for the first page.
 -- Argument subject: only actions on this job, queue or other subject; null means all.
 -- Argument max_rows: maximum number, 1 to 1000.
 -- Column item: a JSON object: audit_id, acted_at, actor, acting_for, application, action,

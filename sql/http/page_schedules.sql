@@ -2,9 +2,6 @@
 -- continues it.
 -- Invariant: reads only; filters as in list_schedules(). Raises: 22004, 22023.
 -- Argument status: only this status; null means active and paused.
--- Argument before: only versions made before this one; null for the first page.
--- Argument kind: only this kind; null means all.
--- Argument queue: only this queue; null means all.
 -- Argument max_schedules: maximum number, 1 to 1000.
 -- Argument vocabulary: as for show_job().
 -- Members item: schedule_document

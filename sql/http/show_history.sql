@@ -3,8 +3,6 @@
 -- Invariant: reads only the history, at most a few thousand rows. Raises: 22004, 22023.
 -- Argument span: hour, by minute; day, by ten minutes; or month, by hour.
 -- Argument by: queue or kind.
--- Argument queue: only this queue; null means all.
--- Argument kind: only this kind; null means all.
 -- Argument max_buckets: maximum number of buckets, 1 to 720; neighbouring ones are
 -- merged if there are more.
 -- Returns: a JSON object: since and until, instants; width_ms, of a bucket; counts, an array of

@@ -2,9 +2,6 @@
 -- Invariant: without a status, returns active and paused versions. before is the last
 -- id of the previous page; ids are ordered by time. Raises: 22004, 22023.
 -- Argument status: only this status; null means active and paused.
--- Argument kind: only this kind; null means all.
--- Argument queue: only this queue; null means all.
--- Argument before: only versions created before this one: the last id of the previous page.
 -- Argument max_schedules: maximum number, 1 to 1000.
 -- Returns: rows of jobq.schedule.
 -- Example: select name, next_run_at from jobq_internal.list_schedules();
