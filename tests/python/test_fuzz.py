@@ -361,7 +361,7 @@ HALF_BAD = {
     "claim": "queues => '{other,null}', worker => 'w'",
     "create_api_key": """name => 'a', key_hash => sha256('a'), prefix => 'a',
         scopes => '{read,all}'""",
-    "submit_job": """kind => 'a', payload => '{}', metadata => '{"a": 1e131071}'""",
+    "submit_job": """given => '{"kind": "a", "payload": {}, "metadata": {"a": 1e131071}}'""",
     "submit_schedule": """given => '{"name": "s", "kind": "a", "cron": "* * * * * * * *"}'""",
     "create_schedule": """name => 's', kind => 'a', cron => '@daily',
         payload => '1e131071'""",

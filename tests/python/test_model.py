@@ -567,6 +567,15 @@ class QueueMachine(RuleBasedStateMachine):
             request.max_attempts, request.idempotency_key, request.dedup_key, request.dedup,
         )  # fmt: skip
 
+    @staticmethod
+    def document(request: Request) -> dict[str, object]:
+        return {
+            "kind": request.kind, "queue": request.queue, "priority": request.priority,
+            "max_attempts": request.max_attempts, "idempotency_key": request.idempotency_key,
+            "dedup_key": request.dedup_key, "dedup": request.dedup,
+            "run_at": None if request.is_due else "2999-01-01",
+        }  # fmt: skip
+
     @rule(number=session_numbers, request=requests, function=st.sampled_from(["enqueue", "submit"]))
     def enqueue(self, number: int, request: Request, function: str) -> None:
         def act(session: Session, queue: Queue) -> str:
@@ -576,11 +585,9 @@ class QueueMachine(RuleBasedStateMachine):
                 arguments = self.arguments(request)
                 ((job_id,),) = session.rows("enqueue", *arguments, casts=self.ENQUEUE)
             else:
-                arguments = self.arguments(request)
                 ((created, job_id),) = session.connection.execute(
-                    "select created, (item ->> 'job_id')::uuid"
-                    f" from jobq_http.submit_job({self.ENQUEUE})",
-                    arguments,
+                    "select created, (item ->> 'job_id')::uuid from jobq_http.submit_job(%s)",
+                    (Jsonb(self.document(request)),),
                 ).fetchall()
             holder = queue.holder(request)
             self.stored(session, queue, request, job_id, created=created, holder=holder)
@@ -591,17 +598,8 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(number=session_numbers, batch=st.lists(requests, min_size=1, max_size=4))
     def enqueue_many(self, number: int, batch: list[Request]) -> None:
         def act(session: Session, queue: Queue) -> str:
-            jobs = [
-                {
-                    "kind": r.kind, "queue": r.queue, "priority": r.priority,
-                    "max_attempts": r.max_attempts, "idempotency_key": r.idempotency_key,
-                    "dedup_key": r.dedup_key, "dedup": r.dedup,
-                    "run_at": None if r.is_due else "2999-01-01",
-                }
-                for r in batch
-            ]  # fmt: skip
             self.foresee(lambda: queue.check_dedup(batch))
-            rows = session.rows("enqueue_many", Jsonb(jobs))
+            rows = session.rows("enqueue_many", Jsonb([self.document(r) for r in batch]))
             assert [row[0] for row in rows] == list(range(1, len(batch) + 1))
             pairs = list(zip(batch, rows, strict=True))
             repeated = queue.repeated(batch)

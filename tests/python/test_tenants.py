@@ -173,6 +173,9 @@ AIMED: dict[str, list[str]] = {
     "execution_id": ["JOB"],
     "failures": ['[{"job_id": "JOB", "attempt": 1, "error": "x"}]'],
     "given": [
+        '{"kind": "x", "queue": "theirs"}',
+        '{"kind": "theirs.mail", "queue": "mine"}',
+        '{"kind": "theirs.mail", "dedup_key": "theirs-dedup", "dedup": "replace"}',
         '{"name": "theirs-new", "kind": "x", "queue": "theirs", "cron": "* * * * *"}',
         '{"name": "theirs-new", "kind": "theirs.mail", "queue": "mine", "cron": "* * * * *"}',
         '{"name": "theirs-new", "kind": "theirs.mail", "cron": "* * * * *"}',

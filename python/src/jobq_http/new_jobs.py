@@ -149,11 +149,11 @@ async def create_job(call: Call) -> Response:
         )
     else:
         job.idempotency_key = one_key(call.request.headers, job.idempotency_key)
-        arguments = job.declared()
-        await call.check(inputs_of([arguments]))
-        for name in arguments.keys() & {"payload", "metadata"}:
-            arguments[name] = text(arguments[name])
-        rows = await call.fetch("jobq_http.submit_job", is_endpoint=is_endpoint, **arguments)
+        declared = job.declared()
+        await call.check(inputs_of([declared]))
+        rows = await call.fetch(
+            "jobq_http.submit_job", given=text(declared), is_endpoint=is_endpoint
+        )
     [(created, item)] = rows
     if not created:
         metrics.CONFLICTS.inc()

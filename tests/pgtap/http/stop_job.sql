@@ -2,11 +2,11 @@
 begin;
 select plan(21);
 
-select item ->> 'job_id' as job, created from jobq_http.submit_job('k', '{"n": 1.10}',
-    idempotency_key => 'once') \gset
+select item ->> 'job_id' as job, created from jobq_http.submit_job(
+    '{"kind": "k", "payload": {"n": 1.10}, "idempotency_key": "once"}') \gset
 select is(:'created'::boolean, true, 'a submitted job is created');
 select is(
-    (select created from jobq_http.submit_job('k', idempotency_key => 'once')), false,
+    (select created from jobq_http.submit_job('{"kind": "k", "idempotency_key": "once"}')), false,
     'and not again under its key'
 );
 select is(jobq_http.show_job(:'job') #>> '{payload,n}', '1.10', 'a payload is shown as it is');

@@ -55,9 +55,6 @@ insert into call (function, argument, statement) values
 ('rate_limited', 'retry_in', 'held as h, lateral jobq.rate_limited(h.job_id, h.attempt, %s)'),
 ('release', 'run_at', 'held as h, lateral jobq.release(h.job_id, h.attempt, run_at => %s)'),
 ('release_many', 'run_at', 'held as h, lateral jobq.release_many(array[h.job_id], array[h.attempt], %s)'),
-('submit_job', 'run_at', 'jobq_http.submit_job(''k'', run_at => %s)'),
-('submit_job', 'timeout', 'jobq_http.submit_job(''k'', timeout => %s)'),
-('submit_job', 'expires_at', 'jobq_http.submit_job(''k'', expires_at => %s)'),
 ('wait_for', 'timeout', 'held as h, lateral jobq.wait_for(h.job_id, h.attempt, ''an event'', %s)'),
 ('listen_events', 'since', 'jobq.listen_events(since => %s)');
 -- For ever.
@@ -83,6 +80,7 @@ select d.door, a.argument, replace(d.statement, 'ARGUMENT', a.argument)
 from (
     values
     ('enqueue_many', 'select jobq.enqueue_many(jsonb_build_array(jsonb_build_object(''kind'', ''k'', ''ARGUMENT'', %s)))'),
+    ('submit_job', 'select jobq_http.submit_job(jsonb_build_object(''kind'', ''k'', ''ARGUMENT'', %s))'),
     ('insert', 'insert into jobq.job (kind, ARGUMENT) values (''k'', %s)')
 ) as d (door, statement)
 cross join (values ('run_at'), ('expires_at')) as a (argument)
