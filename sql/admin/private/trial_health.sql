@@ -35,13 +35,14 @@ begin
     exception
         when sqlstate 'JQ999' then
             null;
-        when insufficient_privilege then
-            -- Grants by queue are enforced, and this login does not hold all queues.
-            if not (select c.relrowsecurity from pg_class as c where c.oid = 'jobq_private.job'::regclass) then
+        when others then
+            -- While grants by queue are enforced, this login may not hold the queue.
+            if sqlstate <> '42501' or not (
+                select c.relrowsecurity from pg_class as c
+                where c.oid = 'jobq_private.job'::regclass
+            ) then
                 _problem := format('%s (%s)', sqlerrm, sqlstate);
             end if;
-        when others then
-            _problem := format('%s (%s)', sqlerrm, sqlstate);
     end;
     return query select
         'trial', _problem is null,
