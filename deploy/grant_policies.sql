@@ -31,7 +31,7 @@ begin
             ('update', '{job_archive}', $$works['*', queue]$$, null),
             ('delete', '{job_archive}', $$works['*', queue]$$, null),
             ('all', '{waiting_key}', $$sees['*', queue]$$, null),
-            ('all', '{key_limit,queue}', $$works['*', queue]$$, null),
+            ('all', '{key_limit,queue,limit_hold}', $$works['*', queue]$$, null),
             ('all', '{limit_state}', $$queue is null or works['*', queue]$$, null),
             ('all', '{edge,pending,node,reported_cost,limit_change}', 'true', null),
             ('all', '{history,total,waiting_count,latency}', $$works['*']$$, null),

@@ -99,24 +99,21 @@ where num_nonnulls(rate_limit, budget) > 0;
 
 comment on table jobq_private.key_limit is 'Limits of single keys.';
 
--- What limits remember, and whose lock is the right to start jobs under a limit. Also the holds of a
--- key, or a kind, in a queue. A row is made when it is needed, and deleted when it remembers nothing.
+-- What limits remember, and whose lock is the right to start jobs under a limit. A row is made when
+-- it is needed, and deleted when it remembers nothing.
 create table jobq_private.limit_state (
     limit_id uuid not null,
     queue text,
     kind text,
     concurrency_key text,
-    level double precision,
+    rate_used double precision,
     spent numeric,
     charged_at timestamptz,
     charged_since timestamptz,
-    full_until timestamptz,
-    held_until timestamptz not null default '-infinity',
-    hold_reason text,
-    head_job_id uuid,
-    dead_job_id uuid,
-    constraint limit_state_pkey primary key (limit_id),
-    constraint limit_state_hold_reason_check check (length(hold_reason) <= 512)
+    next_cost numeric,
+    next_until timestamptz,
+    first_job_id uuid,
+    constraint limit_state_pkey primary key (limit_id)
 )
 with (
     fillfactor = 50,
@@ -125,12 +122,29 @@ with (
     autovacuum_vacuum_cost_delay = 0
 );
 
-comment on table jobq_private.limit_state is 'What a rate has let start that time has not paid for (level, in units of cost), what a budget has spent in the period of charged_at, and until when the next job does not fit into it; until when it is held; the last job of an ordered key; and the dead job for which a key is held.';
+comment on table jobq_private.limit_state is 'At charged_at: the cost of a rate that time has not paid for, and what a budget had spent in that period. The cost of a job that did not fit into it, for which others wait until next_until. The job of an ordered key that has started last.';
 
-create index limit_state_held_idx on jobq_private.limit_state (queue, held_until)
-where held_until > '-infinity';
+-- Holds of a key, or of a kind without keys, in a queue. Rows are only added and deleted, so that
+-- nobody waits for another's hold, nor for a claim; the longest counts.
+create table jobq_private.limit_hold (
+    limit_id uuid not null,
+    hold_id bigint generated always as identity,
+    queue text not null,
+    kind text,
+    concurrency_key text,
+    held_until timestamptz not null,
+    reason text,
+    dead_job_id uuid,
+    constraint limit_hold_pkey primary key (limit_id, hold_id),
+    constraint limit_hold_reason_check check (length(reason) <= 512)
+);
 
-create index limit_state_dead_idx on jobq_private.limit_state (dead_job_id) where dead_job_id is not null;
+comment on table jobq_private.limit_hold is 'Until when a key, or a kind without keys, starts no jobs in a queue, and the dead job for which it is held.';
+
+create index limit_hold_queue_idx on jobq_private.limit_hold (queue, held_until);
+
+create index limit_hold_dead_idx on jobq_private.limit_hold (dead_job_id)
+where dead_job_id is not null;
 
 -- What running attempts have reported that they cost.
 create table jobq_private.reported_cost (
@@ -155,26 +169,33 @@ insert into jobq_private.limit_change default values;
 
 comment on table jobq_private.limit_change is 'When limits were changed last, and whether running jobs may lack a slot because of it.';
 
--- What holds for a scope: microseconds for one unit of cost, and how many units may start at
--- once.
-create type jobq_private.limit_rule as (
+-- The limits of a scope, and what is used of them. rate: units of cost a second.
+create type jobq_private.limit_usage as (
     max_running integer,
-    spacing double precision,
-    burst integer,
     is_ordered boolean,
     holds_on_dead boolean,
-    budget jobq_private.budget
+    rate double precision,
+    burst integer,
+    rate_used double precision,
+    budget jobq_private.budget,
+    period_start timestamptz,
+    period_end timestamptz,
+    spent numeric,
+    next_cost numeric,
+    next_until timestamptz,
+    charged_since timestamptz,
+    first_job_id uuid
 );
-
-comment on type jobq_private.limit_rule is 'What holds for a scope.';
 
 create type jobq_private.queue_look as (
     is_paused boolean,
-    -- whether the queue is limited as a whole; whether any kind is limited, or held in the queue
+    -- whether the queue is limited as a whole, and how many jobs may start then; whether any
+    -- kind is limited, or held in the queue
     is_limited boolean,
+    max_starts integer,
     has_kind_limits boolean,
     -- whether limits or holds apply to keys of the queue
-    has_rules boolean,
+    has_limits boolean,
     -- whether keys have work
     has_keys boolean
 );

@@ -78,7 +78,7 @@ from (
     ('lot', 'graph_of', 'enqueue_graph'),
     ('id', 'job_id', '
         cancel cancel_tree claim_job complete confirm_cancel explain fail get_job
-        hold_lane list_attempts list_inputs list_logs list_steps log rate_limited
+        hold_job_key list_attempts list_inputs list_logs list_steps log rate_limited
         redrive redrive_tree release rerun save_step set_progress show_graph signal spend
         wait_for
     '),
@@ -153,7 +153,7 @@ from (
         select queue, sum(queued)::bigint, sum(scheduled)::bigint,
         sum(running)::bigint, sum(retrying)::bigint, sum(dead)::bigint,
         max(oldest_runnable), sum(finished_last_minute)::bigint,
-        bool_and(is_paused), sum(lanes)::bigint, sum(closed_lanes)::bigint,
+        bool_and(is_paused), sum(waiting_keys)::bigint, sum(closed_keys)::bigint,
         bool_and(is_exact), sum(blocked)::bigint from answers
         group by 1 order by 1
     ', 'queue_stats'),

@@ -28,7 +28,7 @@ begin
         returning j.job_id
     )
     select array_agg(m.job_id) into _moved from moved as m;
-    perform jobq_private.add_waiting_keys(coalesce(_moved, '{}'));
+    perform jobq_private.open_keys(coalesce(_moved, '{}'));
     return coalesce(cardinality(_moved), 0);
 end
 $$;

@@ -42,7 +42,9 @@ begin
     perform jobq_private.check_worked(_chosen, _set.queue);
     if not change_many.dry_run then
         if num_nonnulls(_set.queue, _set.run_at, _set.priority) > 0 then
-            perform jobq_private.reopen_keys_of(_chosen);
+            perform jobq_private.open_keys('{}', freed => array(
+                select distinct j.key_id from jobq_private.job as j where j.job_id = any(_chosen)
+            ));
         end if;
         with changed as (
             update jobq_private.job as j
@@ -67,7 +69,7 @@ begin
         )
         select array_agg(distinct c.queue) into _queues
         from changed as c;
-        perform jobq_private.add_waiting_keys(_chosen);
+        perform jobq_private.open_keys(_chosen);
         perform jobq_private.wake(coalesce(_queues, '{}'));
         perform jobq_private.record_audit(
             'change ' || array_to_string(array(

@@ -40,7 +40,9 @@ begin
     );
     perform jobq_private.check_worked(_chosen);
     if not delete_many.dry_run then
-        perform jobq_private.reopen_keys_of(_chosen);
+        perform jobq_private.open_keys('{}', freed => array(
+            select distinct j.key_id from jobq_private.job as j where j.job_id = any(_chosen)
+        ));
         perform jobq_private.forget_jobs(_chosen);
         perform jobq_private.release_dead_keys(_chosen);
         perform jobq_private.record_audit('delete', c.job_id::text, delete_many.reason)

@@ -3,8 +3,8 @@
 -- dead jobs are read by their index, and the newest few thousand ids. Rates cover the
 -- last minute; latency and failures the last 1,000 jobs that ended within five minutes;
 -- without data, there is no row. Raises: nothing.
--- Column name: queue_backlog, running_jobs, blocked_jobs, expired_leases, oldest_runnable_seconds, lanes,
--- closed_lanes, budget_amount, budget_spent, dlq_size, jobs_enqueued, jobs_succeeded, jobs_dead, jobs_cancelled or
+-- Column name: queue_backlog, running_jobs, blocked_jobs, expired_leases, oldest_runnable_seconds, waiting_keys,
+-- closed_keys, budget_amount, budget_spent, dlq_size, jobs_enqueued, jobs_succeeded, jobs_dead, jobs_cancelled or
 -- attempts_failed, which count up from the first minute on, lost_attempts, enqueue_qps,
 -- job_latency_p95_seconds or fail_rate.
 -- Column queue: null for metrics of all queues.
@@ -44,8 +44,8 @@ begin
             coalesce(extract(epoch from clock_timestamp() - f.oldest), 0), s.is_live
         ),
         ('blocked_jobs', f.blocked, f.blocked > 0),
-        ('lanes', l.lanes, l.lanes is not null),
-        ('closed_lanes', l.closed_lanes, l.lanes is not null),
+        ('waiting_keys', l.waiting_keys, l.waiting_keys is not null),
+        ('closed_keys', l.closed_keys, l.waiting_keys is not null),
         ('dlq_size', f.dead, f.dead > 0)
     ) as m (name, value, is_shown)
     where m.is_shown;

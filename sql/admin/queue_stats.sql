@@ -10,8 +10,8 @@
 -- Column retrying: number of jobs that wait for a retry.
 -- Column dead: number of dead jobs.
 -- Column oldest_runnable: the longest wait of a runnable job; null if none waits.
--- Column lanes: how many concurrency keys have work, by priority.
--- Column closed_lanes: how many of these can start no job now: at a limit, held, or
+-- Column waiting_keys: how many concurrency keys have work, by priority.
+-- Column closed_keys: how many of these can start no job now: at a limit, held, or
 -- without a due job.
 -- Column is_exact: whether queued, scheduled and retrying are current. If more than
 -- 10,000 jobs wait in a queue (fewer with many queues), they are the last count of
@@ -29,8 +29,8 @@ returns table (
     oldest_runnable interval,
     finished_last_minute bigint,
     is_paused boolean,
-    lanes bigint,
-    closed_lanes bigint,
+    waiting_keys bigint,
+    closed_keys bigint,
     is_exact boolean,
     blocked bigint
 )
@@ -45,7 +45,7 @@ as $$
         case when f.oldest is not null then greatest(now() - f.oldest, interval '0') end,
         coalesce(r.finished, 0), q.paused_at is not null
             or exists (select from jobq_private.paused_kind as p where p.kind = '*'),
-        coalesce(k.lanes, 0), coalesce(k.closed_lanes, 0),
+        coalesce(k.waiting_keys, 0), coalesce(k.closed_keys, 0),
         coalesce(not f.goes_on && '{queued}', true), coalesce(f.blocked, 0)
     from jobq_private.queue_figures() as f
     full join (

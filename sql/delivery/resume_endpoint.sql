@@ -57,7 +57,7 @@ begin
     into _queues
     from jobq_private.job as j
     where j.job_id = any (_ids);
-    perform jobq_private.add_waiting_keys(_ids);
+    perform jobq_private.open_keys(_ids);
     perform jobq_private.wake(coalesce(_queues, '{}'));
     perform jobq_private.record_audit('resume_endpoint', resume_endpoint.endpoint);
     return cardinality(_ids);

@@ -41,7 +41,7 @@ begin
 
     foreach _queue in array jobq_private.match_queues(claim_calls.queues) loop
         exit when _left = 0;
-        _look := jobq_private.look_at(_queue, clock_timestamp());
+        _look := jobq_private.enter_queue(_queue, clock_timestamp());
         continue when _look.is_paused;
         return query
         with called as materialized (
@@ -54,13 +54,7 @@ begin
         )
         select s.job_id, s.attempt, s.kind, s.payload, c.run, c.is_batch, c.retry_on
         from jobq_private.start_calls(
-            _queue, _kinds,
-            case
-                when _look.is_limited
-                then jobq_private.enter_queue(_queue, _left)
-                else _left
-            end,
-            _look
+            _queue, _kinds, least(_left, _look.max_starts), _look
         ) with ordinality as s (job_id, attempt, kind, payload, n)
         join called as c on c.kind = s.kind
         order by s.n;

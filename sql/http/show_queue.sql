@@ -50,10 +50,13 @@ begin
                     select coalesce(json_agg(h), '[]')
                     from (
                         select g.concurrency_key, g.kind,
-                            nullif(g.held_until, 'infinity') as until, g.hold_reason as reason
-                        from jobq_private.limit_state as g
-                        where g.queue = show_queue.queue
-                        and g.held_until > _now and g.held_until > '-infinity'
+                            nullif(g.held_until, 'infinity') as until, g.reason
+                        from (
+                            select distinct on (o.limit_id) o.*
+                            from jobq_private.limit_hold as o
+                            where o.queue = show_queue.queue and o.held_until > _now
+                            order by o.limit_id, o.held_until desc, o.hold_id desc
+                        ) as g
                         order by g.held_until desc
                         limit show_queue.max_rows
                     ) as h

@@ -31,38 +31,48 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
     with budget as (
-        select b.*
+        select b.*, p.*
         from (
-            select q.queue, null::text as kind, null::text as concurrency_key, false as each_key,
-                q.budget
+            select 'queue' as scope_type, q.queue as scope, q.queue, null::text as kind,
+                null::text as concurrency_key, false as each_key, q.budget
             from jobq_private.queue as q
             union all
-            select q.queue, null, null, true, q.key_budget from jobq_private.queue as q
+            select 'queue', q.queue, q.queue, null, null, true, q.key_budget
+            from jobq_private.queue as q
             union all
-            select l.queue, null, l.concurrency_key, false, l.budget from jobq_private.key_limit as l
+            select 'queue', l.queue, l.queue, null, l.concurrency_key, false, l.budget
+            from jobq_private.key_limit as l
             union all
-            select null, k.kind, null, false, k.budget from jobq_private.kind as k
+            select 'kind', k.kind, null, k.kind, null, false, k.budget from jobq_private.kind as k
             union all
-            select null, k.kind, null, true, k.key_budget from jobq_private.kind as k
+            select 'kind', k.kind, null, k.kind, null, true, k.key_budget
+            from jobq_private.kind as k
         ) as b
+        cross join lateral jobq_private.budget_period(b.budget, clock_timestamp()) as p
         where b.budget is not null
-        and coalesce(
-            case when b.kind is null then 'queue' else 'kind' end = list_budgets.scope_type,
-            list_budgets.scope_type is null
-        )
-        and coalesce(coalesce(b.queue, b.kind) = list_budgets.scope, list_budgets.scope is null)
-    ),
-    one as (
-        select b.* from budget as b
-        union all
-        select b.queue, b.kind, g.concurrency_key, true, b.budget
-        from budget as b
-        cross join lateral (
-            select g.concurrency_key
+        and (list_budgets.scope_type is null or b.scope_type = list_budgets.scope_type)
+        and (list_budgets.scope is null or b.scope = list_budgets.scope)
+    )
+    select
+        b.scope_type, b.scope, u.concurrency_key, b.each_key, (b.budget).amount,
+        (b.budget).period, (b.budget).time_zone, u.spent,
+        case when u.spent is not null then coalesce(r.reserved, 0) end, b.end_at
+    from budget as b
+    cross join lateral (
+        select b.concurrency_key, case when not b.each_key then coalesce((
+            select g.spent
             from jobq_private.limit_state as g
-            where g.queue is not distinct from b.queue and g.kind is not distinct from b.kind
+            where g.limit_id = jobq_private.limit_id(b.queue, b.kind, b.concurrency_key)
+            and g.charged_at >= b.start_at
+        ), 0) end as spent
+        union all
+        (
+            select g.concurrency_key, g.spent
+            from jobq_private.limit_state as g
+            where b.each_key
+            and g.queue is not distinct from b.queue and g.kind is not distinct from b.kind
             and g.concurrency_key is not null
-            and jobq_private.budget_spent(b.budget, g.spent, g.charged_at, clock_timestamp()) > 0
+            and g.spent > 0 and g.charged_at >= b.start_at
             and not exists (
                 select from jobq_private.key_limit as l
                 where l.queue = b.queue
@@ -70,37 +80,19 @@ as $$
             )
             order by g.spent desc
             limit greatest(0, list_budgets.max_keys)
-        ) as g
-        where b.each_key
-    )
-    select
-        case when o.kind is null then 'queue' else 'kind' end, coalesce(o.queue, o.kind),
-        o.concurrency_key, o.each_key, (o.budget).amount, (o.budget).period, (o.budget).time_zone,
-        case when v.is_one then coalesce(g.spent, 0) end,
-        case when v.is_one then coalesce(r.reserved, 0) end,
-        jobq_private.budget_end(o.budget, clock_timestamp())
-    from one as o
-    cross join lateral (
-        select not o.each_key or o.concurrency_key is not null as is_one
-    ) as v
-    left join lateral (
-        select jobq_private.budget_spent(
-            o.budget, g.spent, g.charged_at, clock_timestamp()
-        ) as spent
-        from jobq_private.limit_state as g
-        where g.limit_id = jobq_private.limit_id(o.queue, o.kind, o.concurrency_key)
-    ) as g on true
+        )
+    ) as u
     left join lateral (
         select sum(coalesce(j.cost, 1)) as reserved
         from jobq_private.job as j
         where j.state = 'running'
-        and coalesce(j.queue = o.queue, j.kind = o.kind)
-        and coalesce(j.concurrency_key = o.concurrency_key, o.concurrency_key is null)
+        and coalesce(j.queue = b.queue, j.kind = b.kind)
+        and coalesce(j.concurrency_key = u.concurrency_key, u.concurrency_key is null)
         and (
-            o.kind is not null or o.concurrency_key is null
+            b.kind is not null or u.concurrency_key is null
             or j.key_id = jobq_private.limit_id(j.queue, null, j.concurrency_key)
         )
-        and j.claimed_at >= jobq_private.budget_start(o.budget, clock_timestamp())
+        and j.claimed_at >= b.start_at
         and not exists (
             select from jobq_private.reported_cost as c
             where c.job_id = j.job_id and c.attempt = j.attempt

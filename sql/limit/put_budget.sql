@@ -21,15 +21,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _budget jobq_private.budget;
-    _problem text;
-begin
-    if num_nulls(put_budget.scope_type, put_budget.scope) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'scope_type and scope');
-    elsif num_nulls(put_budget.period, put_budget.time_zone, put_budget.each_key) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'period, time_zone and each_key');
-    end if;
-    _problem := case
+    _problem constant text := case
         when put_budget.scope_type not in ('queue', 'kind') then 'scope_type must be queue or kind'
         when put_budget.scope_type = 'queue'
             and (
@@ -48,7 +40,13 @@ begin
         when put_budget.concurrency_key is not null and put_budget.scope_type = 'kind'
         then 'the keys of a kind share one budget for each: give each_key'
     end;
-    if _problem is not null then
+    _budget jobq_private.budget;
+begin
+    if num_nulls(put_budget.scope_type, put_budget.scope) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'scope_type and scope');
+    elsif num_nulls(put_budget.period, put_budget.time_zone, put_budget.each_key) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'period, time_zone and each_key');
+    elsif _problem is not null then
         perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
     elsif not exists (
         select from pg_timezone_names as z where z.name = put_budget.time_zone
@@ -58,19 +56,45 @@ begin
     if put_budget.amount is not null then
         _budget := row(put_budget.amount, put_budget.period, put_budget.time_zone);
     end if;
-    perform jobq_private.store_budget(
-        put_budget.scope_type, put_budget.scope, put_budget.concurrency_key, put_budget.each_key,
-        _budget
-    );
+    if put_budget.scope_type = 'kind' then
+        update jobq_private.kind as k
+        set
+            budget = case when put_budget.each_key then k.budget else _budget end,
+            key_budget = case when put_budget.each_key then _budget else k.key_budget end
+        where k.kind = put_budget.scope;
+        if not found then
+            perform jobq_private.raise_error('KIND_NOT_FOUND', format('kind %s', scope));
+        end if;
+    elsif put_budget.concurrency_key is null then
+        insert into jobq_private.queue as q (queue)
+        values (put_budget.scope)
+        on conflict on constraint queue_pkey do nothing;
+        update jobq_private.queue as q
+        set
+            budget = case when put_budget.each_key then q.budget else _budget end,
+            key_budget = case when put_budget.each_key then _budget else q.key_budget end
+        where q.queue = put_budget.scope;
+    elsif _budget is not null then
+        insert into jobq_private.key_limit as l (queue, concurrency_key, budget)
+        values (put_budget.scope, put_budget.concurrency_key, _budget)
+        on conflict on constraint key_limit_pkey do update
+        set budget = excluded.budget, updated_at = now();
+    else
+        delete from jobq_private.key_limit as l
+        where l.queue = put_budget.scope and l.concurrency_key = put_budget.concurrency_key
+        and num_nonnulls(l.max_running, l.rate_limit) = 0;
+        update jobq_private.key_limit as l
+        set budget = null, updated_at = now()
+        where l.queue = put_budget.scope and l.concurrency_key = put_budget.concurrency_key;
+    end if;
     perform jobq_private.record_audit(
         'put_budget', concat_ws(
             ' ', put_budget.scope_type, put_budget.scope, put_budget.concurrency_key,
             case when put_budget.each_key then '(each key)' end
         ),
-        case
-            when put_budget.amount is null then 'none'
-            else format('%s per %s, %s', put_budget.amount, put_budget.period, put_budget.time_zone)
-        end
+        coalesce(
+            put_budget.amount || ' per ' || put_budget.period || ', ' || put_budget.time_zone, 'none'
+        )
     );
 end
 $$;

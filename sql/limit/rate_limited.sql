@@ -22,7 +22,7 @@ begin
             'INVALID_ARGUMENT', 'retry_in must be from 0 to 365 days'
         );
     end if;
-    perform jobq.hold_lane(
+    perform jobq.hold_job_key(
         rate_limited.job_id, rate_limited.attempt, rate_limited.retry_in,
         rate_limited.reason
     );

@@ -1,5 +1,5 @@
 -- Purpose: let the jobs of a held concurrency key start again; or the jobs without a
--- key of a kind that hold_lane() or rate_limited() holds in a queue.
+-- key of a kind that hold_job_key() or rate_limited() holds in a queue.
 -- Invariant: at once; what the limits say goes on to hold. Raises: 22004, 22023.
 -- Argument kind: in place of a key.
 -- Returns: whether it was held.
@@ -13,7 +13,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _limit_id constant uuid := jobq_private.limit_id(queue, kind, concurrency_key);
+    _was_held boolean;
 begin
     if release_key.queue is null
         or num_nonnulls(release_key.concurrency_key, release_key.kind) = 0
@@ -24,27 +24,32 @@ begin
             'INVALID_ARGUMENT', 'give concurrency_key or kind, not both'
         );
     end if;
-    update jobq_private.limit_state as g
-    set held_until = '-infinity', hold_reason = null, dead_job_id = null
-    where g.limit_id = _limit_id and g.held_until > clock_timestamp();
-    if not found then
-        return false;
+    with released as (
+        delete from jobq_private.limit_hold as h
+        where h.limit_id = jobq_private.limit_id(
+            release_key.queue, release_key.kind, release_key.concurrency_key
+        )
+        returning h.held_until
+    )
+    select coalesce(max(r.held_until) > clock_timestamp(), false) into _was_held
+    from released as r;
+    if _was_held then
+        -- open ones, too: a claim may close them before this commits
+        perform jobq_private.open_again(array(
+            select w
+            from jobq_private.waiting_key as w
+            where w.queue = release_key.queue
+            and case
+                when release_key.kind is null then w.concurrency_key = release_key.concurrency_key
+                else w.key_id = jobq_private.limit_id(null, release_key.kind, null)
+            end
+        ));
+        perform jobq_private.wake(array[release_key.queue]);
+        perform jobq_private.record_audit(
+            'release_key', concat_ws(' ', queue, concurrency_key, 'kind ' || kind), null
+        );
     end if;
-    -- open ones, too: a claim may close them before this commits
-    perform jobq_private.open_again(array(
-        select w
-        from jobq_private.waiting_key as w
-        where w.queue = release_key.queue
-        and case
-            when release_key.kind is null then w.concurrency_key = release_key.concurrency_key
-            else w.key_id = jobq_private.limit_id(null, release_key.kind, null)
-        end
-    ));
-    perform jobq_private.wake(array[release_key.queue]);
-    perform jobq_private.record_audit(
-        'release_key', concat_ws(' ', queue, concurrency_key, 'kind ' || kind), null
-    );
-    return true;
+    return _was_held;
 end
 $$;
 

@@ -10,6 +10,9 @@ returns void
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
 as $$
 declare
     _job jobq_private.job;
@@ -59,7 +62,7 @@ begin
             select w from jobq_private.waiting_key as w
             where w.key_id = _job.key_id and w.state <> 'open'
         ));
-        perform jobq_private.reopen_keys(array[_job.queue], array[_job.key_id], array[_job.kind]);
+        perform jobq_private.wake_limited(array[_job.queue], array[_job.kind]);
         perform jobq_private.wake(array[_job.queue]);
     end if;
 end

@@ -75,7 +75,7 @@ begin
     )
     select array_agg(distinct s.queue) into _queues from stored as s;
     update jobq_private.moved_job as m set job = null where m.job_id = any(_arrived);
-    perform jobq_private.add_waiting_keys(_arrived);
+    perform jobq_private.open_keys(_arrived);
     perform jobq_private.wake(_queues);
     return cardinality(_arrived);
 end

@@ -32,7 +32,7 @@ begin
     then
         perform jobq_private.resolve();
     end if;
-    _look := jobq_private.look_at(queue, clock_timestamp());
+    _look := jobq_private.enter_queue(queue, clock_timestamp());
     if not (
         coalesce(_look.is_paused or _look.is_limited, false) or _look.has_keys
         or _look.has_kind_limits
@@ -46,7 +46,7 @@ begin
 
     if _look.is_limited then
         _turn.slot := 1;
-        _left := jobq_private.enter_queue(queue, least(max_jobs, max_limited));
+        _left := least(max_jobs, max_limited, _look.max_starts);
     end if;
     while _left > 0 and _priority is not null loop
         _priority := jobq_private.due_priority(queue, _priority, except_kinds);

@@ -65,10 +65,10 @@ begin
         from jobq_private.queue as k
         left join lateral (
             select k.queue, case
-                when coalesce(r.room, 1) > 0 then '-infinity'
+                when coalesce(r.max_starts, 1) > 0 then '-infinity'
                 else coalesce(r.opens_at, 'infinity')
             end as opens_at
-            from jobq_private.limit_rooms(array[row(
+            from jobq_private.check_limits(array[row(
                 jobq_private.limit_id(k.queue, null, null), k.queue, null, null
             )::jobq_private.scope], _now) as r
             where num_nonnulls(k.max_running, k.rate_limit, k.budget) > 0

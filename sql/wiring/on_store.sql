@@ -47,16 +47,13 @@ begin
         perform jobq_private.attach_jobs(_linked);
     end if;
     if _has_keys then
-        perform jobq_private.add_waiting_keys(_stored || on_store.moved);
+        perform jobq_private.open_keys(_stored || on_store.moved, array(
+            select distinct j.key_id from jobq_private.job as j where j.job_id = any(on_store.moved)
+        ));
     end if;
     if on_store.moved <> '{}' then
         perform jobq_private.follow_redriven(moved);
-        update jobq_private.limit_state as g
-        set held_until = '-infinity', hold_reason = null, dead_job_id = null
-        from jobq_private.job as j
-        where j.job_id = any(on_store.moved)
-        and g.dead_job_id = j.job_id;
-        perform jobq_private.reopen_keys_of(on_store.moved);
+        perform jobq_private.release_dead_keys(moved);
     end if;
     return _stored;
 end

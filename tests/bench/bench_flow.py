@@ -1,10 +1,10 @@
 """Print what limits of concurrency keys cost, and how fair the keys' turns are.
 
-Usage: make bench PART=flow ARGS="[--jobs 20000] [--lanes 1000] [--saturated 12000]
+Usage: make bench PART=flow ARGS="[--jobs 20000] [--keys 1000] [--saturated 12000]
     [--large 1000000] [--small 200] [--rounds 3]"
 
 A drain is one session that finishes each batch of 50 in the call that claims the next. Of
-fairness: one tenant with --large jobs and --small ones with ten each share 50 places, through
+fairness: one tenant with --large jobs and --small ones with ten each share 50 slots, through
 one session that finishes what runs batch by batch; the small ones beside a queue that holds
 only theirs.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 BATCH = 50
 FILL = """
     select count(*) from jobq.enqueue_many((
-        select jsonb_agg(jsonb_build_object('kind', 'noop', 'queue', %s::text, 'concurrency_key', {key}))
+        select jsonb_agg(jsonb_build_object('kind', 'noop', 'queue', %s::text, 'concurrency_key', {key}, 'cost', {cost}))
         from generate_series(1, %s) as n
     ))
 """  # noqa: E501
@@ -49,33 +49,37 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--jobs", type=int, default=20_000)
-    parser.add_argument("--lanes", type=int, default=1_000)
+    parser.add_argument("--keys", type=int, default=1_000)
     parser.add_argument("--saturated", type=int, default=12_000)
     parser.add_argument("--large", type=int, default=1_000_000)
     parser.add_argument("--small", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     with database() as (connection, url):
-        drains(connection, options.jobs, options.lanes, options.rounds)
+        drains(connection, options.jobs, options.keys, options.rounds)
         behind_saturated(connection, options.saturated)
         fairness(connection, options.large, options.small)
         jobs = max(10, options.jobs // 20)
-        asyncio.run(next_of_a_lane(connection, url, jobs, ["default"]))
-        asyncio.run(next_of_a_lane(connection, url, jobs, ["default", "other"]))
+        asyncio.run(next_of_a_key(connection, url, jobs, ["default"]))
+        asyncio.run(next_of_a_key(connection, url, jobs, ["default", "other"]))
 
 
 def empty(connection: Connection) -> None:
-    """Forget every job and lane."""
+    """Forget every job and key."""
     clear(connection)
-    connection.execute("truncate jobq_private.waiting_key, jobq_private.limit_state")
+    connection.execute(
+        "truncate jobq_private.waiting_key, jobq_private.limit_state, jobq_private.limit_hold"
+    )
 
 
-def fill(connection: Connection, jobs: int, lanes: int | None, queue: str = "default") -> None:
-    """Enqueue jobs in so many lanes, or without keys."""
-    key = "null::text" if lanes is None else f"'key ' || n %% {lanes}"
+def fill(
+    connection: Connection, jobs: int, keys: int | None, queue: str = "default", cost: str = "null"
+) -> None:
+    """Enqueue jobs of so many keys, or without keys."""
+    key = "null::text" if keys is None else f"'key ' || n %% {keys}"
     for start in range(0, jobs, 10_000):
         some = min(10_000, jobs - start)
-        connection.execute(FILL.format(key=key).encode(), [queue, some])
+        connection.execute(FILL.format(key=key, cost=cost).encode(), [queue, some])
 
 
 def drain(connection: Connection, queue: str = "default") -> float:
@@ -92,22 +96,24 @@ def drain(connection: Connection, queue: str = "default") -> float:
             return done / (time.perf_counter() - started)
 
 
-def drains(connection: Connection, jobs: int, lanes: int, rounds: int) -> None:
+def drains(connection: Connection, jobs: int, keys: int, rounds: int) -> None:
     """Print the drain of keyed jobs beside that of plain ones, in turns."""
-    cases: dict[str, tuple[int | None, str]] = {
-        "no keys": (None, ""),
-        f"{lanes:,} lanes": (lanes, ""),
-        f"{lanes:,} lanes, limit 1": (lanes, "key_max_running => 1"),
-        f"{lanes:,} lanes, a rate each": (lanes, "key_rate_limit => 1000000, key_rate_burst => 9"),
-        "no keys, 500 at once": (None, "max_running => 500"),
+    rate = "key_rate_limit => 1000000, key_rate_burst => 9"
+    cases: dict[str, tuple[int | None, str, str]] = {
+        "no keys": (None, "", "null"),
+        f"{keys:,} keys": (keys, "", "null"),
+        f"{keys:,} keys, limit 1": (keys, "key_max_running => 1", "null"),
+        f"{keys:,} keys, a rate each": (keys, rate, "null"),
+        f"{keys:,} keys, a rate and costs": (keys, rate, "1 + n %% 3"),
+        "no keys, 500 at once": (None, "max_running => 500", "null"),
     }
     figures: dict[str, list[float]] = {case: [] for case in cases}
     for _ in range(rounds):
-        for case, (keys, limits) in cases.items():
+        for case, (some, limits, cost) in cases.items():
             empty(connection)
             more = limits and f", {limits}"
             connection.execute(f"select jobq.put_queue('default'{more})".encode())
-            fill(connection, jobs, keys)
+            fill(connection, jobs, some, cost=cost)
             figures[case].append(drain(connection))
     connection.execute("select jobq.put_queue('default')")
     plain = statistics.median(figures["no keys"])
@@ -120,12 +126,12 @@ def drains(connection: Connection, jobs: int, lanes: int, rounds: int) -> None:
         )
 
 
-def behind_saturated(connection: Connection, lanes: int) -> None:
-    """Print what a claim costs behind lanes that are full, beside an empty queue."""
+def behind_saturated(connection: Connection, keys: int) -> None:
+    """Print what a claim costs behind keys that are full, beside an empty queue."""
     empty(connection)
     connection.execute("select jobq.put_queue('full', key_max_running => 1)")
     connection.execute("select jobq.put_queue('empty', key_max_running => 1)")
-    fill(connection, lanes * 3, lanes, "full")
+    fill(connection, keys * 3, keys, "full")
     while one(connection, "select jobq.due_in('{full}') is not null"):
         connection.execute("select from jobq.claim('{full}', 'w', 500)")
     times = {}
@@ -144,7 +150,7 @@ def behind_saturated(connection: Connection, lanes: int) -> None:
             assert len(found) == 1
         times[queue] = statistics.median(taken)
     print(
-        f"claim behind {lanes:,} saturated lanes {times['full']:.2f} ms,"
+        f"claim behind {keys:,} saturated keys {times['full']:.2f} ms,"
         f" {times['full'] / times['empty']:.2f} times that of an empty queue",
         flush=True,
     )
@@ -175,13 +181,13 @@ def fairness(connection: Connection, jobs: int, tenants: int) -> None:
                 " where concurrency_key <> 'key 0' and state = 'queued'",
             )
     print(
-        f"{tenants:,} tenants with ten jobs each, beside one with {jobs:,}, {BATCH} places:"
+        f"{tenants:,} tenants with ten jobs each, beside one with {jobs:,}, {BATCH} slots:"
         f" {rounds['beside'] / rounds['alone']:.2f} times as long as alone",
         flush=True,
     )
 
 
-async def next_of_a_lane(connection: Connection, url: str, jobs: int, queues: list[str]) -> None:
+async def next_of_a_key(connection: Connection, url: str, jobs: int, queues: list[str]) -> None:
     """Print how long it takes from the end of a job to the next one of its key.
 
     Each queue has a worker; of several, the limit is that of the jobs' kind.

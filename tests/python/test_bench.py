@@ -53,11 +53,12 @@ with pytest.MonkeyPatch.context() as patch:
         ),
         (
             "flow",
-            "--jobs 300 --lanes 20 --saturated 50 --large 300 --small 10 --rounds 1",
+            "--jobs 300 --keys 20 --saturated 50 --large 300 --small 10 --rounds 1",
             [
-                r"20 lanes, limit 1 +[\d,]+ jobs/s, [\d.]+ of plain",
-                r"50 saturated lanes [\d.]+ ms, [\d.]+ times",
-                r"50 places: [\d.]+ times as long",
+                r"20 keys, limit 1 +[\d,]+ jobs/s, [\d.]+ of plain",
+                r"20 keys, a rate and costs +[\d,]+ jobs/s, [\d.]+ of plain",
+                r"50 saturated keys [\d.]+ ms, [\d.]+ times",
+                r"50 slots: [\d.]+ times as long",
                 r"next of its key, 1 queues .* p50 [\d.]+ ms",
                 r"next of its key, 2 queues .* p50 [\d.]+ ms",
             ],

@@ -483,7 +483,7 @@ def test_limits_of_queue_and_kind_and_rates_hold_together(connect: Connect) -> N
                 assert times[first + after] - times[first] >= (after - BURST + 1) / RATE - 1e-6
 
 
-def test_a_repeatable_snapshot_passes_no_gate_that_moved_on(connect: Connect) -> None:
+def test_a_repeatable_snapshot_passes_no_limit_that_moved_on(connect: Connect) -> None:
     one, other = connect(), connect()
     one.execute("select jobq.put_queue('default', max_running => 1)")
     one.execute("select jobq.enqueue('k') from generate_series(1, 3)")
@@ -498,7 +498,7 @@ def test_a_repeatable_snapshot_passes_no_gate_that_moved_on(connect: Connect) ->
     assert running(one) == 1
 
 
-def test_a_claim_waits_for_no_gate(connect: Connect) -> None:
+def test_a_claim_waits_for_no_limit(connect: Connect) -> None:
     one, other = connect(), connect()
     one.execute("select jobq.put_queue('default', max_running => 5)")
     one.execute("select jobq.enqueue('k') from generate_series(1, 3)")
@@ -725,6 +725,21 @@ def test_a_claim_waits_for_no_hold(connect: Connect) -> None:
         one.execute("select jobq.hold_key('default', 'key 0', now() + interval '1 h')")
         assert claim(other, 5) == []
     assert claim(other, 5) == []
+
+
+def test_a_hold_waits_for_no_claim(connect: Connect) -> None:
+    one, other = connect(), connect()
+    one.execute("select jobq.put_queue('default', key_max_running => 5)")
+    fill(one, 4, keys=1)
+    other.execute("set lock_timeout = '1 s'")
+    with one.transaction():
+        [[job, attempt]] = claim(one, 1)
+        other.execute("select jobq.hold_key('default', 'key 0', 'infinity')")
+        assert claim(one, 5) == []
+        one.execute("select jobq.hold_job_key(%s, %s, '1 h')", [job, attempt])
+        other.execute("select jobq.hold_key('default', 'key 0', now() + interval '1 s')")
+        assert other.execute("select jobq.release_key('default', 'key 0')").fetchone() == (True,)
+    assert claim(other, 5) == [], "the worker's hold has come since"
 
 
 @pytest.mark.parametrize(

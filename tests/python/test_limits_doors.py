@@ -197,7 +197,7 @@ async def test_a_held_kind_is_released_through_every_door(api: Api) -> None:
     def hold() -> None:
         api.run("select jobq.enqueue('mail', queue => 'q')")
         api.run(
-            "select jobq.hold_lane(c.job_id, c.attempt, '1 h')"
+            "select jobq.hold_job_key(c.job_id, c.attempt, '1 h')"
             " from jobq.claim('{q}', 'w') as c where c.kind = 'mail'"
         )
 
@@ -220,7 +220,7 @@ async def test_a_key_is_held_and_released_through_every_door(api: Api) -> None:
     key = {"queue": "q", "concurrency_key": HOSTILE}
     words = ["--", key["queue"], key["concurrency_key"]]
     held = (
-        "select count(*) from jobq_private.limit_state where held_until > now() + interval '59 min'"
+        "select count(*) from jobq_private.limit_hold where held_until > now() + interval '59 min'"
     )
     until = datetime.now(UTC) + timedelta(hours=2)
     said: list[object] = []
@@ -236,7 +236,7 @@ async def test_a_key_is_held_and_released_through_every_door(api: Api) -> None:
         assert api.run(held) == [(1,)]
     with psycopg.connect(api.url) as mine:
         Client(mine).hold_key(**key, until=timedelta(hours=3))
-        left = mine.execute("select held_until - now() from jobq_private.limit_state").fetchall()
+        left = mine.execute("select max(held_until) - now() from jobq_private.limit_hold").fetchall()
         assert left == [(timedelta(hours=3),)], "it counts by the database's clock"
         mine.rollback()
     said += [command("limits", "release", *words), command("limits", "release", *words)]

@@ -258,7 +258,7 @@ def test_a_kind_without_a_key_that_was_rate_limited_waits_in_its_queue(connect: 
     connection.execute("select jobq.rate_limited(%s, 1, '1 h', 'status 429')", [first])
     assert len([*claim(connection), *claim(connection)]) == 1
     assert len(claim(connection, 5, "other")) == 1
-    connection.execute("update jobq_private.limit_state set held_until = now()")
+    connection.execute("update jobq_private.limit_hold set held_until = now()")
     connection.execute("update jobq_private.waiting_key set open_at = least(open_at, now())")
     assert len([*claim(connection), *claim(connection)]) == 2
 
@@ -275,7 +275,7 @@ def test_jobs_that_a_hold_or_a_limit_moves_hold_up_no_job_behind_them(
     [[behind]] = connection.execute("select jobq.enqueue('another')")
     assert claim(connection, 1) == [first]
     if why == "a hold":
-        connection.execute("select jobq.hold_lane(%s, 1, '1 h', 'status 429')", [first])
+        connection.execute("select jobq.hold_job_key(%s, 1, '1 h', 'status 429')", [first])
     else:
         connection.execute("select jobq.put_kind('k', max_running => 1)")
     claims = [claim(connection, 1) for _ in range(1 if jobs == 300 else 2)]
@@ -297,13 +297,19 @@ def test_a_function_whose_job_does_not_fit_into_a_budget_holds_up_no_call(
     assert connection.execute("select from jobq.work('{default}')").rowcount == 0
 
 
-def test_a_hold_by_an_operator_outlasts_the_dead_job(connect: Connect) -> None:
+@pytest.mark.parametrize("is_before", [False, True])
+def test_a_hold_by_an_operator_outlasts_the_dead_job(connect: Connect, is_before: bool) -> None:
     connection = connect()
     connection.execute("select jobq.put_queue('default', ordered => true, on_dead => 'hold')")
     first, _ = enqueue(connection), enqueue(connection)
     assert claim(connection) == [first]
-    connection.execute("select jobq.fail(%s, 1, 'e', retryable => false)", [first])
-    connection.execute("select jobq.hold_key('default', 'a', 'infinity', 'stop')")
+    steps = [
+        "select jobq.fail(job_id, 1, 'e', retryable => false) from jobq.job"
+        " where state = 'running'",
+        "select jobq.hold_key('default', 'a', 'infinity', 'stop')",
+    ]
+    for step in steps[::-1] if is_before else steps:
+        connection.execute(step.encode())
     connection.execute("select jobq.delete_many(array[%s::uuid])", [first])
     maintain(connection)
     assert claim(connection) == []

@@ -190,7 +190,7 @@ OTHERS = {
     ),
     "put_kind": ("'other'", "'other', max_attempts => 2"),
     "hold_key": ("'other', 'a', now() + interval '1 h', 'because'",),
-    "hold_lane": ("gen_random_uuid(), 1, '1 s'",),
+    "hold_job_key": ("gen_random_uuid(), 1, '1 s'",),
     "put_budget": ("'queue', 'other', 1000000", "'queue', 'other', null"),
     "spend": ("gen_random_uuid(), 1, 5",),
     "put_limit": ("'other', 'a', 1", "'other', 'a', 2"),

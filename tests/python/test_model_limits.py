@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 RUNS = int(os.environ.get("JOBQ_MODEL_EXAMPLES", "6"))
-STEPS = 80
+SESSIONS = 8
+STEPS = 120
 PATIENCE = 60.0
 QUEUES = ["default", "other", "rated", "ordered", "paid", "paid keys", "costly"]
 # Whose jobs have random costs, are of one kind, and are neither moved nor deleted.
@@ -131,8 +132,8 @@ class Story:
         self.dice = dice
         self.connect = connect
         self.observer = connect()
-        self.sessions = [self.session() for _ in range(4)]
-        self.levels = ["read committed"] * 4
+        self.sessions = [self.session() for _ in range(SESSIONS)]
+        self.levels = ["read committed"] * SESSIONS
         self.limits: dict[str, int | None] = {
             "budget of paid": 60, "budget of dear": 60, "each budget of paid keys": 30,
         }  # fmt: skip
@@ -179,7 +180,7 @@ class Story:
 
     def run(self) -> None:
         for _ in range(STEPS):
-            n = self.dice.randrange(4)
+            n = self.dice.randrange(SESSIONS)
             session = self.sessions[n]
             what = self.dice.random()
             if what < 0.15 and not self.is_open(session):
@@ -198,7 +199,7 @@ class Story:
             else:
                 self.call(n, self.dice.choice(self.calls))
             self.check()
-        for n in range(4):
+        for n in range(SESSIONS):
             self.end(n, "commit")
         self.work_off()
 
@@ -254,7 +255,7 @@ class Story:
         session = self.sessions[n]
         session.execute(f"begin isolation level {self.levels[n]}".encode())
         session.execute("select 1 from jobq.job")
-        others = [m for m in range(4) if m != n and not self.is_open(self.sessions[m])]
+        others = [m for m in range(SESSIONS) if m != n and not self.is_open(self.sessions[m])]
         if others:
             self.call(self.dice.choice(others), self.claim)
             self.check()

@@ -361,7 +361,7 @@ ONE_BY_ONE = """
 NOTED = "select count(*), count(distinct job_id), min(state) from jobq_private.attempt"
 OPTIONS: list[dict[str, str]] = [
     {},
-    {"concurrency_key": "lane"},
+    {"concurrency_key": "key"},
     {"idempotency_key": "key", "dedup_key": "key"},
 ]
 
@@ -626,8 +626,8 @@ def test_a_snapshot_that_keeps_dead_entries_costs_a_claim_beside_limits_little(
             connection.execute(f"select from {claim}".encode())
 
 
-def saturate(connection: Connection, lanes: int) -> None:
-    """Store lanes of which each runs all that it may, with jobs behind, and have them met."""
+def saturate(connection: Connection, keys: int) -> None:
+    """Store keys of which each runs all that it may, with jobs behind, and have them met."""
     connection.execute("select jobq.put_queue('default', key_max_running => 1)")
     connection.execute(
         """
@@ -636,7 +636,7 @@ def saturate(connection: Connection, lanes: int) -> None:
             from generate_series(0, %s) as n
         ))
         """,
-        [3 * lanes - 1],
+        [3 * keys - 1],
     )
     connection.execute("select jobq.put_kind('k', lease => '1 h')")
     connection.execute("update jobq_private.job set lease = '1 h'")
@@ -661,4 +661,4 @@ def test_a_claim_behind_saturated_keys_reads_as_much_as_one_of_an_empty_queue(
     connection.execute("select jobq.enqueue('k', concurrency_key => 'another')")
     assert len(connection.execute("select from jobq.claim('{default}', 'w', 1)").fetchall()) == 1
     connection.execute("select jobq.enqueue('k', concurrency_key => 'one more')")
-    assert cost(connection, claim, {})[0] < 400, "a lane is opened without a look at all others"
+    assert cost(connection, claim, {})[0] < 400, "a key is opened without a look at all others"

@@ -480,8 +480,8 @@ class QueueStats:
         scheduled: jobs that are not due yet.
         oldest_runnable: how long the oldest queued job has been due.
         finished_last_minute: jobs that ended within the last minute.
-        lanes: concurrency keys with work, by priority.
-        closed_lanes: those that cannot start a job now.
+        waiting_keys: concurrency keys with work, by priority.
+        closed_keys: those that cannot start a job now.
         is_exact: whether ``queued``, ``scheduled`` and ``retrying`` are current. If more than
             10,000 jobs wait in a queue (fewer with many queues), they are the counts of the last
             maintenance, about a minute ago.
@@ -497,8 +497,8 @@ class QueueStats:
     oldest_runnable: timedelta | None
     finished_last_minute: int
     is_paused: bool
-    lanes: int
-    closed_lanes: int
+    waiting_keys: int
+    closed_keys: int
     is_exact: bool = True
     blocked: int = 0
 

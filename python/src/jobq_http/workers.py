@@ -91,7 +91,7 @@ Failure = request(
     defaults={"error_code": "ERROR", "retryable": True},
 )
 Release = request("Release", "When a released job can run again; at once by default.", "run_at?")
-LaneHold = request("LaneHold", "How long a key is held, and why.", "retry_in_ms reason?")
+JobHold = request("JobHold", "How long a key is held, and why.", "retry_in_ms reason?")
 Progress = request("Progress", "Progress of a handler.", "progress")
 Spending = request("Spending", "The actual cost of an attempt.", "cost")
 Line = request("Line", "A line for a job's log.", "message level", defaults={"level": "INFO"})
@@ -183,7 +183,7 @@ OPERATIONS = (
        examples={"not before noon": {"run_at": "2026-03-15T12:00:00Z"}}),
     of(f"{ATTEMPT}/rate-limited", "rate_limited",
        "Release a rate-limited job, and hold its concurrency key",
-       "work", Settled, body=LaneHold, value="state", errors=LOST,
+       "work", Settled, body=JobHold, value="state", errors=LOST,
        examples={"half a minute": {"retry_in_ms": 30000, "reason": "status 429"}}),
     of(f"{ATTEMPT}/cancel", "confirm_cancel",
        "End an attempt as cancelled, after a cancel request",

@@ -439,7 +439,7 @@ def _settle(client: Client, job: ClaimedJob, settlement: Settlement) -> None:
 
     if isinstance(settlement, Failed | Released) and settlement.hold is not None:
         hold = settlement.hold
-        call("hold_lane", hold_for=hold.duration, reason=hold.reason)
+        call("hold_job_key", hold_for=hold.duration, reason=hold.reason)
     match settlement:
         case Succeeded(text):
             call("complete", result=None if text is None else text.decode())

@@ -14,7 +14,7 @@ as $$
             case when q.ordered then 1 else coalesce(l.max_running, q.key_max_running) end as max_running,
             r.rate_limit, jobq_private.milliseconds(r.rate_period) as rate_period_ms, r.rate_burst,
             h.held_until is not null as is_held,
-            nullif(h.held_until, 'infinity') as held_until, h.hold_reason,
+            nullif(h.held_until, 'infinity') as held_until, h.reason as hold_reason,
             (
                 select count(*)
                 from (
@@ -33,8 +33,13 @@ as $$
         left join jobq_private.queue as q on q.queue = i.queue
         left join jobq_private.key_limit as l
             on l.queue = i.queue and l.concurrency_key = i.concurrency_key
-        left join jobq_private.limit_state as h
-            on h.limit_id = i.key_id and h.held_until > clock_timestamp()
+        left join lateral (
+            select h.held_until, h.reason
+            from jobq_private.limit_hold as h
+            where h.limit_id = i.key_id and h.held_until > clock_timestamp()
+            order by h.held_until desc, h.hold_id desc
+            limit 1
+        ) as h on true
         cross join lateral (
             select l.rate_limit, l.rate_period, l.rate_burst where l.rate_limit is not null
             union all

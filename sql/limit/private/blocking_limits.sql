@@ -9,14 +9,17 @@ create or replace function jobq_private.blocking_limits(
 returns table (reason text, explanation text)
 language plpgsql
 stable
-parallel safe
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 declare
     _cost constant numeric := coalesce(job.cost, 1);
 begin
     return query
     select b.reason, b.explanation
-    from jobq_private.limit_rooms(
+    from jobq_private.check_limits(
         array(select l from jobq_private.job_limits(job) as l), blocking_limits.now
     ) as r
     cross join lateral (
@@ -26,7 +29,7 @@ begin
         ) as name
     ) as n
     left join lateral (
-        select nullif(coalesce(r.head_job_id, (
+        select nullif(coalesce(r.first_job_id, (
             select w.job_id
             from jobq_private.job as w
             where w.queue = job.queue and w.key_id = job.key_id
@@ -38,10 +41,10 @@ begin
             )
             limit 1
         )), job.job_id) as job_id
-    ) as f on (r.rule).is_ordered
+    ) as f on (r.usage).is_ordered
     cross join lateral (
         values
-        ('held', r.held_until > blocking_limits.now, format(
+        ('held', r.held_until is not null, format(
             '%s, held until %s',
             concat_ws(': ', case
                 when r.concurrency_key is not null
@@ -58,8 +61,8 @@ begin
         )),
         ('budget', _cost > r.budget_left, format(
             '%s: %s of %s spent, this job costs %s; the next period begins at %s', n.name,
-            ((r.rule).budget).amount - r.budget_left, ((r.rule).budget).amount, _cost,
-            date_trunc('second', r.budget_end)
+            (r.usage).spent, ((r.usage).budget).amount, _cost,
+            date_trunc('second', (r.usage).period_end)
         )),
         ('ordered_behind', f.job_id is not null, format('%s: job %s goes first', n.name, f.job_id)),
         (
@@ -71,7 +74,7 @@ begin
             r.slots = 0,
             n.name || case
                 when r.concurrency_key is null then ': as many run as its limit says'
-                else format(': %s at once, and so many run: %s', (r.rule).max_running, (
+                else format(': %s at once, and so many run: %s', (r.usage).max_running, (
                     select string_agg(format('job %s on %s', h.job_id, h.worker), ', ')
                     from (
                         select o.job_id, o.worker

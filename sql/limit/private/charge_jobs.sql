@@ -4,9 +4,6 @@
 create or replace function jobq_private.charge_jobs(job_ids uuid[], is_limited boolean)
 returns void
 language sql
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
 as $$
     select jobq_private.charge(
         array_agg(s.limit_id), array_agg(s.cost), array_agg(s.last)

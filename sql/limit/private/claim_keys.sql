@@ -1,25 +1,19 @@
 -- Purpose: lease runnable jobs of a queue's keys to a worker: those of a higher
 -- priority than the given one, at which a claim finds jobs without a key, and half of
--- what it wants at that priority; all if there are none (null). Only of these kinds,
--- and none of those excepted (null for any): if another goes first in a key, it is
--- left.
+-- what it wants at that priority; all if there are none (null). A key is left if
+-- another kind goes first.
 -- Invariant: bounded in keys; waits for nobody. What may start is counted after the
 -- limits were locked; the caller has locked the queue's. Keys take turns. A key in
--- which nothing was found is closed. The time of a start is read after what runs was
--- counted, so no end of what made room is later.
+-- which nothing was found is closed.
 create or replace function jobq_private.claim_keys(
     queue text, worker text, max_jobs integer, priority integer, look jobq_private.queue_look,
     kinds text[] default null, except_kinds text[] default null
 )
 returns setof jobq.claimed_job
 language plpgsql
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
 as $$
 declare
-    _has_rules constant boolean := coalesce(look.has_rules or look.has_kind_limits, false);
+    _has_limits constant boolean := coalesce(look.has_limits or look.has_kind_limits, false);
     _left integer := max_jobs;
     _priority integer := 32768;
     _width integer;
@@ -30,7 +24,7 @@ declare
     _ids uuid[];
     _started_at timestamptz;
 begin
-    perform jobq_private.open_keys(queue, clock_timestamp());
+    perform jobq_private.open_due_keys(queue, clock_timestamp());
     loop
         _priority := (
             select max(w.priority)
@@ -44,12 +38,12 @@ begin
         _width := least(_left, 100);
         for _round in 1 .. 50 loop
             exit when _left = 0;
-            _keys := jobq_private.pick_keys(queue, _priority, _width, _has_rules);
+            _keys := jobq_private.pick_keys(queue, _priority, _width, _has_limits);
             exit when _keys is null;
             _picked := cardinality(_keys);
             _keys := array_remove(_keys, null);
             _batch := jobq_private.take_jobs(
-                _keys, clock_timestamp(), _left, _has_rules, kinds, except_kinds
+                _keys, clock_timestamp(), _left, _has_limits, kinds, except_kinds
             );
             _closed := 0;
             if look.has_kind_limits or look.is_limited or exists (
@@ -60,7 +54,7 @@ begin
             end if;
             _ids := array(
                 select j.job_id from jobq_private.job as j
-                where _has_rules and j.ctid = any(_batch.jobs)
+                where _has_limits and j.ctid = any(_batch.jobs)
             );
             _started_at := clock_timestamp();
             return query

@@ -1,11 +1,10 @@
 -- Purpose: close keys in which a claim has found nothing: as full, until their next job
--- is due, or for good; returns how many were closed.
+-- is due, or for good; returns how many were closed. Rows that repeat each other become
+-- one.
 -- Invariant: only under the exclusive lock of the key, after another look under it.
 -- Whoever adds work or room holds that lock shared, and then looks whether the key is
 -- closed. So one of the two always sees the other, and neither waits: without the lock,
--- the key is only put off for 5 ms, and the other adds an open row in any case. A
--- repeatable snapshot closes none. Rows that repeat each other become one. Hot: its
--- caller pins the search path, and that no plan is made for a call.
+-- the key is put off for 5 ms, and the other adds an open row in any case.
 create or replace function jobq_private.close_keys(keys jobq_private.waiting_key[])
 returns bigint
 language plpgsql
@@ -31,24 +30,24 @@ begin
         for update of w skip locked
     );
     with found as materialized (
-        select
-            k.key_id, k.queue, k.kind, k.concurrency_key, k.priority, t.open_at,
+        select k.key_id, k.queue, k.kind, k.concurrency_key, k.priority, t.open_at,
             case
                 when k.key_id <> all(_mine) then 'busy'
                 when w.run_at is null then 'empty'
                 when t.open_at > n.now then 'later'
-                when r.slots = 0 or h.priority <> k.priority or h.queue <> k.queue then 'full'
+                when r.slots = 0 or f.priority <> k.priority or f.queue <> k.queue then 'full'
                 else 'busy'
             end as state
         from unnest(close_keys.keys) with ordinality as k
         cross join (select clock_timestamp() offset 0) as n (now)
-        join jobq_private.limit_rooms(array(
+        join jobq_private.check_limits(array(
             select row(k.key_id, k.queue, k.kind, k.concurrency_key)::jobq_private.scope
             from unnest(close_keys.keys) as k
         ), clock_timestamp()) as r on r.n = k.ordinality
-        left join jobq_private.job as h on h.job_id = r.head_job_id and h.state <> 'running'
+        -- the first of an order, which may wait elsewhere, and the next one here
+        left join jobq_private.job as f on f.job_id = r.first_job_id and f.state <> 'running'
         left join lateral (
-            select j.run_at, coalesce(j.cost, 1) as cost
+            select j.run_at, j.cost
             from jobq_private.job as j
             where j.queue = k.queue
             and j.key_id = k.key_id
@@ -60,11 +59,13 @@ begin
         cross join lateral (
             select greatest(
                 case
-                    when h.priority = k.priority and h.queue = k.queue then h.run_at
+                    when f.priority = k.priority and f.queue = k.queue then f.run_at
                     else w.run_at
                 end,
                 r.opens_at,
-                case when coalesce(h.cost, w.cost) > r.budget_left then r.budget_end end
+                case
+                    when coalesce(f.cost, w.cost, 1) > r.budget_left then (r.usage).period_end
+                end
             )
         ) as t (open_at)
     ),

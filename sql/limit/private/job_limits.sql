@@ -4,7 +4,6 @@ create or replace function jobq_private.job_limits(job jobq_private.job)
 returns setof jobq_private.scope
 language sql
 stable
-parallel safe
 rows 2
 as $$
     select jobq_private.limit_id(q.queue, null, null), q.queue, null, null
@@ -15,10 +14,13 @@ as $$
     from jobq_private.kind as k
     where k.kind = job.kind and num_nonnulls(k.max_running, k.rate_limit, k.budget) > 0
     union all
-    select g.limit_id, g.queue, g.kind, null
-    from jobq_private.limit_state as g
-    where job.concurrency_key is null
-    and g.limit_id = jobq_private.limit_id(job.queue, job.kind, null)
+    (
+        select h.limit_id, h.queue, h.kind, null
+        from jobq_private.limit_hold as h
+        where job.concurrency_key is null
+        and h.limit_id = jobq_private.limit_id(job.queue, job.kind, null)
+        limit 1
+    )
     union all
     select
         job.key_id, job.queue,

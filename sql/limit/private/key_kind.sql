@@ -1,13 +1,11 @@
 -- Purpose: the kind to which the key of a job belongs; null if it belongs to the queue.
--- Invariant: its key_id decides, whatever the kind has declared since. Inlined, so no
--- SET clause.
+-- Its key_id decides, whatever the kind has declared since. Inlined, so no SET clause.
 create or replace function jobq_private.key_kind(
     key_id uuid, queue text, concurrency_key text, kind text
 )
 returns text
 language sql
 immutable
-parallel safe
 as $$
     select case
         when key_id <> jobq_private.limit_id(queue, null, concurrency_key) then kind

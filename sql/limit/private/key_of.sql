@@ -7,7 +7,6 @@ create or replace function jobq_private.key_of(
 returns uuid
 language plpgsql
 stable
-parallel safe
 as $$
 begin
     if concurrency_key is null then

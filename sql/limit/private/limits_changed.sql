@@ -2,8 +2,7 @@
 -- claim: closed keys are opened, and what runs without a slot counts.
 -- Invariant: fires for a change only, also by raw SQL. Waits for no claim, however long
 -- its transaction is open, and keeps none off. What such a claim starts under the old
--- limits counts once it commits (running_without_slot()); find_waiting_keys() finds a key that it
--- closes by them.
+-- limits counts once it commits; maintain() finds a key that it closes by them.
 create or replace function jobq_private.limits_changed()
 returns trigger
 language plpgsql

@@ -1,18 +1,15 @@
--- Purpose: lock limits, and return those that were locked: all, after waiting,
--- first for the slots of those without a row, then in the order of their ids; or without waiting, those that nobody else holds.
+-- Purpose: lock limits, and return those that were locked: all, after waiting, first
+-- for those without a row; or without waiting, those that nobody else holds.
 -- Invariant: the only lock under which jobs start. A limit without a row gets one under
 -- an advisory lock, so that no claim waits for another's insert. A repeatable snapshot
--- that has not seen the last charge fails here with 40001.
+-- that has not seen the last charge fails here with 40001. Callers pin the planner's
+-- settings.
 create or replace function jobq_private.lock_limits(scopes jobq_private.scope[], may_wait boolean)
 returns uuid[]
 language plpgsql
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
 as $$
 declare
-    _making constant integer := jobq_private.lock_class('gating');
+    _making constant integer := jobq_private.lock_class('making');
     _ids constant uuid[] := array(select distinct s.limit_id from unnest(scopes) as s order by 1);
     _locked uuid[];
 begin

@@ -2,9 +2,6 @@
 -- others, stored before their kind got or lost limits, are moved under theirs.
 create or replace function jobq_private.move_jobs(inout jobs tid[], inout slots smallint[])
 language plpgsql
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
 as $$
 declare
     _moved uuid[];
@@ -28,7 +25,7 @@ begin
     )
     select array_agg(m.job_id), array_agg(m.row) into _moved, _rows from moved as m;
     if _moved is not null then
-        perform jobq_private.add_waiting_keys(_moved);
+        perform jobq_private.open_keys(_moved);
         select coalesce(array_agg(u.job order by u.n), '{}'), array_agg(u.slot order by u.n)
         into move_jobs.jobs, move_jobs.slots
         from unnest(move_jobs.jobs, move_jobs.slots) with ordinality as u (job, slot, n)

@@ -1,13 +1,11 @@
 -- Purpose: when the next key of a queue may have work; -infinity if one may have it
 -- now, which a claim will find, or has passed over because another held its limits.
--- Invariant: two index probes, and one more for each limit that keys wait for. With
--- excepted kinds, a probe for each key at whose head one of them waits.
+-- Invariant: two index probes, one more for each limit that keys wait for, and with
+-- excepted kinds one for each key at whose head one of them waits.
 create or replace function jobq_private.next_key(queue text, except_kinds text[])
 returns timestamptz
 language sql
 stable
-parallel safe
-set plan_cache_mode = force_generic_plan
 as $$
     select least(
         (
@@ -31,7 +29,7 @@ as $$
             limit 1
         ),
         (
-            select min(case when coalesce(a.room, 1) > 0 then '-infinity' else a.opens_at end)
+            select min(case when coalesce(a.max_starts, 1) > 0 then '-infinity' else a.opens_at end)
             from jobq_private.awaited_limits(next_key.queue, clock_timestamp()) as a
         )
     )

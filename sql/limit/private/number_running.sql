@@ -1,31 +1,31 @@
 -- Purpose: give slots to what runs without, if limits may count it; and forget that
 -- limits have changed once all is counted.
 -- Invariant: slots from the top of a key: claims take the lowest, so the two do not
--- meet. A row that somebody has locked is left: it ends, or is found by the next call.
--- One session at a time.
+-- meet. A row that somebody has locked is left. One session at a time.
 create or replace function jobq_private.number_running()
 returns void
 language plpgsql
 as $$
-declare
-    _job record;
 begin
-    if not pg_try_advisory_xact_lock(jobq_private.lock_class('gating'), 256) then
+    if not pg_try_advisory_xact_lock(jobq_private.lock_class('making'), 256) then
         return;
     end if;
-    for _job in
+    with found as materialized (
         select j.job_id, j.queue, j.key_id
         from jobq_private.job as j
         where j.job_id = any(array(select u.job_id from jobq_private.running_without_slot() as u))
         for no key update skip locked
-    loop
-        update jobq_private.job as j
-        set slot = case when _job.key_id is null then 1 else coalesce((
+    )
+    update jobq_private.job as j
+    set slot = n.slot
+    from (
+        select f.job_id, case when f.key_id is null then 1 else coalesce((
             select min(o.slot) from jobq_private.job as o
-            where o.queue = _job.queue and o.key_id = _job.key_id and o.slot > 16384
-        ), 32768) - 1 end
-        where j.job_id = _job.job_id and j.state = 'running' and j.slot is null;
-    end loop;
+            where o.queue = f.queue and o.key_id = f.key_id and o.slot > 16384
+        ), 32768) - row_number() over (partition by f.queue, f.key_id) end as slot
+        from found as f
+    ) as n
+    where j.job_id = n.job_id and j.state = 'running' and j.slot is null;
     delete from jobq_private.limit_change as c
     where c.ctid = any(array(
         select o.ctid

@@ -1,73 +1,79 @@
--- Purpose: open the keys of a queue whose time has come; and of those that wait for
--- limits of kinds, for each limit as many of the highest priority as it lets jobs
--- start, in the session's turn.
--- Invariant: bounded; skips rows that others have locked. Hot: its caller pins the
--- search path, and that no plan is made for a call.
-create or replace function jobq_private.open_keys(queue text, now timestamptz)
+-- Purpose: have claims look at the keys of jobs that have come to wait, and at keys
+-- that got room or lost the first of an order. A key needs no new row if one promises a
+-- look: an open one; for a new job also a full one, or one that opens when the job is
+-- due.
+-- Invariant: the protocol of close_keys(). A repeatable snapshot is too old to look.
+create or replace function jobq_private.open_keys(job_ids uuid[], freed uuid[] default '{}')
 returns void
 language plpgsql
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 declare
-    -- the cursor of pick_keys(), which then meets these keys next
-    _last constant uuid := coalesce(
-        nullif(current_setting('jobq.key_' || (hashtext(queue) & 1023), true), '')::uuid,
-        gen_random_uuid()
-    );
-    _rows tid[];
-    _limit record;
+    _closing constant integer := jobq_private.lock_class('closing');
+    _locked uuid[];
+    _queues text[];
 begin
-    _rows := array(
-        select w.ctid
-        from jobq_private.waiting_key as w
-        where w.queue = open_keys.queue
-        and w.state <> 'full'
-        and w.open_at > '-infinity'
-        and w.open_at <= open_keys.now
-        order by w.open_at
-        limit 200
-        for update skip locked
-    );
-    for _limit in
-        select a.limit_id, least(greatest(a.room, 1), 100) as room, (
-            select max(w.priority)
-            from jobq_private.waiting_key as w
-            where w.queue = open_keys.queue and w.limit_id = a.limit_id
-        ) as priority
-        from jobq_private.awaited_limits(open_keys.queue, open_keys.now) as a
-        where coalesce(a.room, 1) > 0
-    loop
-        _rows := _rows || array(
-            select w.ctid
-            from jobq_private.waiting_key as w
-            where w.key_id in (
-                (
-                    select o.key_id
-                    from jobq_private.waiting_key as o
-                    where o.queue = open_keys.queue and o.limit_id = _limit.limit_id
-                    and o.priority = _limit.priority and o.key_id > _last
-                    order by o.key_id
-                    limit _limit.room
-                )
-                union all
-                (
-                    select o.key_id
-                    from jobq_private.waiting_key as o
-                    where o.queue = open_keys.queue and o.limit_id = _limit.limit_id
-                    and o.priority = _limit.priority and o.key_id <= _last
-                    order by o.key_id
-                    limit _limit.room
-                )
-                limit _limit.room
-            )
-            and w.queue = open_keys.queue and w.limit_id = _limit.limit_id
-            and w.priority = _limit.priority
-            for update skip locked
+    if current_setting('transaction_isolation') = 'read committed' then
+        _locked := array(
+            select k.key_id
+            from (
+                select j.key_id from jobq_private.job as j where j.job_id = any(open_keys.job_ids)
+                union
+                select unnest(open_keys.freed)
+                offset 0
+            ) as k
+            where k.key_id is not null
+            and pg_try_advisory_xact_lock_shared(_closing, jobq_private.lock_slot(k.key_id))
         );
-    end loop;
-    if _rows <> '{}' then
-        update jobq_private.waiting_key as w
-        set state = 'open', open_at = '-infinity', limit_id = null
-        where w.ctid = any(_rows);
+    end if;
+    with opened as (
+        insert into jobq_private.waiting_key (key_id, queue, kind, concurrency_key, priority)
+        select
+            n.key_id, n.queue,
+            jobq_private.key_kind(n.key_id, n.queue, n.concurrency_key, n.kind),
+            n.concurrency_key, n.priority
+        from (
+            select
+                j.key_id, j.queue, j.concurrency_key, j.priority, min(j.kind) as kind,
+                min(j.run_at) as run_at
+            from jobq_private.job as j
+            where j.job_id = any(open_keys.job_ids) and j.key_id is not null
+            group by j.key_id, j.queue, j.concurrency_key, j.priority
+            offset 0
+        ) as n
+        where coalesce(n.key_id <> all(_locked), true)
+        or not exists (
+            select from jobq_private.waiting_key as w
+            where w.key_id = n.key_id and w.queue = n.queue and w.priority = n.priority
+            and w.open_at <= n.run_at
+        )
+        union
+        select w.key_id, w.queue, w.kind, w.concurrency_key, w.priority
+        from jobq_private.waiting_key as w
+        where w.key_id = any(open_keys.freed)
+        and (
+            coalesce(w.key_id <> all(_locked), true)
+            or (
+                w.state = 'full'
+                or w.state = 'later' and exists (
+                    select from jobq_private.limit_state as g
+                    where g.limit_id = w.key_id and g.first_job_id is not null
+                )
+            )
+            and not exists (
+                select from jobq_private.waiting_key as o
+                where o.key_id = w.key_id and o.queue = w.queue and o.priority = w.priority
+                and o.state = 'open'
+            )
+        )
+        returning queue
+    )
+    select array_agg(distinct o.queue) into _queues from opened as o;
+    if _queues is not null then
+        perform jobq_private.wake(_queues);
     end if;
 end
 $$;

@@ -1,19 +1,14 @@
 -- Purpose: of jobs that a claim has locked, those that the limits of their kinds and of
 -- the queue let start. The keys of the others wait for the limit of their kind (closed
--- counts them).
+-- counts them); those in a wrong key are moved.
 -- Invariant: what a kind may start is counted after its limit was locked; the caller
--- has locked the queue's. If another has locked a kind's, the key stays open. None
--- passes one before it in its key. A job that does not fit into a budget closes it for
--- others. Jobs that wait in the wrong key, since their kind's limits have changed, are
--- moved.
+-- has locked the queue's. None passes one before it in its key. A job that does not fit
+-- into a budget has others wait.
 create or replace function jobq_private.pass_limits(
     queue text, inout jobs tid[], inout slots smallint[], look jobq_private.queue_look,
     out closed bigint
 )
 language plpgsql
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
 as $$
 declare
     _scopes jobq_private.scope[];
@@ -37,23 +32,23 @@ begin
         _scopes := _scopes
             || row(_locked[cardinality(_locked)], pass_limits.queue, null, null)::jobq_private.scope;
     end if;
-    with room as materialized (
+    with allowed as materialized (
         select r.*, r.limit_id = any(_locked) as is_locked
-        from jobq_private.limit_rooms(_scopes, clock_timestamp()) as r
+        from jobq_private.check_limits(_scopes, clock_timestamp()) as r
     ),
     candidate as materialized (
         select
             u.job, u.slot, u.n, j.key_id, j.priority, j.run_at, r.limit_id, r.kind, r.is_locked,
-            r.budget_left, r.budget_end, c.cost,
+            r.budget_left, c.cost,
             r.limit_id is null or r.is_locked
-            and coalesce(r.room > 0, true)
+            and coalesce(r.max_starts > 0, true)
             and coalesce(row_number() over l <= r.slots, true)
             and coalesce(sum(c.cost) over l - c.cost < r.rate_left, true)
             and coalesce(sum(c.cost) over l <= r.budget_left, true) as fits
         from unnest(pass_limits.jobs, pass_limits.slots) with ordinality as u (job, slot, n)
         join jobq_private.job as j on j.ctid = u.job
         cross join lateral (select coalesce(j.cost, 1) as cost) as c
-        left join room as r on r.kind is null or r.kind = j.kind
+        left join allowed as r on r.kind is null or r.kind = j.kind
         window l as (partition by r.limit_id order by u.n)
     ),
     passed as materialized (
@@ -62,7 +57,7 @@ begin
     ),
     filled as (
         update jobq_private.limit_state as g
-        set full_until = c.budget_end
+        set next_cost = c.cost, next_until = clock_timestamp() + interval '10 s'
         from (
             select p.*, sum(p.cost) filter (where p.may_pass) over l as passed
             from passed as p

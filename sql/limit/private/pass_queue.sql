@@ -1,8 +1,6 @@
 -- Purpose: of jobs without a key that a claim has locked, the first max_jobs that may
 -- start, charged to the limits of their queue; moved counts those that now wait under
 -- the limit of their kind.
--- Invariant: the caller has entered the queue, and starts these jobs. What is cut off is
--- only locked until the commit.
 create or replace function jobq_private.pass_queue(
     queue text, inout jobs tid[], max_jobs integer, look jobq_private.queue_look,
     out moved integer

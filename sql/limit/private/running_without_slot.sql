@@ -1,13 +1,11 @@
 -- Purpose: the running jobs without a slot that limits may have to count.
 -- Invariant: a change of limits waits for nobody, so what was started before it, or by
--- a transaction that was open then, is counted one by one until find_waiting_keys() has
--- given it a slot. While limit_change has only its first row there is none, and this
--- costs one look.
+-- a transaction that was open then, is counted one by one until number_running() gives
+-- it a slot. While limit_change has only its first row, this costs one look.
 create or replace function jobq_private.running_without_slot()
 returns setof jobq_private.job
 language sql
 stable
-parallel safe
 as $$
     select j.*
     from jobq_private.job as j

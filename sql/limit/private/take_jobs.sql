@@ -2,10 +2,9 @@
 -- the keys in which there was none, or that may not start one.
 -- Invariant: the caller has locked the keys' limits, if any apply. One job of each key
 -- while there are keys for all that is wanted (what is locked beyond that is left);
--- else equal shares. skipped counts jobs of kinds that the caller does not want. Hot:
--- its caller pins the search path, and that no plan is made for a call.
+-- else equal shares. skipped counts jobs of unwanted kinds.
 create or replace function jobq_private.take_jobs(
-    keys jobq_private.waiting_key[], now timestamptz, wanted integer, has_rules boolean,
+    keys jobq_private.waiting_key[], now timestamptz, wanted integer, has_limits boolean,
     kinds text[], except_kinds text[]
 )
 returns jobq_private.key_batch
@@ -18,17 +17,17 @@ declare
     end;
     _batch jobq_private.key_batch;
 begin
-    with room as materialized (
-        select r.* from jobq_private.limit_rooms(
+    with allowed as materialized (
+        select r.* from jobq_private.check_limits(
             array(
                 select row(k.key_id, k.queue, k.kind, k.concurrency_key)::jobq_private.scope
                 from unnest(take_jobs.keys) as k
-                where take_jobs.has_rules
+                where take_jobs.has_limits
             ), take_jobs.now
         ) as r
     ),
     tried as materialized (
-        select k.ordinality as n, f.slots, r.rate_left, r.budget_left, array(
+        select k.ordinality as n, r.used_slots, r.rate_left, r.budget_left, array(
             select j.ctid
             from jobq_private.job as j
             where j.queue = k.queue
@@ -36,26 +35,33 @@ begin
             and j.priority = k.priority
             and j.state in ('queued', 'retrying')
             and j.run_at <= take_jobs.now
-            and (r.head_job_id is null or j.job_id = r.head_job_id)
+            and (r.first_job_id is null or j.job_id = r.first_job_id)
             order by j.run_at, j.job_id
-            limit least(_share, r.room)
+            limit least(_share, r.max_starts)
             for update skip locked
         ) as jobs
         from unnest(take_jobs.keys) with ordinality as k
-        left join room as r on r.n = k.ordinality
-        cross join lateral jobq_private.free_slots(
-            k.queue, k.key_id, case when take_jobs.has_rules then least(_share, r.room) end
-        ) as f (slots)
+        left join allowed as r on r.n = k.ordinality
     ),
     seen as materialized (
         select
-            u.job, t.slots[u.k] as slot, u.k, t.n,
+            u.job, f.slots[u.k] as slot, u.k, t.n,
             coalesce(take_jobs.kinds is null or j.kind = any(take_jobs.kinds), false)
             and coalesce(j.kind <> all(take_jobs.except_kinds), true) as is_wanted,
             -- a rate lets a job start while a unit is left, a budget while the whole cost is
             coalesce(sum(coalesce(j.cost, 1)) over key - coalesce(j.cost, 1) < t.rate_left, true)
             and coalesce(sum(coalesce(j.cost, 1)) over key <= t.budget_left, true) as fits
         from tried as t
+        cross join lateral (
+            -- the lowest that are free
+            select array(
+                select n::smallint
+                from generate_series(
+                    1, least(32767, cardinality(t.used_slots) + cardinality(t.jobs))
+                ) as n
+                where n <> all(t.used_slots)
+            ) as slots
+        ) as f
         cross join lateral unnest(t.jobs) with ordinality as u (job, k)
         join jobq_private.job as j on j.ctid = u.job
         window key as (partition by t.n order by u.k)

@@ -6,6 +6,8 @@ create or replace function jobq_private.take_slot(
 )
 language plpgsql
 set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
 as $$
 declare
     _scopes constant jobq_private.scope[] := array(select l from jobq_private.job_limits(job) as l);
@@ -13,7 +15,7 @@ declare
     _reached text;
 begin
     if current_setting('transaction_isolation') <> 'read committed' then
-        perform jobq_private.see_limits();
+        perform from jobq_private.limit_change as c where c.change_id = 1 for share skip locked;
     end if;
     if _scopes = '{}' then
         return;
@@ -27,10 +29,15 @@ begin
     end if;
     slot := 1;
     if job.key_id is not null then
-        slot := (
-            select f.slots[1]
-            from jobq_private.free_slots(job.queue, job.key_id, 1) as f (slots)
-        );
+        select min(n) into take_slot.slot
+        from (
+            select array(
+                select j.slot from jobq_private.job as j
+                where j.queue = job.queue and j.key_id = job.key_id and j.slot is not null
+            ) as used
+        ) as u
+        cross join generate_series(1, least(32767, cardinality(u.used) + 1)) as n
+        where n <> all(u.used);
     end if;
     -- read between: no end of what made room is later, and what is charged counts from no earlier
     started_at := clock_timestamp();

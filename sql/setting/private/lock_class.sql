@@ -12,7 +12,7 @@ as $$
         when 'ending' then 1785684596
         when 'emitting' then 1785684597
         when 'closing' then 1785684598
-        when 'gating' then 1785684600
+        when 'making' then 1785684600
         when 'expecting' then 1785684610
         when 'joining' then 1785684611
         when 'awaiting' then 1785684612

@@ -48,7 +48,7 @@ begin
     select array_agg(r.job_id), array_agg(distinct r.queue) into _released, _queues
     from released as r;
     if _released is not null then
-        perform jobq_private.add_waiting_keys(_released);
+        perform jobq_private.open_keys(_released);
         perform jobq_private.wake(_queues);
     end if;
     return cardinality(_released) is not distinct from cardinality(_waiting);

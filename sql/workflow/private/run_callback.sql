@@ -29,7 +29,7 @@ begin
             where c.job_id = run_callback.job_id and c.state = 'blocked'
         );
     elsif run_callback.state = 'queued' then
-        perform jobq_private.add_waiting_keys(array[run_callback.job_id]);
+        perform jobq_private.open_keys(array[run_callback.job_id]);
         perform jobq_private.wake(array[_queue]);
     end if;
     return true;

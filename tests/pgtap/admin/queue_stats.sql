@@ -48,19 +48,19 @@ select jobq.put_queue('keyed', key_max_running => 1);
 select jobq.enqueue('work', queue => 'keyed', concurrency_key => (n % 2)::text)
 from generate_series(1, 3) as n;
 select results_eq(
-    'select lanes, closed_lanes from jobq.queue_stats() where queue = ''keyed''',
+    'select waiting_keys, closed_keys from jobq.queue_stats() where queue = ''keyed''',
     $$ values (2::bigint, 0::bigint) $$,
     'keys that no claim has met yet count'
 );
 select results_eq(
-    $$ select value from jobq.metrics() where name = 'lanes' and queue = 'keyed' $$,
+    $$ select value from jobq.metrics() where name = 'waiting_keys' and queue = 'keyed' $$,
     $$ values (2::double precision) $$,
     'and so in the metrics'
 );
 select from jobq.claim('{keyed}', 'w', 9);
 select from jobq.claim('{keyed}', 'w', 9);
 select results_eq(
-    'select lanes, closed_lanes from jobq.queue_stats() where queue = ''keyed''',
+    'select waiting_keys, closed_keys from jobq.queue_stats() where queue = ''keyed''',
     $$ values (1::bigint, 1::bigint) $$,
     'keys with work are counted, and those that may start no job now'
 );

@@ -151,7 +151,7 @@ insert into may_execute values
 ('shard_of', 'p w o r'),
 ('choose_shard', 'p w o r'),
 ('hold_key', 'o'),
-('hold_lane', 'w'),
+('hold_job_key', 'w'),
 ('rate_limited', 'w'),
 ('release_key', 'o'),
 ('put_payload_spec', 'o'),

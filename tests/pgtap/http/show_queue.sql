@@ -5,15 +5,15 @@ select plan(16);
 select is(jobq_http.show_queue('none') ->> 'is_declared', 'false', 'a queue that nobody declared');
 select is((jobq_http.show_queue('none') -> 'holds')::text, '[]', 'holds no key');
 
-select jobq.put_queue('laned', key_max_running => 2, max_running => 9);
-select jobq.put_limit('laned', 'a', 1);
-select jobq.enqueue('k', queue => 'laned', concurrency_key => key)
+select jobq.put_queue('keyed', key_max_running => 2, max_running => 9);
+select jobq.put_limit('keyed', 'a', 1);
+select jobq.enqueue('k', queue => 'keyed', concurrency_key => key)
 from unnest('{a,a,b,c}'::text[]) as key;
-select jobq.hold_key('laned', 'c', now() + interval '1 h', 'asked to wait');
-select jobq.hold_key('laned', 'idle', 'infinity');
-select jobq.hold_key('laned', 'past', now() - interval '1 h');
-select from jobq.claim('{laned}', 'w', 5);
-create temporary table shown as select jobq_http.show_queue('laned', 'a') as d;
+select jobq.hold_key('keyed', 'c', now() + interval '1 h', 'asked to wait');
+select jobq.hold_key('keyed', 'idle', 'infinity');
+select jobq.hold_key('keyed', 'past', now() - interval '1 h');
+select from jobq.claim('{keyed}', 'w', 5);
+create temporary table shown as select jobq_http.show_queue('keyed', 'a') as d;
 
 select is(d ->> 'max_running', '9', 'the limit of the queue') from shown;
 select is(d ->> 'key_max_running', '2', 'and of each key') from shown;
@@ -34,12 +34,12 @@ select is(d -> 'key' ->> 'waiting', '1', 'what waits for it') from shown;
 select is(json_array_length(d -> 'key' -> 'runners'), 1, 'and who holds it') from shown;
 select is(d -> 'key' ->> 'is_held', 'false', 'it is not held by anybody') from shown;
 select is(
-    jobq_http.show_queue('laned', 'c') -> 'key' ->> 'hold_reason', 'asked to wait',
+    jobq_http.show_queue('keyed', 'c') -> 'key' ->> 'hold_reason', 'asked to wait',
     'a held key says why'
 );
-select jobq.release_key('laned', 'c');
-select is(json_array_length(jobq_http.show_queue('laned') -> 'holds'), 1, 'until it is released');
-select is(json_array_length(jobq_http.show_queue('laned', max_rows => 1) -> 'runners'), 1,
+select jobq.release_key('keyed', 'c');
+select is(json_array_length(jobq_http.show_queue('keyed') -> 'holds'), 1, 'until it is released');
+select is(json_array_length(jobq_http.show_queue('keyed', max_rows => 1) -> 'runners'), 1,
     'no more than asked for');
 select throws_ok($$ select jobq_http.show_queue('') $$, '22023', null, 'a queue has a name');
 select throws_ok('select jobq_http.show_queue(null)', '22004', null, 'a queue is needed');

@@ -4,8 +4,8 @@ select plan(12);
 
 select is(jobq_http.show_queues()::text, '[]', 'at first there is none');
 
-select jobq.put_queue('laned', key_max_running => 1);
-select jobq.enqueue('k', queue => 'laned', concurrency_key => n::text)
+select jobq.put_queue('keyed', key_max_running => 1);
+select jobq.enqueue('k', queue => 'keyed', concurrency_key => n::text)
 from generate_series(1, 3) as n;
 select jobq.enqueue('k', queue => 'plain', priority => n % 3) from generate_series(1, 5) as n;
 select jobq.enqueue('k', queue => 'plain', run_at => now() + interval '1 h');
@@ -33,8 +33,8 @@ select results_eq(
     'counts are those of queue_stats()'
 );
 select is((select queued from shown where queue = 'plain'), 2::bigint, 'and so they are');
-select is((select queued from shown where queue = 'laned'), 3::bigint, 'with those in lanes');
-select ok((select oldest_runnable_ms between 0 and 60000 from shown where queue = 'laned'),
+select is((select queued from shown where queue = 'keyed'), 3::bigint, 'with those of keys');
+select ok((select oldest_runnable_ms between 0 and 60000 from shown where queue = 'keyed'),
     'how long the oldest has waited is told');
 select is((select pause_reason from shown where queue = 'still'), 'a reason', 'so is a pause');
 select results_eq(
@@ -43,10 +43,10 @@ select results_eq(
 );
 select is(
     (jobq_http.show_queues(most => 1) -> 1 ->> 'queue')
-    || (jobq_http.show_queues(most => 1) -> 1 ->> 'queued'), 'laned2', 'a count ends'
+    || (jobq_http.show_queues(most => 1) -> 1 ->> 'queued'), 'keyed2', 'a count ends'
 );
 select jobq.enqueue('k', queue => 'still', after => array[j.job_id])
-from jobq.job as j where j.queue = 'laned' limit 1;
+from jobq.job as j where j.queue = 'keyed' limit 1;
 select is(
     (jobq_http.show_queues(max_queues => 1, first => 'still') -> 0)::jsonb
         @> '{"queue": "still", "blocked": 1, "queued": 0}',
@@ -55,8 +55,8 @@ select is(
 select is(
     (
         select string_agg(q ->> 'queue', ',')
-        from json_array_elements(jobq_http.show_queues(max_queues => 2, first => 'lane')) as q
-    ), 'laned,plain', 'a page begins where it is told, with a queue or between two'
+        from json_array_elements(jobq_http.show_queues(max_queues => 2, first => 'key')) as q
+    ), 'keyed,plain', 'a page begins where it is told, with a queue or between two'
 );
 select is(jobq_http.show_queues(first => 'z')::text, '[]', 'after the last there is none');
 select throws_ok('select jobq_http.show_queues(0)', '22023', null, 'a count of none is refused');

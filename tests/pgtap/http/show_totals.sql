@@ -12,8 +12,8 @@ select is(
 select jobq.enqueue('k', queue => 'a') from generate_series(1, 60);
 select jobq.enqueue('k', queue => 'b', run_at => now() + interval '1 h')
 from generate_series(1, 30);
-select jobq.put_queue('laned', key_max_running => 1);
-select jobq.enqueue('k', queue => 'laned', concurrency_key => n::text)
+select jobq.put_queue('keyed', key_max_running => 1);
+select jobq.enqueue('k', queue => 'keyed', concurrency_key => n::text)
 from generate_series(1, 3) as n;
 select jobq.enqueue('k', queue => 'zz', max_attempts => 9) from generate_series(1, 4);
 select jobq.fail(c.job_id, c.attempt, 'x', retryable => false)
@@ -23,7 +23,7 @@ from jobq.claim('{zz}', 'w', 1) as c;
 select from jobq.claim('{zz}', 'w', 1);
 select jobq.pause_queue('still', 'a reason');
 select jobq.enqueue('k', queue => 'still', after => array[j.job_id])
-from jobq.job as j where j.queue = 'laned' limit 1;
+from jobq.job as j where j.queue = 'keyed' limit 1;
 
 select is(
     (jobq_http.show_totals()::jsonb - 'oldest_runnable_ms')::text, jsonb_build_object(

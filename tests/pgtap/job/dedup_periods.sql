@@ -76,7 +76,7 @@ select jobq.enqueue(
 );
 select is(
     (select count(*)::integer from jobq.claim('{default}', 'w', 9)), 1,
-    'a call that names an earlier time brings it forward, also in a lane'
+    'a call that names an earlier time brings it forward, also in a key'
 );
 
 select jobq.put_kind('alert', dedup => 'throttle', dedup_period => '1 min');

@@ -112,7 +112,7 @@ select is(
     pg_temp.claimed('x') + pg_temp.claimed('y'), 4, 'and so does none'
 );
 select ok(
-    not (jobq_private.look_at('x', now())).has_kind_limits, 'claims look for none then'
+    not (jobq_private.enter_queue('x', now())).has_kind_limits, 'claims look for none then'
 );
 select jobq.put_kind('pair', key_max_running => 1);
 select jobq.enqueue('pair', queue => 'x', concurrency_key => 'a');

@@ -47,8 +47,8 @@ from unnest(array[
     'put_kind(''k'', max_running => 0)', 'put_kind(''k'', rate_period => ''1 s'')',
     'put_limit(''q'', ''a'')', 'put_limit(''q'', ''a'', rate_limit => 1000000001)',
     'hold_key(''q'', '''', ''infinity'')', 'release_key(''q'', ''a'', ''k'')',
-    'hold_lane(gen_random_uuid(), 1, ''178000000 years'')',
-    'hold_lane(gen_random_uuid(), 1, ''-178000000 years'')'
+    'hold_job_key(gen_random_uuid(), 1, ''178000000 years'')',
+    'hold_job_key(gen_random_uuid(), 1, ''-178000000 years'')'
 ]) as statement;
 
 -- A whole queue
@@ -158,7 +158,7 @@ select jobq.put_limit('key rate', '0', rate_limit => 5, rate_period => '1 s', ra
 select jobq.enqueue('k', queue => 'key rate', concurrency_key => (n % 2)::text)
 from generate_series(1, 8) as n;
 select is(pg_temp.claimed('key rate'), 5, 'each key has a rate, and single keys their own');
-update jobq_private.limit_state set level = 0;
+update jobq_private.limit_state set rate_used = 0;
 select is(pg_temp.claimed('key rate'), 0, 'keys whose rate is spent are closed until it is not');
 
 -- What a target asks for

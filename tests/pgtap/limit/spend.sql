@@ -36,10 +36,10 @@ create function pg_temp.debt()
 returns integer
 language sql
 as $$
-    select round(jobq_private.level(
-        g.level, g.charged_at, jobq_private.spacing(1, '1 h'), clock_timestamp()
-    ))::integer
-    from jobq_private.limit_state as g where g.limit_id = jobq_private.limit_id('llm', null, null)
+    select round(u.rate_used)::integer
+    from jobq_private.limit_usage(
+        jobq_private.limit_id('llm', null, null), 'llm', null, null, clock_timestamp()
+    ) as u
 $$;
 
 select jobq.put_queue('llm', rate_limit => 1, rate_period => '1 h', rate_burst => 5000);

@@ -27,8 +27,8 @@ select jobq.enqueue('paused') as running \gset
 select from jobq.claim('{default}', 'w');
 select jobq.pause_kind('paused', 'maintenance');
 select jobq.enqueue('paused', priority => 9) as waiting \gset
-select jobq.enqueue('paused', concurrency_key => 'a', queue => 'lanes') as keyed \gset
-select jobq.enqueue('other', concurrency_key => 'b', queue => 'lanes') as beside \gset
+select jobq.enqueue('paused', concurrency_key => 'a', queue => 'keys') as keyed \gset
+select jobq.enqueue('other', concurrency_key => 'b', queue => 'keys') as beside \gset
 select jobq.enqueue('other') as other \gset
 select is(jobq.complete(:'running', 1), true, 'what runs goes on');
 select results_eq(
@@ -36,11 +36,11 @@ select results_eq(
     'jobs of other kinds are claimed, those of a paused one are not'
 );
 select results_eq(
-    'select job_id from jobq.claim(''{lanes}'', ''w'', 9)', format('values (%L::uuid)', :'beside'),
+    'select job_id from jobq.claim(''{keys}'', ''w'', 9)', format('values (%L::uuid)', :'beside'),
     'also those with keys'
 );
 select is_empty(format('select from jobq.claim_job(%L, ''w'')', :'waiting'), 'nor by their ids');
-select is(jobq.due_in('{default,lanes}'), null, 'a worker may sleep');
+select is(jobq.due_in('{default,keys}'), null, 'a worker may sleep');
 select results_eq(
     format('select reason, explanation from jobq.explain(%L) limit 1', :'waiting'),
     format('values (''paused'', ''kind paused since %s: maintenance'')', date_trunc('second', now())),
@@ -63,7 +63,7 @@ from jobq.health(part => 'jobs') as h
 where h.subject = 'waiting';
 select jobq.resume_kind('paused');
 select results_eq(
-    'select job_id from jobq.claim(''{default,lanes}'', ''w'', 9)',
+    'select job_id from jobq.claim(''{default,keys}'', ''w'', 9)',
     format('values (%L::uuid), (%L)', :'waiting', :'keyed'), 'a resumed kind is claimed'
 );
 select lives_ok('select jobq.resume_kind(''paused'')', 'resuming again changes nothing');

@@ -252,7 +252,7 @@ select from jobq_private.resolve();
 select is(pg_temp.state('hand'), 'running', 'whose ends are nothing to it');
 select ok(jobq.complete(:'hand', 1), 'as it goes on');
 
--- The same with a concurrency key, which limits keep in a lane
+-- The same with a concurrency key, which limits keep in a key
 select jobq.put_queue('keys', key_max_running => 1);
 select jobq.enqueue('p20') as p20 \gset
 select jobq.enqueue('keyed', queue => 'keys', concurrency_key => 'k', after => array[:'p20']::uuid[])

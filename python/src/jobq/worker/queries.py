@@ -55,7 +55,7 @@ EXCHANGE: Final = (
     f"select outcome, {JOB_COLUMNS} from jobq.exchange(%s, %s, %s, %s, %s, %s, %s, %s, %s)"  # noqa: S608
 )
 HEARTBEAT: Final = "select job_id, attempt, outcome from jobq.heartbeat(%s, %s, %s, %s, %s, %s, %s)"
-HOLD_LANE: Final = "select jobq.hold_lane(%s, %s, %s, %s)"
+HOLD_JOB_KEY: Final = "select jobq.hold_job_key(%s, %s, %s, %s)"
 RELEASE_MANY: Final = "select job_id, attempt, state from jobq.release_many(%s, %s, %s)"
 RELEASE_IN: Final = "select job_id, attempt, state from jobq.release_many(%s, %s, now() + %s)"
 COMPLETE: Final = "select jobq.complete(%s, %s, %s)"
@@ -364,7 +364,7 @@ class Queries:
     async def _hold(self, job: Job, hold: Hold) -> None:
         """Hold the concurrency key of a job, unless the job is lost."""
         try:
-            await self.connections.call(HOLD_LANE, (*job.key, hold.duration, hold.reason))
+            await self.connections.call(HOLD_JOB_KEY, (*job.key, hold.duration, hold.reason))
         except DatabaseUnavailable:
             raise
         except JobqError as error:

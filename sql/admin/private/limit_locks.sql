@@ -1,6 +1,5 @@
 -- Purpose: the transactions that keep claims from looking at the limits of a job: they
 -- have claimed a job under the same limit, or are about to, and have not committed.
--- Invariant: reads only. The lock is on the row of the limit, or on the making of it.
 create or replace function jobq_private.limit_locks(job_id uuid)
 returns table (scope text, pid integer)
 language sql
@@ -21,7 +20,7 @@ as $$
             )
             or l.locktype = 'advisory'
             and l.database = (select d.oid from pg_database as d where d.datname = current_database())
-            and l.classid = jobq_private.lock_class('gating')::oid
+            and l.classid = jobq_private.lock_class('making')::oid
             and l.objid = jobq_private.lock_slot(s.limit_id)::oid
         )
     where j.job_id = limit_locks.job_id

@@ -1,8 +1,7 @@
 -- Purpose: the highest priority below this one at which a job without a key is due;
 -- null for none.
 -- Invariant: one index probe for each priority that the session remembers, from where
--- its jobs begin, or a scan if these are too many. Remembers what it has learned where
--- it finds nothing; else find_jobs() does. Callers pin the planner's settings.
+-- its jobs begin, or a scan if these are too many. Callers pin the planner's settings.
 create or replace function jobq_private.due_priority(
     queue text, below integer, except_kinds text[]
 )

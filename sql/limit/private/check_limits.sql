@@ -1,0 +1,73 @@
+-- Purpose: what these limits let start now, in their order: for how many more jobs
+-- there are slots, for what cost there is rate and budget left (null for any), how many
+-- jobs of cost 1 may start, when that changes by itself, and the only job that may
+-- start in an ordered key.
+-- Invariant: exact for a caller that has locked the limits, because it counts rows.
+-- Cheaper jobs wait behind one that did not fit into a budget; it must be met again
+-- every 10 s. Callers pin the planner's settings.
+create or replace function jobq_private.check_limits(scopes jobq_private.scope[], now timestamptz)
+returns table (
+    n bigint, limit_id uuid, queue text, kind text, concurrency_key text, max_starts integer,
+    slots integer, used_slots smallint[], rate_left integer, budget_left numeric,
+    opens_at timestamptz, rate_opens_at timestamptz, first_job_id uuid, held_until timestamptz, hold_reason text,
+    usage jobq_private.limit_usage
+)
+language plpgsql
+stable
+as $$
+#variable_conflict use_column
+begin
+    return query
+    select
+        s.n, s.limit_id, s.queue, s.kind, s.concurrency_key,
+        case when h.held_until is not null or t.is_spent then 0 else least(c.slots, t.rate_left) end,
+        c.slots, coalesce(c.used, '{}'), t.rate_left, t.budget_left,
+        greatest(
+            h.held_until, t.rate_opens_at,
+            case when t.is_spent then least(u.period_end, u.next_until) end
+        ),
+        t.rate_opens_at, j.job_id, h.held_until, h.reason, u::jobq_private.limit_usage
+    from unnest(check_limits.scopes)
+        with ordinality as s (limit_id, queue, kind, concurrency_key, n)
+    cross join lateral jobq_private.limit_usage(
+        s.limit_id, s.queue, s.kind, s.concurrency_key, check_limits.now
+    ) as u
+    left join lateral (
+        select h.held_until, h.reason
+        from jobq_private.limit_hold as h
+        where h.held_until > check_limits.now
+        and h.limit_id = case
+            when s.kind is null then s.limit_id
+            when s.queue is not null then jobq_private.limit_id(
+                s.queue, case when s.concurrency_key is null then s.kind end, s.concurrency_key
+            )
+        end
+        order by h.held_until desc, h.hold_id desc
+        limit 1
+    ) as h on true
+    left join jobq_private.job as j
+        on u.is_ordered and j.job_id = u.first_job_id and j.key_id = s.limit_id
+    cross join lateral (
+        select
+            -- a millionth of a unit is rounding
+            case
+                when u.rate is not null then greatest(0, floor(u.burst - u.rate_used + 1e-6))::integer
+            end as rate_left,
+            case
+                when floor(u.burst - u.rate_used + 1e-6) <= 0 then check_limits.now
+                    + interval '1 us' * (1 + least(1e15, (1 - u.burst + u.rate_used) / u.rate * 1e6))
+            end as rate_opens_at,
+            (u.budget).amount - u.spent as budget_left,
+            coalesce((u.budget).amount - u.spent < coalesce(u.next_cost, 0), false) as is_spent
+    ) as t
+    left join lateral (
+        select o.slots as used, case
+            when u.max_running is not null then greatest(0, u.max_running - o.jobs)::integer
+        end as slots
+        from jobq_private.count_running(s.limit_id, s.queue, s.kind, s.concurrency_key) as o
+        where u.max_running is not null
+        or s.queue is not null and num_nonnulls(s.kind, s.concurrency_key) > 0
+    ) as c on true
+    order by s.n;
+end
+$$;
