@@ -1,5 +1,5 @@
--- Purpose: delete the limits of one key, which then has the limits that its queue sets
--- for each key.
+-- Purpose: Deletes the limits of one key, which then has those that its queue sets for
+-- each key.
 -- Invariant: applies to the next start. Raises: 22004, JQ007.
 -- Returns: nothing.
 -- Example: select jobq.delete_limit('mail', 'customer-42');
@@ -36,6 +36,3 @@ end
 $$;
 
 grant execute on function jobq.delete_limit to jobq_operator;
-
-comment on function jobq.delete_limit is
-'Has one concurrency key follow again what its queue says for each.';

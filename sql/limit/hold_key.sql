@@ -1,4 +1,4 @@
--- Purpose: hold one concurrency key of a queue until a given time.
+-- Purpose: Starts no job of one concurrency key of a queue until a time.
 -- Invariant: running jobs continue; a longer hold stays. Raises: 22004, 22023.
 -- Argument until: until then, or infinity until release_key() is called.
 -- Argument reason: why, for explain(); 512 characters at most are kept.
@@ -38,6 +38,3 @@ end
 $$;
 
 grant execute on function jobq.hold_key to jobq_operator;
-
-comment on function jobq.hold_key is
-'Starts no job of one concurrency key of a queue until a time.';

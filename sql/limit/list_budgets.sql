@@ -1,5 +1,5 @@
--- Purpose: the budgets with the amounts spent in the current period; for a budget of
--- each key, one more row per key with spending.
+-- Purpose: Lists the budgets, with how much of each is spent and reserved in its
+-- present period; a budget of each key has one more row per key with spending.
 -- Invariant: reads only. Raises: nothing.
 -- Argument scope_type: of this type alone, queue or kind; null means of both.
 -- Argument scope: of this queue or kind alone; null means of all.
@@ -102,6 +102,3 @@ as $$
 $$;
 
 grant execute on function jobq_internal.list_budgets to jobq_operator, jobq_reader;
-
-comment on function jobq_internal.list_budgets is
-'Lists the budgets, with how much of each is spent and reserved in its present period.';

@@ -1,4 +1,4 @@
--- Purpose: the limits of single keys, and how many jobs of each run.
+-- Purpose: Lists the limits of single concurrency keys, with how many jobs of each run.
 -- Invariant: reads only. Raises: nothing.
 -- Argument queue: of this queue alone; null means of all.
 -- Column updated_at: when the limit was put.
@@ -38,6 +38,3 @@ as $$
 $$;
 
 grant execute on function jobq_internal.list_limits to jobq_operator, jobq_reader;
-
-comment on function jobq_internal.list_limits is
-'Lists the limits of single concurrency keys, with how many jobs of each run.';

@@ -1,5 +1,5 @@
--- Purpose: set a budget: what the jobs of a queue or kind, of each of its keys, or of
--- one key of a queue may cost in each calendar day, week or month; or remove it.
+-- Purpose: Sets or removes a budget: what the jobs of a queue or kind, of each of its
+-- keys, or of one key of a queue may cost in each calendar day, week or month.
 -- Invariant: one budget for each of these, the last writer wins; applies to the next
 -- start. Counts jobs that start after its creation. Raises: 22004, 22023, JQ007, JQ009.
 -- Argument scope_type: queue or kind.
@@ -100,6 +100,3 @@ end
 $$;
 
 grant execute on function jobq.put_budget to jobq_operator;
-
-comment on function jobq.put_budget is
-'Says how much the jobs of a queue, a kind or a concurrency key may cost in each day, week or month.';

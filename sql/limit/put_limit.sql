@@ -1,5 +1,5 @@
--- Purpose: set how many jobs of one key can run at once in a queue, and how many can
--- start per period, instead of the queue's limits for each key.
+-- Purpose: Sets how many jobs of one concurrency key may run at once in a queue, and
+-- how many may start per period, instead of the queue's limits for each key.
 -- Invariant: one row, the last writer wins; applies to the next start, and running jobs
 -- continue.
 -- Raises: 22004, 22023.
@@ -52,6 +52,3 @@ end
 $$;
 
 grant execute on function jobq.put_limit to jobq_operator;
-
-comment on function jobq.put_limit is
-'Says how many jobs of one concurrency key may run at once in a queue, and how many may start.';

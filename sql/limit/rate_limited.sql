@@ -1,5 +1,5 @@
--- Purpose: release a claimed job that was rate limited, and hold its concurrency key;
--- without a key, its kind in its queue.
+-- Purpose: Returns a leased job to its queue without counting the attempt, and holds
+-- its concurrency key, or without a key its kind in its queue.
 -- Invariant: the attempt does not count. With a key, the job runs first in it after the
 -- hold. A stale attempt changes nothing. Raises: 22004, 22023, JQ001, JQ003.
 -- Argument retry_in: for how long, 0 to 365 days.
@@ -31,6 +31,3 @@ end
 $$;
 
 grant execute on function jobq.rate_limited to jobq_worker;
-
-comment on function jobq.rate_limited is
-'Returns a leased job to its queue without counting the attempt, and makes all jobs of its concurrency key wait.';

@@ -1,5 +1,5 @@
--- Purpose: let the jobs of a held concurrency key start again; or the jobs without a
--- key of a kind that hold_job_key() or rate_limited() holds in a queue.
+-- Purpose: Lets the jobs of a held concurrency key, or of a held kind, start again, and
+-- returns whether it was held.
 -- Invariant: at once; what the limits say goes on to hold. Raises: 22004, 22023.
 -- Argument kind: in place of a key.
 -- Returns: whether it was held.
@@ -54,6 +54,3 @@ end
 $$;
 
 grant execute on function jobq.release_key to jobq_operator;
-
-comment on function jobq.release_key is
-'Lets the jobs of a held concurrency key, or of a held kind, start again, and says whether it was held.';

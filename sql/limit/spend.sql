@@ -1,5 +1,5 @@
--- Purpose: report the actual cost of a running attempt, instead of the cost charged at
--- its start: its rates and budgets are corrected, up or down.
+-- Purpose: Reports what a running attempt has really cost, and corrects its rates and
+-- budgets, up or down.
 -- Invariant: only the attempt that holds the lease. The last report counts. Waits for a transaction that starts jobs
 -- under the same limits. What it makes room for may start. Raises: 22004, 22023, JQ001, JQ003.
 -- Argument cost: from 0 to 10^12.
@@ -69,6 +69,3 @@ end
 $$;
 
 grant execute on function jobq.spend to jobq_worker;
-
-comment on function jobq.spend is
-'Reports what a running attempt has really cost, and corrects its rates and budgets by it.';
