@@ -236,7 +236,9 @@ async def test_a_key_is_held_and_released_through_every_door(api: Api) -> None:
         assert api.run(held) == [(1,)]
     with psycopg.connect(api.url) as mine:
         Client(mine).hold_key(**key, until=timedelta(hours=3))
-        left = mine.execute("select max(held_until) - now() from jobq_private.limit_hold").fetchall()
+        left = mine.execute(
+            "select max(held_until) - now() from jobq_private.limit_hold"
+        ).fetchall()
         assert left == [(timedelta(hours=3),)], "it counts by the database's clock"
         mine.rollback()
     said += [command("limits", "release", *words), command("limits", "release", *words)]

@@ -352,8 +352,8 @@ def _summed(answers: list[list[Any]], call: Call[Any]) -> list[Any]:
 def _sum(one: Any, two: Any) -> Any:  # noqa: ANN401 - QueueStats
     ages = [age for age in (one.oldest_runnable, two.oldest_runnable) if age is not None]
     counts = (
-        "queued", "scheduled", "running", "retrying", "dead", "finished_last_minute", "waiting_keys",
-        "closed_keys", "blocked",
+        "queued", "scheduled", "running", "retrying", "dead", "finished_last_minute",
+        "waiting_keys", "closed_keys", "blocked",
     )  # fmt: skip
     return replace(
         one,
