@@ -8,8 +8,7 @@ from __future__ import annotations
 import html
 import json
 import os
-import string
-from html.entities import codepoint2name
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus
 
@@ -41,34 +40,30 @@ def test_a_secret_is_hidden_however_it_is_written(text: str) -> None:
     assert Mask([SECRET]).text(f"<{text}>") == "<***>"
 
 
-# How programs write a character, or a text, that they echo.
-CHARACTERS: list[Callable[[str], str]] = [
-    str,
-    lambda c: quote(c, safe=""),
-    lambda c: "".join(f"%{byte:02x}" for byte in c.encode()),
-    lambda c: json.dumps(c)[1:-1],
-    lambda c: "".join(f"\\u{unit:04X}" for unit in units(c)),
-    lambda c: f"\\u{{{ord(c):x}}}",
-    lambda c: f"\\U{ord(c):08x}",
-    lambda c: repr(c)[1:-1],
-    lambda c: f"%{ord(c):02X}" if ord(c) < 0x100 else f"%u{ord(c):04X}" if ord(c) < 0x10000 else c,
-    lambda c: "".join(f"\\x{byte:02x}" for byte in c.encode()),
-    lambda c: f"&#{ord(c)};",
-    lambda c: f"&#X{ord(c):X};",
-    lambda c: "".join(f"\\{byte:03o}" for byte in c.encode()),
-    lambda c: f"%u{ord(c):04x}" if ord(c) < 0x10000 else c,
-    lambda c: f"\\{c}" if c in string.punctuation else c,
-    lambda c: f"&{codepoint2name[ord(c)]};" if ord(c) in codepoint2name else c,
-    html.escape,
-]
-TEXTS: list[Callable[[str], str]] = [
+def as_go(text: str) -> str:
+    """Return JSON as Go writes it."""
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+# How programs write a text that they echo.
+WAYS: list[Callable[[str], str]] = [
     str,
     quote,
     quote_plus,
+    lambda text: quote(text, safe=""),
+    lambda text: re.sub("%..", lambda byte: byte[0].lower(), quote(text, safe="")),
     lambda text: quote(text, safe="!*'()"),
+    lambda text: quote(text, safe="/+"),
+    lambda text: json.dumps(text)[1:-1],
+    lambda text: json.dumps(text, ensure_ascii=False)[1:-1],
     lambda text: json.dumps(text).replace("/", "\\/")[1:-1],
+    lambda text: as_go(json.dumps(text, ensure_ascii=False)[1:-1]),
+    lambda text: repr(text)[1:-1],
     lambda text: repr(text.encode())[2:-1],
-    lambda text: html.escape(text).replace("&#x27;", "&#39;").replace("+", "&#43;"),
+    lambda text: re.sub(r"(\W)", r"\\\1", text),
+    html.escape,
+    lambda text: html.escape(text).replace("&#x27;", "&#39;"),
+    lambda text: html.escape(text).replace("&#x27;", "&#39;").replace("&quot;", "&#34;").replace("+", "&#43;"),
 ]
 EXAMPLES = int(os.environ.get("JOBQ_MASK_EXAMPLES", "100"))
 SECRETS = st.text(
@@ -78,23 +73,16 @@ SECRETS = st.text(
 )
 
 
-def units(character: str) -> list[int]:
-    """Return the one or two parts of a character in UTF-16."""
-    data = character.encode("utf-16-be")
-    return [int.from_bytes(data[at : at + 2]) for at in range(0, len(data), 2)]
-
-
 @settings(max_examples=EXAMPLES)
-@given(SECRETS, st.sampled_from(CHARACTERS), st.sampled_from(TEXTS))
+@given(SECRETS, st.sampled_from(WAYS), st.sampled_from(WAYS))
 @example("k<e>y/x+1", str, lambda text: quote(text, safe="/+"))
 @example("Zm9vK2Jhcg+/9A==", str, lambda text: text.replace("+", "\\u002B"))
 @example("100%41", str, quote)
 @example("<", str, str)
 def test_a_secret_is_hidden_in_escapes_within_escapes(
-    secret: str, escape: Callable[[str], str], around: Callable[[str], str]
+    secret: str, inner: Callable[[str], str], outer: Callable[[str], str]
 ) -> None:
-    written = "".join(map(escape, secret))
-    assert Mask([secret]).text(f"[{around(written)}]") == "[***]"
+    assert Mask([secret]).text(f"[{outer(inner(secret))}]") == "[***]"
 
 
 ADDRESS = "https://key-1:hunter2%21@hooks.example/services/T02B01/9fQw7ZsecretpartXYZ?token=tok12345&v=2#frag"
@@ -111,7 +99,6 @@ ADDRESS = "https://key-1:hunter2%21@hooks.example/services/T02B01/9fQw7Zsecretpa
         "key-1:hunter2!",
         "hunter2!",
         "hunter2%21",
-        "&sol;services&sol;T02B01&sol;9fQw7ZsecretpartXYZ",
     ],
 )
 def test_what_a_target_tells_of_a_secret_address_is_hidden(text: str) -> None:
@@ -136,10 +123,6 @@ def test_each_of_several_secrets_is_hidden(text: str) -> None:
     assert mask.text(f"want {text}!") == "want ***!"
 
 
-def test_a_number_of_html_needs_no_end() -> None:
-    assert Mask(["a/x&y"]).text("<a&#47x&#x26y>") == "<***>"
-
-
 def test_a_secret_within_another_leaves_nothing_of_that() -> None:
     assert Mask(["abc", "abcdef"]).text("abcdef abc") == "*** ***"
 
@@ -153,8 +136,8 @@ def test_what_is_cut_was_masked_before(at: int) -> None:
 
 
 def test_what_is_cut_was_masked_before_however_long_its_escapes_are() -> None:
-    mask = Mask(["s3cret-of-many-characters"])
-    written = "".join(f"&amp;#x{ord(c):05x};" for c in "s3cret-of-many-characters")
+    mask = Mask(["<s3cret> & 'more'"])
+    written = html.escape(html.escape("<s3cret> & 'more'"))
     text = "x" * 20 + written + "y" * 1000
     assert mask.text(text[: 30 + mask.longest], 30) == "x" * 20 + "***"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from ipaddress import ip_network
-from socket import socket
 
 import click
 
@@ -39,9 +38,6 @@ def prefixed(_context: click.Context, _parameter: click.Parameter, text: str) ->
         option("--host", default="127.0.0.1", help="Address to listen on."),
         option(
             "--port", default=8080, type=click.IntRange(0, 65535), help="The port; 0 takes any."
-        ),
-        option(
-            "--fd", type=click.IntRange(0), hidden=True, help="Descriptor of a listening socket."
         ),
         option(
             "--open-metrics/--metrics-with-key",
@@ -105,7 +101,6 @@ def http(
     *,
     host: str,
     port: int,
-    fd: int | None,
     is_metrics_open: bool,
     pool_size: int,
     has_console: bool,
@@ -126,7 +121,6 @@ def http(
         from jobq_http import Settings, serve  # noqa: PLC0415
     one_database(database_url)
     proxy = Proxy(proxy_header, tuple(proxy_scopes.split(","))) if proxy_header else None
-    listening = None if fd is None else socket(fileno=fd)
     options = Options(hides_payloads=hide_payloads, proxy=proxy, prefix=prefix)
     settings = Settings(
         is_metrics_open=is_metrics_open,
@@ -136,4 +130,4 @@ def http(
         longest_lag=longest_lag,
         proxy_from=proxy_from,
     )
-    serve(database_url, host, port, settings, listening=listening)
+    serve(database_url, host, port, settings)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Thread
 from typing import Any, Final
 from uuid import uuid4
 
@@ -21,10 +23,13 @@ import psycopg
 from PIL import Image
 
 from jobq.client import Client
+from jobq.worker import Worker, loop_factory
+from jobq_console import Site
+from jobq_delivery import Deliverer
 from jobq_embedded import Server
 from jobq_examples import deliveries, registry
 from jobq_examples.sinks import MailServer, WebhookReceiver
-from jobq_http import create_key
+from jobq_http import Settings, create_key, server
 from jobq_operations.deploy import deploy
 
 __all__ = ["RunError", "run"]
@@ -33,7 +38,6 @@ HOST: Final = "127.0.0.1"
 FINAL: Final = frozenset({"succeeded", "dead", "cancelled"})
 SECONDS_TO_START: Final = 30
 SECONDS_TO_ANSWER: Final = 5
-SECONDS_TO_STOP: Final = 40
 SECONDS_FOR_JOBS: Final = 60
 TEXT: Final = (
     "A job queue lets a program promise work and do it later. The promise must survive a crash, so "
@@ -91,7 +95,7 @@ def run(
         0 when every example job succeeded, else 1.
 
     Raises:
-        RunError: a process did not start, with the place of its log.
+        RunError: the server did not start, with the place of the log.
         ServerError: PostgreSQL did not start.
         DeployError: the schema could not be installed.
     """
@@ -107,10 +111,10 @@ def run(
         mail = stack.enter_context(MailServer())
         redis = stack.enter_context(deliveries.redis())
         secrets = deliveries.environment(folder, receiver.url, redis)
-        listening = stack.enter_context(listener(port, say))
-        api = stack.enter_context(serving(database_url, listening, folder, secrets))
-        smtp = {"SMTP_HOST": HOST, "SMTP_PORT": str(mail.port)}
-        stack.enter_context(working(database_url, folder, {**smtp, **secrets}))
+        os.environ |= {"SMTP_HOST": HOST, "SMTP_PORT": str(mail.port), **secrets}
+        log = folder / "jobq.log"
+        logging.basicConfig(filename=log, filemode="w", level=logging.INFO, force=True)
+        api = stack.enter_context(serving(database_url, listener(port, say), log))
 
         with Client(database_url) as client:
             registry.declare(client)
@@ -155,11 +159,7 @@ def install(database_url: str, say: Callable[[str], None]) -> None:
 
 
 def listener(port: int, say: Callable[[str], None]) -> socket.socket:
-    """Return a socket that listens on a port of the loopback address, a free one if need be.
-
-    It is opened here and inherited by the server, so that nobody else can be at its other
-    end when the key is sent there.
-    """
+    """Return a socket that listens on a port of the loopback address, a free one if need be."""
     try:
         return socket.create_server((HOST, port))
     except OSError:
@@ -169,28 +169,45 @@ def listener(port: int, say: Callable[[str], None]) -> socket.socket:
 
 
 @contextmanager
-def serving(
-    database_url: str, listening: socket.socket, folder: Path, env: Mapping[str, str]
-) -> Iterator[httpx.Client]:
-    """Run the HTTP API with a new key, and give a client of it once it is ready."""
+def serving(database_url: str, listening: socket.socket, log: Path) -> Iterator[httpx.Client]:
+    """Run the HTTP API and a worker in a thread, and yield a client of the API with a new key.
+
+    Raises:
+        RunError: they did not start.
+    """
     port = listening.getsockname()[1]
+    settings = Settings(console=Site.maker())
+    api = server(database_url, HOST, port, settings)
+
+    async def work() -> None:
+        own = copy(registry)
+        async with Deliverer(database_url) as deliverer:
+            own.otherwise(deliverer.deliver, beyond=deliverer.beyond)
+            async with Worker(database_url, own):
+                await api.serve([listening])
+
+    def run() -> None:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(work())
+
     with psycopg.connect(database_url) as connection:
         key = create_key(connection, f"run {datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f}")
+    thread = Thread(target=run, name="jobq server")
+    thread.start()
     headers = {"Authorization": f"Bearer {key}"}
-    client = httpx.Client(base_url=f"http://{HOST}:{port}", headers=headers, trust_env=False)
-    arguments = ["http", "--fd", str(listening.fileno())]
-    files = [listening.fileno()]
-    with client, process("http", arguments, folder, database_url, env, files=files) as child:
-        wait_until(lambda: answers(client), child, folder / "http.log")
-        yield client
-
-
-@contextmanager
-def working(database_url: str, folder: Path, env: Mapping[str, str]) -> Iterator[None]:
-    """Run a worker of the example handlers, its metrics on a free port."""
-    arguments = ["worker", "jobq_examples:registry", "--metrics-port", str(free_port())]
-    with process("worker", arguments, folder, database_url, env):
-        yield
+    try:
+        with httpx.Client(
+            base_url=f"http://{HOST}:{port}", headers=headers, trust_env=False
+        ) as client:
+            deadline = time.monotonic() + SECONDS_TO_START
+            while not answers(client):
+                if not thread.is_alive() or time.monotonic() > deadline:
+                    raise RunError(f"the server did not start; its log is {log}")
+                time.sleep(0.05)
+            yield client
+    finally:
+        api.should_exit = True
+        thread.join()
 
 
 def examples(folder: Path, hook: str) -> list[Example]:
@@ -257,70 +274,9 @@ Serving until interrupted (Ctrl-C)."""  # noqa: S608 (words for a person)
     )
 
 
-@contextmanager
-def process(
-    name: str,
-    arguments: list[str],
-    folder: Path,
-    database_url: str,
-    env: Mapping[str, str] | None = None,
-    *,
-    files: Sequence[int] = (),
-) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a jobq command in the background, its output in a log, and stop it at the end.
-
-    Args:
-        name: of the log.
-        arguments: of the command.
-        folder: where the log goes.
-        database_url: the database.
-        env: further variables of its environment.
-        files: open files that it inherits.
-    """
-    with (folder / f"{name}.log").open("wb") as log:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "jobq_cli", *arguments],
-            env={**os.environ, **(env or {}), "DATABASE_URL": database_url},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            pass_fds=files,
-        )
-    try:
-        yield child
-    finally:
-        child.terminate()
-        try:
-            child.wait(SECONDS_TO_STOP)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
-
-
-def wait_until(is_ready: Callable[[], bool], child: subprocess.Popen[bytes], log: Path) -> None:
-    """Wait for a process to be ready.
-
-    Raises:
-        RunError: it ended, or is not ready in time.
-    """
-    deadline = time.monotonic() + SECONDS_TO_START
-    while not is_ready():
-        if child.poll() is not None or time.monotonic() > deadline:
-            raise RunError(f"a process did not start; its log is {log}")
-        time.sleep(0.05)
-
-
 def answers(client: httpx.Client) -> bool:
     """Whether the HTTP API is ready."""
     try:
         return client.get("/ready", timeout=SECONDS_TO_ANSWER).is_success
     except httpx.TransportError:
         return False
-
-
-def free_port() -> int:
-    """A free port on the loopback address."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])

@@ -1,29 +1,34 @@
 """Masks secrets in texts that are stored or shown.
 
-A target may echo a secret with the escapes of URLs, JSON, programs or HTML, at up to two levels.
-So a text is searched as it is, and with one or two levels of escapes resolved.
+A target may echo a secret as encoders of URLs, JSON, HTML, shells or programs write it, or two of
+them one after the other. So a text is searched for each of these forms.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from html import escape
 from typing import Final
+from urllib.parse import quote, quote_plus, unquote
 
 from jobq.models import Json
 from jobq.redaction import error_text
 from jobq.registry.outcomes import Permanent, Retry
-from jobq_delivery.escapes import LONGEST, as_bytes, as_characters, readings
 
 MASK: Final = "***"
 SIGNING: Final = "whsec_"
 MOST_PARTS: Final = 100
 # The minimum length of masked parts: of a login, of others, of a path.
 SHORT, LONG, TOKEN = 4, 8, 16
+# The digits of an escape, in upper or lower case.
+HEX: Final = re.compile(r"(?<=%)[0-9A-F]{2}|(?<=\\u)[0-9a-f]{4}|(?<=\\x)[0-9a-f]{2}")
 
 
 class Mask:
-    """Masks secrets, plain and with the escapes of URLs, JSON, HTML and programs.
+    """Masks secrets, plain and escaped.
 
     Args:
         secrets: the secrets.
@@ -33,8 +38,8 @@ class Mask:
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        self._forms = {form for secret in secrets for form in forms_of(secret)}
-        self.longest = LONGEST * max(map(len, self._forms), default=0)
+        self._forms = frozenset[str]().union(*map(forms_of, secrets))
+        self.longest = max(map(len, self._forms), default=0)
 
     def text(self, text: str, most: int | None = None) -> str:
         """Return the text, or its beginning, with masked secrets.
@@ -43,29 +48,22 @@ class Mask:
             text: the text; for a beginning, with `longest` more characters.
             most: maximum number of characters; a secret across the end becomes one mask.
         """
-        if not self.longest:
-            return text[:most]
-        whole = as_bytes(text)
-        end = len(whole) if most is None else len(as_bytes(text[:most]))
+        end = len(text) if most is None else most
         parts: list[str] = []
         start = 0
-        for first, last in merged(self._places(whole)):
+        for first, last in merged(self._places(text)):
             if first >= end:
                 break
-            parts += (whole[start:first], MASK)
+            parts += (text[start:first], MASK)
             start = last
-        parts.append(whole[start:end])
-        return as_characters("".join(parts))
+        return "".join((*parts, text[start:end]))
 
     def _places(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield where a secret stands in a text of `as_bytes`, in any way to read that."""
-        for reading in readings(text):
-            spelled = plus_as_space(reading.text)
-            for form in self._forms:
-                start = spelled.find(form)
-                while start >= 0:
-                    yield reading.place(start, start + len(form))
-                    start = spelled.find(form, start + 1)
+        for form in self._forms:
+            start = text.find(form)
+            while start >= 0:
+                yield start, start + len(form)
+                start = text.find(form, start + 1)
 
     def json(self, value: Json) -> Json:
         """Return JSON without secrets."""
@@ -137,10 +135,42 @@ def of_length(least: int, texts: Iterable[str]) -> Iterator[str]:
     return (text for text in texts if len(text) >= least)
 
 
-def forms_of(secret: str) -> set[str]:
-    """Return a secret and its parts, in bytes, as they are and with their escapes resolved."""
-    texts = {as_bytes(text) for text in (secret, secret.strip(), *parts_of(secret))}
-    return {plus_as_space(each.text) for text in texts for each in readings(text)} - {""}
+@lru_cache(maxsize=32)
+def forms_of(secret: str) -> frozenset[str]:
+    """Return a secret and its parts, as they are, decoded, and encoded up to twice."""
+    texts = {secret, secret.strip(), *parts_of(secret)}
+    texts |= {unquote(text) for text in texts}
+    once = {form for text in texts for form in encoded(text)}
+    return frozenset({form for text in once for form in encoded(text)} - {""})
+
+
+def encoded(text: str) -> Iterator[str]:
+    """Yield a text as it is, and as URLs, JSON, HTML, shells and programs have it."""
+    data = text.encode("utf-8", "surrogatepass")
+    html, json_ascii = escape(text), json.dumps(text)[1:-1]
+    yield text
+    yield html
+    yield html.replace("&#x27;", "&#39;")
+    yield html.replace("&#x27;", "&#39;").replace("&quot;", "&#34;").replace("+", "&#43;")
+    yield re.sub(r"([^\w])", r"\\\1", text)
+    yield json.dumps(text, ensure_ascii=False)[1:-1]
+    for form in (
+        *(quote(data, safe=safe) for safe in ("", "/", "/+", "!*'()")),
+        quote_plus(data),
+        json_ascii,
+        json_ascii.replace("/", "\\/"),
+        in_units("<>&", json.dumps(text, ensure_ascii=False)[1:-1]),  # as Go
+        in_units("<>&'+`", json_ascii.replace('\\"', "\\u0022")),  # as .NET
+        repr(text)[1:-1],
+        repr(data)[2:-1],
+    ):
+        yield form
+        yield HEX.sub(lambda digits: digits[0].swapcase(), form)
+
+
+def in_units(characters: str, text: str) -> str:
+    """Return a text with some characters as JSON can escape any."""
+    return re.sub(f"[{characters}]", lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def merged(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
@@ -155,8 +185,3 @@ def merged(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
             last = last[0], max(last[1], place[1])
     if last is not None:
         yield last
-
-
-def plus_as_space(text: str) -> str:
-    """Return a text with its plus signs as the spaces that they are in the query of a URL."""
-    return text.replace("+", " ")

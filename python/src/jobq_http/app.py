@@ -211,14 +211,7 @@ async def maintain(database: Database, every: float) -> None:
         await asyncio.sleep(every * random.uniform(0.8, 1.2))  # noqa: S311
 
 
-def serve(
-    database_url: str,
-    host: str,
-    port: int,
-    settings: Settings = DEFAULTS,
-    *,
-    listening: socket | None = None,
-) -> None:
+def serve(database_url: str, host: str, port: int, settings: Settings = DEFAULTS) -> None:
     """Serve the HTTP API until interrupted.
 
     Args:
@@ -226,9 +219,8 @@ def serve(
         host: the address to listen on.
         port: the port.
         settings: its settings.
-        listening: a listening socket, instead of host and port.
     """
-    server(database_url, host, port, settings).run(None if listening is None else [listening])
+    server(database_url, host, port, settings).run()
 
 
 def server(
