@@ -59,7 +59,6 @@ def put_payload_spec(
         PayloadInvalid: the schema is invalid.
         Conflict, NotFound: see ``mode``.
     """
-    of_delivery("json_schema.input").check_schema(schema)
     arguments = {"payload_spec": payload_spec, "schema": as_jsonb(schema), "mode": mode}
     return Call("put_payload_spec", arguments, scalar)
 
