@@ -23,7 +23,6 @@ from waiting import until
 from jobq_console import Options, Proxy, Site
 from jobq_console.charts import latency, legend, time_line
 from jobq_console.queues import sickness
-from jobq_console.tree import tree
 from jobq_console.words import plain
 
 if TYPE_CHECKING:
@@ -668,13 +667,13 @@ async def test_a_log_is_shown_from_its_end_and_leads_back(browser: Browser) -> N
     assert "Earlier lines" not in back
 
 
-async def test_a_schedules_payload_is_a_tree_and_can_be_had(browser: Browser) -> None:
+async def test_a_schedules_payload_is_shown_and_can_be_had(browser: Browser) -> None:
     [(name,)] = browser.api.run(
         "select jobq.create_schedule('s', 'k', '@daily', payload => '{\"a\": [1]}')"
     )
     await browser.sign_in(["read"])
     page = (await browser.get(f"/console/schedules/{name}")).text
-    assert "<summary><b><bdi>a</bdi></b> [1]</summary>" in page
+    assert '"a": [\n    1\n  ]' in unescape(page)
     lead = await browser.get(f"/console/jobs/{name}")
     assert lead.status_code == 303 and lead.headers["location"] == f"/console/schedules/{name}"
     file = await browser.get(f"/console/schedules/{name}/payload.json")
@@ -682,22 +681,19 @@ async def test_a_schedules_payload_is_a_tree_and_can_be_had(browser: Browser) ->
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("payload", "shown"),
     [
-        ('{"n": 3.10000000000000000000001}', "n 3.10000000000000000000001"),
-        ('{"a": [1, {"b": null}], "c": {}}', "{2}a [2]0 11 {1}b nullc {}"),
-        ('"<script>"', '"&lt;script&gt;"'),
-        ('{"</b>": "\\u202e"}', '&lt;/b&gt; "\\u202e"'),
-        ("[" * 900 + "]" * 900, "0 [1]… 1 more"),
-        ("[" + "1," * 9999 + "1]", "1998 1… 8,001 more"),
-        (f'["{"x" * 70_000}"]', '… 4,464 more characters"'),
+        ('{"n": 3.10000000000000000000001}', "&#34;n&#34;: 3.10000000000000000000001"),
+        ('"<script>"', "&#34;&lt;script&gt;&#34;"),
+        ('{"</b>": "\\u202e"}', "&#34;&lt;/b&gt;&#34;: &#34;\\u202e&#34;"),
     ],
 )
-def test_json_is_a_tree_of_text(text: str, shown: str) -> None:
-    drawn = tree(text, "payload")
-    assert not re.search(r"<(?!/?(details|summary|ul|li|b|i|bdi|span)\b)", drawn.markup)
-    words = re.sub(r"<[^>]*>", "", drawn.markup)
-    assert shown in words
+async def test_a_payload_is_shown_with_all_digits_and_as_text(
+    browser: Browser, payload: str, shown: str
+) -> None:
+    [(job_id,)] = browser.api.run("select jobq.enqueue('k', %s)", payload)
+    await browser.sign_in(["read"])
+    assert shown in (await browser.get(f"/console/jobs/{job_id}")).text
     assert drawn.is_whole == ("more" not in shown)
 
 

@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from jobq_console import graph
 from jobq_console.visit import Page, Visit
-from jobq_console.words import MOST_TEXT, plural
+from jobq_console.words import plural
 from jobq_http import operation
 from jobq_http.errors import ApiError
 from jobq_http.executions import LAST_LINE
@@ -50,7 +50,7 @@ async def show(visit: Visit) -> Response:
     )
     return visit.show(
         "job.html", job=job, texts=texts, attempts=attempts, lines=lines[::-1], more=more,
-        reasons=reasons, picture=graph.drawn(tree), most_text=MOST_TEXT, steps=steps[-MOST_STEPS:],
+        reasons=reasons, picture=graph.drawn(tree), steps=steps[-MOST_STEPS:],
     )  # fmt: skip
 
 

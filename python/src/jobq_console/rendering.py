@@ -7,7 +7,6 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from jobq_console import charts, graph, markup, words
-from jobq_console.tree import tree
 
 
 class Pages(Environment):
@@ -40,8 +39,8 @@ TEMPLATES.filters.update(
     moment=words.moment,
     plural=words.plural,
     sql=words.sql,
-    tree=tree,
     json=words.json,
+    indented=words.indented,
     urlencode_dict=words.query,
     bars=markup.bars,
     state=markup.state,
@@ -50,4 +49,4 @@ TEMPLATES.filters.update(
     listed=markup.listed,
     fitting=graph.fitting,
 )
-TEMPLATES.globals.update(charts=charts, version=words.version())
+TEMPLATES.globals.update(charts=charts, most_text=words.MOST_TEXT, version=words.version())

@@ -111,6 +111,11 @@ def json(value: object) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
+def indented(value: object) -> str:
+    """Return a value as JSON on several lines."""
+    return msgspec.json.format(msgspec.json.encode(value)).decode()
+
+
 def sql(text: object) -> str:
     """Return a text as an SQL literal."""
     whole = str(text)
