@@ -30,7 +30,7 @@ from jobq_cli import main, terminal
 from jobq_cli.commands import EXTRAS
 from jobq_cli.jobs import pages
 from jobq_http import create_key
-from jobq_http.kinds import NewKind
+from jobq_http.queues import NewKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

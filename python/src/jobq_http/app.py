@@ -25,17 +25,13 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jobq_http import (
-    batches,
-    concurrency,
     definitions,
     endpoints,
     events,
     executions,
     glances,
-    graphs,
     health,
     jobs,
-    kinds,
     metrics,
     new_jobs,
     openapi,
@@ -59,8 +55,8 @@ access = logging.getLogger("jobq.http.access")
 
 # In the order of the specification.
 SECTIONS: Final = (
-    new_jobs, jobs, events, schedules, executions, operators, queues, concurrency, kinds,
-    definitions, endpoints, workers, workflows, batches, graphs, glances, health, metrics, openapi,
+    new_jobs, jobs, events, schedules, executions, operators, queues, definitions, endpoints,
+    workers, workflows, glances, health, metrics, openapi,
 )  # fmt: skip
 OPERATIONS: Final = tuple(operation for section in SECTIONS for operation in section.OPERATIONS)
 SPECIFICATION: Final = msgspec.json.encode(openapi.specification(OPERATIONS))

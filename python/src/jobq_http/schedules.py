@@ -12,7 +12,6 @@ from jobq.calls.options import Missed, ScheduleDedup
 from jobq.calls.schedules import Backfilled
 from jobq_http.declared import section
 from jobq_http.errors import ApiError
-from jobq_http.graphs import SlotGraph
 from jobq_http.operation import Answer, Call, json
 from jobq_http.page import Integer, Paging
 from jobq_http.queues import Pause
@@ -35,6 +34,7 @@ from jobq_http.values import (
     request,
     text,
 )
+from jobq_http.workflows import SlotGraph
 
 TimeZone = Annotated[str, Meta(min_length=1, max_length=64, description="IANA name.")]
 Cron = Annotated[

@@ -1,17 +1,31 @@
-"""Steps, events and signals, for workers and others without a PostgreSQL driver."""
+"""Workflows: steps, events, signals, batches, and graphs of jobs that wait for each other."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 import msgspec
 from msgspec import Meta, Raw
 
 from jobq import models
+from jobq.models import AfterFailure
 from jobq_http.declared import section
 from jobq_http.operation import Answer
 from jobq_http.page import Paging
-from jobq_http.values import answer, answer_of, list_of, page_of, request
+from jobq_http.values import (
+    JobOfKind,
+    LongName,
+    Moment,
+    Request,
+    answer,
+    answer_of,
+    inputs_of,
+    list_of,
+    page_of,
+    request,
+    text,
+)
 from jobq_http.workers import ATTEMPT, LOST
 
 NewStep = request(
@@ -69,6 +83,137 @@ Subscribed = answer("Subscribed", "The subscription.", "event kind", event=str)
 Unsubscribed = answer("Unsubscribed", "Whether there was a subscription.", "existed", existed=bool)
 Subscription = answer_of(models.Subscription, "Subscription")
 Subscriptions = page_of("Subscriptions", "A page of subscriptions, by event.", Subscription)
+
+
+class Callback(JobOfKind, kw_only=True):
+    """A job that is blocked until then; it has no idempotency key or dedup key."""
+
+    run_at: Moment | None = None
+    batch_id: UUID | None = None
+
+
+class NewBatch(Request, kw_only=True):
+    """The jobs that run when a batch ends."""
+
+    on_success: Callback | None = None
+    on_end: Callback | None = None
+    on_first_death: Callback | None = None
+
+    def inputs(self, _kind: str | None) -> list[tuple[str, Any]]:
+        """Return the kinds and payloads of its jobs."""
+        return inputs_of(job.declared() for job in self.given().values())
+
+
+BatchCancellation = request(
+    "BatchCancellation",
+    "Why a batch is cancelled, and how many waiting members by this request.",
+    "reason? max_jobs?",
+    max_jobs=Annotated[float, Meta(ge=1, le=100_000, multiple_of=1)],
+)
+BatchStatus = answer_of(models.Batch, "BatchStatus", batch_id=UUID)
+CancelledBatch = answer_of(models.CancelledBatch, "CancelledBatch")
+Input = answer_of(models.Input, "Input")
+Inputs = list_of("Inputs", "The parents of a job.", Input)
+SHOWN = ("batch_status", "batch_id")
+
+
+NodeNames = Annotated[list[LongName], Meta(max_length=10_000)]
+
+
+class SlotNode(JobOfKind, kw_only=True):
+    """A job of the graph of a recurring job."""
+
+    name: LongName
+    after: Annotated[NodeNames, Meta(description="Names in the graph.")] | None = None
+    after_failure: AfterFailure | None = None
+
+
+class SlotGraph(Request, kw_only=True):
+    """Jobs after each run of a recurring job; those without `after` wait only for that run."""
+
+    jobs: Annotated[list[SlotNode], Meta(min_length=1, max_length=10_000)]
+
+    def declared(self) -> dict[str, Any]:
+        """Return the object for the database."""
+        return {"jobs": [node.declared() for node in self.jobs]}
+
+
+class NewNode(SlotNode, kw_only=True):
+    """A job of a graph."""
+
+    after: Annotated[NodeNames | None, Meta(description="Names in the graph, or ids.")] = None
+    before: Annotated[
+        NodeNames | None, Meta(description="Blocked jobs of the graph that this one joins.")
+    ] = None
+    run_at: Moment | None = None
+    expires_at: Annotated[Moment | None, Meta(description="No attempt begins after it.")] = None
+    batch_id: UUID | None = None
+
+
+class NewGraph(Request, kw_only=True):
+    """Jobs with dependencies, all or none; graph_of is a live job whose graph they join."""
+
+    jobs: Annotated[list[NewNode], Meta(min_length=1, max_length=10_000)]
+    graph_of: UUID | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of jobq.enqueue_graph()."""
+        arguments = super().arguments()
+        jobs = [node.declared() for node in arguments.pop("jobs")]
+        return {"graph": text({"jobs": jobs}), **arguments}
+
+    def inputs(self, _kind: str | None) -> list[tuple[str, Any]]:
+        """Return the kinds and payloads of its jobs."""
+        return inputs_of(node.declared() for node in self.jobs)
+
+
+NodeReference = answer("NodeReference", "A job of a graph.", "name job_id")
+NewGraphAnswer = list_of("NewGraphAnswer", "The jobs of a graph.", NodeReference)
+Node = answer(
+    "Node",
+    "A job as a node of a graph.",
+    "job_id name? kind queue state attempts max_attempts created_at run_at started_at? finished_at?"
+    " error_code? error? batch_id? waits_for held_up_by?",
+    name="Its name in the graph.",
+    error_code="Set, like `error`, while it is dead, cancelled or retrying.",
+    waits_for="How many jobs it still waits for.",
+    held_up_by="A job that blocks it and waits for none itself.",
+)
+Edge = answer(
+    "Edge",
+    "An edge from a parent to a child; the child waits while it is open.",
+    "parent_id child_id after_failure is_open",
+)
+Graph = answer(
+    "Graph",
+    "A job with all connected jobs.",
+    "job_id graph_id? is_whole nodes* edges*",
+    nodes=Node,
+    edges=Edge,
+)
+TreeCancellation = request(
+    "TreeCancellation",
+    "The reason and the scope: all, or the job and its descendants.",
+    "reason? scope",
+    scope=Literal["all", "downstream"],
+    defaults={"scope": "all"},
+)
+TreeRedrive = request(
+    "TreeRedrive",
+    "The scope: failed jobs, the job and its descendants, or all.",
+    "scope",
+    scope=Literal["failed", "downstream", "all"],
+    defaults={"scope": "failed"},
+)
+TreeJob = answer(
+    "TreeJob",
+    "The outcome for a job.",
+    "job_id outcome",
+    outcome=Literal["cancelled", "cancel_requested", "redriven"],
+)
+TreeAnswer = list_of("TreeAnswer", "The affected jobs.", TreeJob)
+
+
 of = section("workflows")
 # fmt: off
 OPERATIONS = (
@@ -104,5 +249,46 @@ OPERATIONS = (
        "produce work operate", EMITTED, body=NewSignal, value="created",
        errors="JOB_NOT_FOUND ILLEGAL_STATE",
        examples={"an approval": {"name": "approval", "payload": {"by": "ada"}}}),
+    of("POST /batches", "open_batch", "Create a batch, with the jobs that run when it ends",
+       "produce", BatchStatus, status=201, body=NewBatch, then=SHOWN,
+       errors="BATCH_NOT_FOUND JOB_NOT_FOUND BATCH_ENDED INPUT_VALIDATION_FAILED QUEUE_FULL",
+       examples={"a report": {
+           "on_success": {"kind": "report"}, "on_first_death": {"kind": "alert"},
+       }}),
+    of("GET /batches/{batch_id}", "batch_status", "Show the progress of a batch",
+       "produce read work operate", BatchStatus, errors="BATCH_NOT_FOUND"),
+    of("POST /batches/{batch_id}/seal", "seal_batch",
+       "Seal a batch, which then has all its members",
+       "produce work operate", BatchStatus, then=SHOWN, errors="BATCH_NOT_FOUND"),
+    of("POST /batches/{batch_id}/cancel", "cancel_batch",
+       "Cancel the members of a batch, and seal it; repeat while some remain",
+       "produce operate", CancelledBatch, body=BatchCancellation, errors="BATCH_NOT_FOUND",
+       examples={"a wrong list": {"reason": "wrong list"}}),
+    of("GET /jobs/{job_id}/inputs", "list_inputs",
+       "List the states and results of the jobs that a job waits or waited for",
+       "produce read work operate", Inputs, errors="JOB_NOT_FOUND",
+       columns={"parent_id": "job_id"}),
+    of("POST /graphs", "enqueue_graph", "Create jobs with dependencies, all or none",
+       "produce work", NewGraphAnswer, status=201, body=NewGraph, name="create_graph",
+       errors="GRAPH_CYCLE BATCH_NOT_FOUND JOB_NOT_FOUND BATCH_ENDED ILLEGAL_STATE"
+              " INPUT_VALIDATION_FAILED QUEUE_FULL",
+       examples={"one after the other": {"jobs": [
+           {"name": "fetch", "kind": "fetch"},
+           {"name": "report", "kind": "report", "after": ["fetch"]},
+       ]}}),
+    of("GET /jobs/{job_id}/graph", "show_graph",
+       "Show a job with all connected jobs, as nodes and edges; at most 1000 jobs",
+       "produce read work operate", Graph, errors="JOB_NOT_FOUND"),
+    of("POST /jobs/{job_id}/tree/cancel", "cancel_tree",
+       "Cancel a job and all connected jobs",
+       "produce operate", TreeAnswer, body=TreeCancellation, errors="JOB_NOT_FOUND",
+       columns={"cancelled_id": "job_id"},
+       examples={"all of it": {"reason": "ordered twice"}}),
+    of("POST /jobs/{job_id}/tree/redrive", "redrive_tree",
+       "Redrive dead and cancelled jobs of a tree",
+       "operate", TreeAnswer, body=TreeRedrive,
+       columns={"redrive_tree": "job_id"}, always={"outcome": "redriven"},
+       errors="JOB_NOT_FOUND DEDUP_CONFLICT IDEMPOTENCY_CONFLICT ILLEGAL_STATE",
+       examples={"what failed": {"scope": "failed"}}),
 )
 # fmt: on
