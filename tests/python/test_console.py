@@ -694,7 +694,6 @@ async def test_a_payload_is_shown_with_all_digits_and_as_text(
     [(job_id,)] = browser.api.run("select jobq.enqueue('k', %s)", payload)
     await browser.sign_in(["read"])
     assert shown in (await browser.get(f"/console/jobs/{job_id}")).text
-    assert drawn.is_whole == ("more" not in shown)
 
 
 async def test_counts_end_at_ten_thousand(browser: Browser) -> None:

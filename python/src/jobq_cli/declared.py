@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import click
@@ -21,6 +22,7 @@ def calling(
     lines: Callable[[Any], Iterable[object]] | None = None,
     fixed: Mapping[str, object] | None = None,
     of: click.Option = DATABASE,
+    opens: Callable[[str], AbstractContextManager[Any]] = asking,
 ) -> click.Command:
     """Return a command that calls a method of the client with its parameters, by their names.
 
@@ -34,10 +36,11 @@ def calling(
         lines: returns the lines to print of a result that is not a table.
         fixed: arguments that are always the same.
         of: the option for the database.
+        opens: opens what a function gets instead of the client, by the database's URL.
     """
 
     def run(database_url: str, *, is_json: bool = False, **given: Any) -> None:  # noqa: ANN401
-        with asking(database_url) as client:
+        with opens(database_url) as client:
             call = getattr(client, method) if isinstance(method, str) else method
             client_first = () if isinstance(method, str) else (client,)
             result = call(*client_first, **given, **(fixed or {}))
