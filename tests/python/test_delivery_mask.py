@@ -63,7 +63,12 @@ WAYS: list[Callable[[str], str]] = [
     lambda text: re.sub(r"(\W)", r"\\\1", text),
     html.escape,
     lambda text: html.escape(text).replace("&#x27;", "&#39;"),
-    lambda text: html.escape(text).replace("&#x27;", "&#39;").replace("&quot;", "&#34;").replace("+", "&#43;"),
+    lambda text: (
+        html.escape(text)
+        .replace("&#x27;", "&#39;")
+        .replace("&quot;", "&#34;")
+        .replace("+", "&#43;")
+    ),
 ]
 EXAMPLES = int(os.environ.get("JOBQ_MASK_EXAMPLES", "100"))
 SECRETS = st.text(

@@ -16,8 +16,8 @@ from http_api import SETTINGS, served
 from jobq_http import create_app
 from jobq_http.app import OPERATIONS
 from jobq_http.errors import ERROR_TABLE, ERRORS, FRACTIONS, LENGTHS, RENAMED, WORDS, translate
-from jobq_http.queues import NewKind
 from jobq_http.openapi import errors_of
+from jobq_http.queues import NewKind
 
 if TYPE_CHECKING:
     from http_api import Api

@@ -6,13 +6,12 @@ import asyncio
 import gc
 import importlib
 import logging
-import math
 import sys
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from copy import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -24,7 +23,7 @@ from jobq_cli.terminal import logged, plainly
 
 logger = logging.getLogger("jobq.worker")
 
-LONGEST_NAME = 128
+N = TypeVar("N", int, float)
 
 
 @click.command(
@@ -149,28 +148,33 @@ def worker(
     from jobq_sharding.worker import ShardedWorker  # noqa: PLC0415 - only here
 
     warn_of_passwords(database_urls)
-    names, options["max_in_process"] = queues_of(queues, is_sleepy=options["sleepy"])
-    weights = weights_of(names, shares)
+    names = [queue.partition("=")[0] for queue in queues]
+    options["max_in_process"] = numbers(int, [q for q in queues if "=" in q], "--queue")
+    weights = numbers(float, shares, "--weight")
+    if unknown := weights.keys() - set(names):
+        text = f"not among the queues: {', '.join(sorted(unknown))}"
+        raise click.BadParameter(text, param_hint="--weight")
+    order = {name: weights.get(name, 1.0) for name in names} if weights else names
     registry = load_registry(target) if target else Registry()
     is_pooled = options["is_pooled"] or options["listen_database"] is not None
-    if len(set(database_urls)) < len(database_urls):
+    registries = {url: copy(registry) for url in database_urls}
+    if len(registries) < len(database_urls):
         raise click.BadParameter("the same database is given twice", param_hint="--database")
-    for name in ("listen_database", "until_empty") if len(database_urls) > 1 else ():
-        if options[name]:
-            hint = "--" + name.replace("_", "-")
-            raise click.BadParameter("only with one database", param_hint=hint)
     if is_silent:
         options["metrics_port"] = None
+    try:
+        if len(registries) > 1:
+            own: Worker | ShardedWorker = ShardedWorker(registries, order, **options)
+        else:
+            own = Worker(database_urls[0], registries[database_urls[0]], order, **options)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
 
     async def work() -> int:
-        registries = {url: copy(registry) for url in database_urls}
         async with AsyncExitStack() as stack:
-            if is_deliverer:
-                for url, own in registries.items():
-                    await stack.enter_async_context(delivering(own, url, is_pooled))
-            if len(registries) > 1:
-                return await ShardedWorker(registries, weights, **options).run()
-            return await Worker(*registries.popitem(), weights, **options).run()
+            for url, handlers in registries.items() if is_deliverer else ():
+                await stack.enter_async_context(delivering(handlers, url, is_pooled))
+            return await own.run()
 
     # Jobs create no reference cycles, so collect garbage rarely.
     gc.freeze()
@@ -256,38 +260,9 @@ def load_registry(target: str) -> Registry:
     return found
 
 
-def queues_of(queues: Sequence[str], *, is_sleepy: bool) -> tuple[list[str], dict[str, int]]:
-    """Parse queues: their names, and the maximum of those that have one."""
-    pairs = [queue.partition("=") for queue in queues]
-    names = [name for name, _, _ in pairs]
-    if not all(1 <= len(name) <= LONGEST_NAME for name in names):
-        raise click.BadParameter("a name must have 1 to 128 characters", param_hint="--queue")
+def numbers(kind: Callable[[str], N], pairs: Sequence[str], hint: str) -> dict[str, N]:
+    """Parse ``name=number``."""
     try:
-        most = {name: int(number) for name, sign, number in pairs if sign}
+        return {name: kind(number) for name, _, number in (p.partition("=") for p in pairs)}
     except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--queue") from error
-    if not all(number >= 1 for number in most.values()):
-        raise click.BadParameter("a queue must have at least 1 job at a time", param_hint="--queue")
-    has_patterns = any(name.endswith("*") for name in names)
-    if has_patterns and is_sleepy:
-        raise click.BadParameter("new queues are found by polling", param_hint="--sleepy")
-    if has_patterns and most:
-        raise click.BadParameter("queue=N cannot be combined with patterns", param_hint="--queue")
-    return names, most
-
-
-def weights_of(queues: Sequence[str], shares: Sequence[str]) -> list[str] | dict[str, float]:
-    """Parse weights: the queues in order if there are none, else each with its weight."""
-    if not shares:
-        return list(queues)
-    pairs = [share.partition("=") for share in shares]
-    if unknown := {name for name, _, _ in pairs} - set(queues):
-        text = f"not among the queues: {', '.join(sorted(unknown))}"
-        raise click.BadParameter(text, param_hint="--weight")
-    try:
-        weights = {name: float(weight) for name, _, weight in pairs}
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--weight") from error
-    if not all(0 < weight < math.inf for weight in weights.values()):
-        raise click.BadParameter("a weight must be above 0", param_hint="--weight")
-    return {queue: weights.get(queue, 1.0) for queue in queues}
+        raise click.BadParameter(str(error), param_hint=hint) from error

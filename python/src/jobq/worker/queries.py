@@ -46,6 +46,7 @@ logger = logging.getLogger("jobq.worker")
 Key: TypeAlias = tuple[str, int]
 """A job's id, as text, and the attempt: what a worker knows its jobs by."""
 
+LONGEST_NAME: Final = 128  # of a queue
 JOB_COLUMNS: Final = (
     "job_id, attempt, kind, payload, metadata, queue, max_attempts,"
     " extract(epoch from timeout)::float8, run_at,"
@@ -178,15 +179,17 @@ class Queues:
     """The queues of a worker, in the order in which to claim from them.
 
     Raises:
-        ValueError: there is no queue, a name is empty, or a weight is not positive.
+        ValueError: there is no queue, a name is empty or long, or a weight is not positive.
     """
 
     def __init__(self, queues: Sequence[str] | Mapping[str, float]) -> None:
         if not queues or isinstance(queues, str):
             raise ValueError("queues must name at least one queue")
         self.names = list(queues)
-        if not all(isinstance(name, str) and name for name in list[object](queues)):
-            raise ValueError("each queue must have a name")
+        if not all(
+            isinstance(n, str) and 1 <= len(n) <= LONGEST_NAME for n in list[object](queues)
+        ):
+            raise ValueError(f"the name of a queue must have 1 to {LONGEST_NAME} characters")
         self._weights = dict(queues.items()) if hasattr(queues, "items") else {}
         if not all(math.isfinite(weight) and weight > 0 for weight in self._weights.values()):
             raise ValueError("a queue's weight must be a number above 0")
