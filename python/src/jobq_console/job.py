@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 from uuid import UUID
 
@@ -116,18 +116,21 @@ def file(text: str, name: str) -> Response:
     return Response(text, media_type="application/json", headers=headers)
 
 
-async def cancel(visit: Visit) -> Response:
-    """Cancel a job."""
-    [(outcome,)] = await visit.visitor.act("cancel", job_id=id_of(visit), reason=visit.reason)
-    visit.tell(*OUTCOMES[outcome])
-    return to_job(visit)
+def acting(
+    part: str, function: str, words: Callable[[list[Any]], tuple[str, ...]], **fixed: object
+) -> Page:
+    """Return the action of a form that calls one function with the job's id.
 
+    Functions that cancel take the form's reason too.
+    """
 
-async def redrive(visit: Visit) -> Response:
-    """Put a dead or cancelled job back in its queue."""
-    [(state,)] = await visit.visitor.act("redrive", job_id=id_of(visit))
-    visit.tell(REDRIVEN[state])
-    return to_job(visit)
+    async def act(visit: Visit) -> Response:
+        reason = {"reason": visit.reason} if function.startswith("cancel") else {}
+        given = {"job_id": id_of(visit), **reason, **fixed}
+        visit.tell(*words(await visit.visitor.act(function, **given)))
+        return to_job(visit)
+
+    return Page(f"/jobs/{{job_id}}/{part}", act, "POST")
 
 
 async def rerun(visit: Visit) -> Response:
@@ -145,20 +148,6 @@ async def run_now(visit: Visit) -> Response:
     return to_job(visit)
 
 
-async def cancel_tree(visit: Visit) -> Response:
-    """Cancel a job and all connected jobs."""
-    rows = await visit.visitor.act("cancel_tree", job_id=id_of(visit), reason=visit.reason)
-    visit.tell(f"Cancelled, or cancellation requested: {plural(len(rows), 'job')}.")
-    return to_job(visit)
-
-
-async def redrive_tree(visit: Visit) -> Response:
-    """Redrive the failed jobs of a job's tree."""
-    rows = await visit.visitor.act("redrive_tree", job_id=id_of(visit), scope="failed")
-    visit.tell(f"Redriven: {plural(len(rows), 'job')}.")
-    return to_job(visit)
-
-
 def to_job(visit: Visit) -> Response:
     """Redirect to the job."""
     return visit.back(f"/jobs/{id_of(visit)}")
@@ -167,10 +156,16 @@ def to_job(visit: Visit) -> Response:
 PAGES = (
     Page("/jobs/{job_id}", show, takes=("before",)),
     Page("/jobs/{job_id}/{name}.json", download),
-    Page("/jobs/{job_id}/cancel", cancel, "POST"),
-    Page("/jobs/{job_id}/redrive", redrive, "POST"),
+    acting("cancel", "cancel", lambda rows: OUTCOMES[rows[0][0]]),
+    acting("redrive", "redrive", lambda rows: (REDRIVEN[rows[0][0]],)),
     Page("/jobs/{job_id}/rerun", rerun, "POST"),
     Page("/jobs/{job_id}/run", run_now, "POST"),
-    Page("/jobs/{job_id}/tree/cancel", cancel_tree, "POST"),
-    Page("/jobs/{job_id}/tree/redrive", redrive_tree, "POST"),
-)
+    acting(
+        "tree/cancel", "cancel_tree",
+        lambda rows: (f"Cancelled, or cancellation requested: {plural(len(rows), 'job')}.",),
+    ),
+    acting(
+        "tree/redrive", "redrive_tree",
+        lambda rows: (f"Redriven: {plural(len(rows), 'job')}.",), scope="failed",
+    ),
+)  # fmt: skip

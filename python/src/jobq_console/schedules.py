@@ -86,20 +86,17 @@ async def run_now(visit: Visit) -> Response:
     return visit.back(f"/jobs/{job_id}")
 
 
-async def pause(visit: Visit) -> Response:
-    """Pause a schedule."""
-    schedule_id = id_of(visit)
-    await visit.visitor.act("pause_schedule", schedule=str(schedule_id), reason=visit.reason)
-    visit.tell("The schedule is paused. Existing jobs continue.")
-    return visit.back(f"/schedules/{schedule_id}")
+def acting(part: str, words: str) -> Page:
+    """Return the action of a form that pauses or resumes a schedule."""
 
+    async def act(visit: Visit) -> Response:
+        schedule_id = id_of(visit)
+        reason = {"reason": visit.reason} if part == "pause" else {}
+        await visit.visitor.act(f"{part}_schedule", schedule=str(schedule_id), **reason)
+        visit.tell(words)
+        return visit.back(f"/schedules/{schedule_id}")
 
-async def resume(visit: Visit) -> Response:
-    """Resume a schedule."""
-    schedule_id = id_of(visit)
-    await visit.visitor.act("resume_schedule", schedule=str(schedule_id))
-    visit.tell("The schedule is resumed.")
-    return visit.back(f"/schedules/{schedule_id}")
+    return Page(f"/schedules/{{schedule_id}}/{part}", act, "POST")
 
 
 PAGES = (
@@ -107,6 +104,6 @@ PAGES = (
     Page("/schedules/{schedule_id}", show_one),
     Page("/schedules/{schedule_id}/payload.json", download),
     Page("/schedules/{schedule_id}/run", run_now, "POST"),
-    Page("/schedules/{schedule_id}/pause", pause, "POST"),
-    Page("/schedules/{schedule_id}/resume", resume, "POST"),
+    acting("pause", "The schedule is paused. Existing jobs continue."),
+    acting("resume", "The schedule is resumed."),
 )
