@@ -8,6 +8,8 @@ import logging
 import os
 import time
 import traceback
+from collections import defaultdict
+from contextlib import nullcontext
 from typing import Any, Final, Protocol, Self
 
 from jobq.client import AsyncClient
@@ -75,7 +77,7 @@ class Deliverer:
         self._guard = guard or Guard.from_environment()
         self._trust = trusting()
         self._limit_bytes = int(number(MESSAGE_BYTES, MAX_BYTES))
-        self._limits: dict[str, tuple[int, Limit]] = {}
+        self._limits: defaultdict[str, Limit] = defaultdict(Limit)
         self._senders: dict[str, Sender] = {}
         self._broken: set[str] = set()
 
@@ -115,7 +117,9 @@ class Deliverer:
             raise Permanent("MESSAGE_TOO_LARGE", str(error)) from None
         started = time.monotonic()
         try:
-            async with self._limit(context.kind, endpoint).turn():
+            # The database enforces the limits that endpoints declare.
+            is_limited = endpoint.max_concurrency is not None
+            async with nullcontext() if is_limited else self._limits[context.kind].turn():
                 output = await self._sender(endpoint.type).send(message)
         except (Snooze, Unable):
             raise
@@ -172,16 +176,6 @@ class Deliverer:
             if error.code == SecretKeyError.code:
                 raise Unable(error.code, str(error), in_=0) from None
             raise Retry(str(error), code=error.code) from None
-
-    def _limit(self, kind: str, endpoint: Endpoint) -> Limit:
-        """Return the limit of an endpoint, according to the newest version that was delivered."""
-        version, limit = self._limits.get(kind, (0, None))
-        if limit is None or version < endpoint.version:
-            most = endpoint.max_concurrency
-            if limit is None or limit.max_concurrency != most:
-                limit = Limit(most)
-            self._limits[kind] = endpoint.version, limit
-        return limit
 
     def _sender(self, kind: str) -> Sender:
         """Return the sender for messages of a type.

@@ -1,8 +1,7 @@
 """The concurrency of a worker's deliveries to an endpoint without a limit of its own.
 
 A delivery that gets no slot in time returns to the queue without counting the attempt, so that
-a slow target blocks neither the worker's slots nor other endpoints. The database enforces the
-limits that endpoints declare.
+a slow target blocks neither the worker's slots nor other endpoints.
 """
 
 from __future__ import annotations
@@ -27,12 +26,11 @@ class Limit:
     """The limit of an endpoint in this worker.
 
     Args:
-        max_concurrency: concurrent deliveries; None means the default.
+        slots: concurrent deliveries.
     """
 
-    def __init__(self, max_concurrency: int | None) -> None:
-        self.max_concurrency = max_concurrency
-        self._slots = asyncio.Semaphore(max_concurrency or DEFAULT_CONCURRENCY)
+    def __init__(self, slots: int = DEFAULT_CONCURRENCY) -> None:
+        self._slots = asyncio.Semaphore(slots)
         self._mean = 0.0
         self._moved_at = 0.0
 
