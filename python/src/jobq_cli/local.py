@@ -197,7 +197,10 @@ def serving(database_url: str, listening: socket.socket, log: Path) -> Iterator[
     headers = {"Authorization": f"Bearer {key}"}
     try:
         with httpx.Client(
-            base_url=f"http://{HOST}:{port}", headers=headers, trust_env=False
+            base_url=f"http://{HOST}:{port}",
+            headers=headers,
+            trust_env=False,
+            timeout=SECONDS_FOR_JOBS,
         ) as client:
             deadline = time.monotonic() + SECONDS_TO_START
             while not answers(client):
