@@ -25,8 +25,10 @@ CALL = re.compile(
     rf" from (?:jobq(?:_http|_internal)?\.[\w{{}}]+|{{}}){ARGUMENTS}"
     rf"|select (?:jobq(?:_http|_internal)?\.\w+|{{}}){ARGUMENTS}"
 )
-# They compare a database with the release, which functions of either cannot answer.
-DEPLOY = {SOURCE / "jobq_operations" / f"{name}.py" for name in ("deploy", "schema")}
+# They compare a database with the release, which functions of either cannot answer; ask a server
+# that has no jobq yet; and print scripts for other tools.
+OPERATIONS = ("certify", "deploy", "migration", "schema")
+DEPLOY = {SOURCE / "jobq_operations" / f"{name}.py" for name in OPERATIONS}
 # Whether there is a jobq at all cannot be asked of jobq.
 LOOK = "select to_regclass('jobq.job') is not null, to_regclass('sqitch.changes') is not null"
 LISTEN = re.compile(r"(?:un)?listen \w+")

@@ -630,8 +630,8 @@ async def test_an_outage_is_told_and_does_not_fill_the_log(
 
 
 @contextmanager
-def pgbouncer(database: str, folder: Path) -> Iterator[str]:
-    """Run PgBouncer in transaction mode before a database; yield the URL through it."""
+def pgbouncer(database: str, folder: Path, mode: str = "transaction") -> Iterator[str]:
+    """Run PgBouncer in a mode before a database; yield the URL through it."""
     info = psycopg.conninfo.conninfo_to_dict(database)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -643,7 +643,7 @@ def pgbouncer(database: str, folder: Path) -> Iterator[str]:
     config.write_text(
         f"[databases]\n* = host={info['host']} port={info['port']}\n"
         f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n"
-        f"auth_type = plain\nauth_file = {users}\npool_mode = transaction\n"
+        f"auth_type = plain\nauth_file = {users}\npool_mode = {mode}\n"
         "default_pool_size = 3\nunix_socket_dir =\n"
     )
     folder.chmod(0o755)

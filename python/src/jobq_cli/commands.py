@@ -14,6 +14,7 @@ from typing import Any, Final
 import click
 
 from jobq.version import __version__
+from jobq_cli.certify import certify
 from jobq_cli.cluster import cluster
 from jobq_cli.completion import completion
 from jobq_cli.conformance import conformance
@@ -25,6 +26,7 @@ from jobq_cli.events import events
 from jobq_cli.http import http
 from jobq_cli.jobs import enqueue, explain, jobs, redrive, rerun, show, work
 from jobq_cli.limits import budgets, limits
+from jobq_cli.migration import migration
 from jobq_cli.new import new
 from jobq_cli.queues import (
     declare,
@@ -45,11 +47,11 @@ from jobq_cli.worker import worker
 from jobq_cli.workflows import cancel_tree, emit, graph, publish, signal, subscriptions
 
 COMMANDS = (
-    budgets, cancel, cancel_tree, change, cluster, completion, conformance, console, declare,
-    delete, delete_kind, deploy, print_sql, doctor, emit, endpoints, enqueue, events, explain,
-    graph, grants, http, jobs, kinds, limits, new, pause, preview, publish, queues, redrive,
-    rerun, resume, run, schedules, settings, show, signal, subscriptions, work, worker,
-    workers,
+    budgets, cancel, cancel_tree, certify, change, cluster, completion, conformance, console,
+    declare, delete, delete_kind, deploy, print_sql, doctor, emit, endpoints, enqueue, events,
+    explain, graph, grants, http, jobs, kinds, limits, migration, new, pause, preview, publish,
+    queues, redrive, rerun, resume, run, schedules, settings, show, signal, subscriptions, work,
+    worker, workers,
 )  # fmt: skip
 
 # Commands that need an extra: their module and the extra.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Final
 
 import click
@@ -10,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from jobq_cli.parameters import AS_JSON, DATABASE
 from jobq_cli.terminal import asking, say, show_json
-from jobq_operations.doctor import examine, status_of
+from jobq_operations.doctor import Finding, examine, status_of
 
 MARKS: Final = {"failure": "BAD ", "warning": "WARN"}
 # Milliseconds for each part: also beside a busy server the whole ends within a minute.
@@ -35,14 +36,19 @@ def doctor(*, is_json: bool, database_url: str) -> None:
             findings = examine(client)
     except click.ClickException as error:
         raise Unanswered(error.message) from error
+    show_findings(findings, is_json=is_json)
+    sys.exit(status_of(findings))
+
+
+def show_findings(findings: Sequence[Finding], *, is_json: bool) -> None:
+    """Print findings as JSON, or one a line."""
     if is_json:
         show_json(findings)
-    else:
-        for finding in findings:
-            remedy = f"; {finding.remedy}" if finding.remedy else ""
-            mark = "ok  " if finding.is_ok else MARKS[finding.severity]
-            say(f"{mark}  {finding.subject:<20}  {finding.finding}{remedy}")
-    sys.exit(status_of(findings))
+        return
+    for finding in findings:
+        remedy = f"; {finding.remedy}" if finding.remedy else ""
+        mark = "ok  " if finding.is_ok else MARKS[finding.severity]
+        say(f"{mark}  {finding.subject:<20}  {finding.finding}{remedy}")
 
 
 def _impatient(url: str) -> str:

@@ -1,0 +1,224 @@
+"""Migrations that carry jobq's schema in the tool of an application.
+
+The scripts are those of Sqitch's plan: each release has a tag there. A migration is what the plan
+has between two tags, for the transaction in which the tool runs it.
+"""
+
+from __future__ import annotations
+
+import re
+import runpy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final, Literal
+
+from jobq.version import __version__
+from jobq_operations.deploy import DeployError, project_dir, single_file
+from jobq_operations.schema import release_of, statements
+
+__all__ = ["FORMATS", "migration"]
+
+Format = Literal["sql", "alembic", "django", "flyway", "rails", "prisma"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A migration in SQL.
+
+    Attributes:
+        title: what it does, for people.
+        name: a name for programs.
+        up, down: statements without a transaction of their own.
+    """
+
+    title: str
+    name: str
+    up: str
+    down: str
+
+
+def migration(since: str | None, until: str | None = None, form: Format = "sql") -> str:
+    """Return a migration from one release to another.
+
+    Args:
+        since: the release that is installed, such as ``1.0.0``; None for none.
+        until: the release to come to; this one by default.
+        form: the tool.
+
+    Raises:
+        DeployError: there is no such release, or they are in the wrong order.
+    """
+    until = until or __version__
+    if since == until:
+        raise DeployError(f"{since} is already {until}", "name two releases")
+    with _rendered() as project:
+        plan = _read_plan(project)
+        start = _place(plan, since) if since else 0
+        names = _scripts(plan, start, _place(plan, until))
+        up = _join(project, "deploy", names)
+        down = _join(project, "revert", names[::-1])
+    if until == __version__:
+        up += f"\n\nselect jobq_private.record_release('{release_of(single_file())}');"
+    title = f"Upgrade jobq from {since} to {until}" if since else f"Install jobq {until}"
+    name = re.sub(r"\W+", "_", title.lower())
+    return FORMATS[form](Step(title, name, up, down))
+
+
+@contextmanager
+def _rendered() -> Iterator[Path]:
+    """Yield the Sqitch project with rendered scripts: a checkout's is rendered into a copy."""
+    project = project_dir()
+    render = project / "sql" / "render.py"
+    if not render.is_file():
+        yield project
+        return
+    with TemporaryDirectory() as folder:
+        runpy.run_path(str(render))["export"](project, Path(folder))
+        yield Path(folder)
+
+
+def _read_plan(project: Path) -> list[str]:
+    """Return the names of the plan's changes and tags."""
+    lines = (project / "sqitch.plan").read_text().splitlines()
+    return [line.split()[0] for line in lines if line.strip() and not line.startswith("%")]
+
+
+def _place(plan: list[str], version: str) -> int:
+    """Return where a release ends in the plan.
+
+    Raises:
+        DeployError: there is no such release.
+    """
+    if f"@v{version}" in plan:
+        return plan.index(f"@v{version}")
+    if version == __version__:
+        return len(plan)
+    tags = [name.removeprefix("@v") for name in plan if name.startswith("@")]
+    known = ", ".join(dict.fromkeys([*tags, __version__]))
+    raise DeployError(f"there is no release {version}", f"choose one of {known}")
+
+
+def _scripts(plan: list[str], start: int, end: int) -> list[str]:
+    """Return the names of the scripts between two places of the plan.
+
+    The script of a change that a later release has changed again is stored under its tag.
+
+    Raises:
+        DeployError: the places are in the wrong order.
+    """
+    if end < start:
+        raise DeployError("the releases are in the wrong order", "use the down migration")
+    names = []
+    for n in range(start, end):
+        if not plan[n].startswith("@"):
+            tag = next((name for name in plan[n:] if name.startswith("@")), "")
+            names.append(plan[n] + (tag if plan[n] in plan[n + 1 :] else ""))
+    return names
+
+
+def _join(project: Path, verb: str, names: list[str]) -> str:
+    """Return scripts as statements for the transaction of the caller."""
+    parts = []
+    for name in names:
+        text = statements((project / verb / f"{name}.sql").read_text()).strip()
+        parts.append(text + "\n\nreset role;" * ("set local role" in text))
+    return re.sub(r"\n{3,}", "\n\n", "\n\n".join(parts))
+
+
+def _sql(step: Step) -> str:
+    return f"-- {step.title}\nbegin;\n\n{step.up}\n\ncommit;\n"
+
+
+def _plain(step: Step) -> str:
+    return f"-- {step.title}\n\n{step.up}\n"
+
+
+def _alembic(step: Step) -> str:
+    return f'''"""{step.title}"""
+
+from alembic import op
+
+revision = "{step.name}"
+down_revision = None  # the revision before it
+branch_labels = None
+depends_on = None
+
+UP = r"""
+{step.up}
+"""
+
+DOWN = r"""
+{step.down}
+"""
+
+
+def run(script: str) -> None:
+    """Give the script to the driver as it is: it has its own % and colons."""
+    op.get_bind().execution_options(no_parameters=True).exec_driver_sql(script)
+
+
+def upgrade() -> None:
+    run(UP)
+
+
+def downgrade() -> None:
+    run(DOWN)
+'''
+
+
+def _django(step: Step) -> str:
+    return f'''"""{step.title}"""
+
+from django.db import migrations
+
+UP = r"""
+{step.up}
+"""
+
+DOWN = r"""
+{step.down}
+"""
+
+
+class Migration(migrations.Migration):
+    dependencies = []  # the migration before it
+
+    operations = [migrations.RunSQL(UP, DOWN)]
+'''
+
+
+def _rails(step: Step) -> str:
+    camel = "".join(part.capitalize() for part in step.name.split("_"))
+    return f"""# {step.title}. It needs config.active_record.schema_format = :sql.
+class {camel} < ActiveRecord::Migration[6.1]
+  def up
+    execute UP
+  end
+
+  def down
+    execute DOWN
+  end
+
+  UP = <<'JOBQ_SQL'
+{step.up}
+JOBQ_SQL
+
+  DOWN = <<'JOBQ_SQL'
+{step.down}
+JOBQ_SQL
+end
+"""
+
+
+FORMATS: Final[dict[str, Callable[[Step], str]]] = {
+    "sql": _sql,
+    "alembic": _alembic,
+    "django": _django,
+    "flyway": _plain,
+    "rails": _rails,
+    "prisma": _plain,
+}
+"""The tools, and what makes a migration of each. Prisma and Flyway run plain SQL."""
