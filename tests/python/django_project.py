@@ -14,8 +14,19 @@ settings.configure(
         "django.contrib.contenttypes",
         "django.contrib.messages",
         "django.contrib.sessions",
+        "django_tasks",
         "jobq_contrib.django",
     ],
+    TASKS={
+        "default": {
+            "BACKEND": "jobq_contrib.django.tasks.JobqBackend",
+            "QUEUES": ["default", "queue-1"],
+        },
+        "retried": {
+            "BACKEND": "jobq_contrib.django.tasks.JobqBackend",
+            "OPTIONS": {"max_attempts": 2},
+        },
+    },
     MIDDLEWARE=[
         "django.contrib.sessions.middleware.SessionMiddleware",
         "django.contrib.auth.middleware.AuthenticationMiddleware",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import django_project  # noqa: F401 - what follows needs its settings
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
 from django.db import connections, transaction
 from django.test import Client as Browser
@@ -82,3 +83,36 @@ def test_the_command_runs_a_worker(
     assert ended.value.code == 75
     with connect() as connection:
         assert connection.execute("select state from jobq.job").fetchall() == [("succeeded",)]
+
+
+def test_the_admin_acts_on_jobs_and_schedules() -> None:
+    call_command("migrate", verbosity=0)
+    job = client().enqueue("greet")
+    schedule = client().create_schedule("daily", "greet", "0 9 * * *")
+    browser = Browser()
+    ada = User.objects.create_superuser("ada")
+    browser.force_login(ada)
+
+    def act(model: str, action: str, *keys: object) -> str:
+        given = {"action": action, "_selected_action": list(map(str, keys))}
+        page = browser.post(f"/admin/jobq/{model}/", given, follow=True)
+        return str(page.content.decode())
+
+    assert "1 cancelled" in act("job", "cancel", job.job_id)
+    assert client().get(job.job_id).cancel_reason == "by ada in the admin"
+    assert "1 enqueued" in act("job", "rerun", job.job_id)
+    assert "1 queued" in act("job", "redrive", job.job_id)
+    page = act("job", "rerun", job.job_id)
+    [said] = re.findall(r'<li class="error">(.*?)</li>', page)
+    assert said.startswith(f"Greet {job.job_id}: the job")
+    assert "1 paused" in act("schedule", "pause", schedule)
+    assert client().get_schedule("daily").status == "paused"
+    assert "1 resumed" in act("schedule", "resume", schedule)
+    assert "1 enqueued" in act("schedule", "run", schedule)
+
+    reader = User.objects.create_user("eve", is_staff=True)
+    reader.user_permissions.add(Permission.objects.get(codename="view_job"))
+    browser.force_login(reader)
+    assert "greet" in browser.get("/admin/jobq/job/").content.decode()
+    act("job", "cancel", job.job_id)
+    assert client().get(job.job_id).state == "queued"

@@ -1,4 +1,4 @@
-"""jobq in frameworks: SQLAlchemy, Django, Starlette (and FastAPI), Flask, pytest.
+"""jobq in frameworks: SQLAlchemy, Django and its tasks, Celery, Starlette (FastAPI), Flask, pytest.
 
 Each module requires only its framework, and is imported only by you.
 """

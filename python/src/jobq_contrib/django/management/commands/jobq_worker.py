@@ -1,4 +1,4 @@
-"""manage.py jobq_worker app.jobs:registry --queue default."""
+"""manage.py jobq_worker app.jobs:registry -- --queue default."""
 
 from __future__ import annotations
 
@@ -14,19 +14,25 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
 
 
+# The tasks of Django; see jobq_contrib.django.tasks.
+TASKS = "jobq_contrib.django.tasks:registry"
+
+
 class Command(BaseCommand):
     """`jobq worker` with the database of the project's settings."""
 
-    help = "Run jobs with the handlers in TARGET, such as app.jobs:registry."
+    help = "Run jobs with the handlers in TARGET, such as app.jobs:registry; else Django's tasks."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add a target, a database, and the options of `jobq worker`."""
-        parser.add_argument("target")
+        parser.add_argument("target", nargs="?", default=TASKS)
         parser.add_argument("--using", default="default", help="the alias of the database")
         parser.add_argument("options", nargs="*", help="after --: the options of `jobq worker`")
 
     def handle(self, *_: object, target: str, using: str, options: list[str], **__: object) -> None:
         """Run the worker in this process, which so gets its signals and exit status."""
+        if target.startswith("-"):  # an option, which stands behind -- as the target would
+            target, options = TASKS, [target, *options]
         words = ["worker", target, "--database", url_of(using), *options]
         main.main(args=words, prog_name="manage.py jobq_worker", standalone_mode=True)
 
