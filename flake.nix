@@ -29,7 +29,7 @@
             pkgs.prometheus
             pkgs.python311
             pkgs.redis
-            (pkgs.ruby.withPackages (gems: [ gems.pg ]))
+            (pkgs.ruby.withPackages (gems: [ gems.activejob gems.pg ]))
             pkgs.sqitchPg
           ];
         };

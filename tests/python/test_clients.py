@@ -171,3 +171,67 @@ def ended(connection: psycopg.Connection) -> dict[tuple[str, str], tuple[str, fl
             return {(kind, failure): (state, seconds) for kind, failure, state, seconds in rows}
         time.sleep(0.1)
     raise AssertionError(f"only {rows} have ended")
+
+
+TYPED = """
+import { JobFailed, producer, result, Worker } from "./dist/jobq.js";
+import pg from "pg";
+const connectionString = process.env.DATABASE_URL;
+const handlers = {
+  add: ({ a, b }) => ({ sum: a + b }),
+  fail: { run() { throw new RangeError("no"); }, discardOn: RangeError },
+};
+const worker = new Worker({ connectionString, handlers });
+worker.start();
+const db = new pg.Pool({ connectionString });
+const jobs = producer();
+const [one, two] = await jobs.enqueueMany(db, "add", [{ a: 1, b: 2 }, { a: 3, b: 4 }]);
+const sums = [await result(db, one, 30), await result(db, two.jobId, 30)];
+const failed = await result(db, await jobs.enqueue(db, "fail", {}), 30).catch((error) => error);
+const late = await result(db, await jobs.enqueue(db, "unknown", {}), 0).catch((error) => error);
+const codes = [failed, late].map((error) => error instanceof JobFailed && error.code);
+console.log(JSON.stringify({ sums, codes }));
+await worker.stop();
+await db.end();
+"""
+
+
+@pytest.mark.long
+def test_typescript_infers_payloads_and_results(database: str) -> None:
+    folder = CLIENTS / "typescript"
+    if not (folder / "node_modules").is_dir():
+        subprocess.run(["npm", "install", "--silent"], cwd=folder, check=True)
+    subprocess.run(["npm", "run", "--silent", "build"], cwd=folder, check=True)
+    checked = run(
+        str(folder / "node_modules/.bin/tsc"), "--noEmit", "--strict", "--skipLibCheck",
+        "--ignoreConfig", "--target", "es2022", "--module", "nodenext", "--types", "node",
+        "--typeRoots", str(folder / "node_modules/@types"), str(PROGRAMS / "kinds.ts"),
+    )  # fmt: skip
+    assert checked.returncode == 0, checked.stdout
+    ran = subprocess.run(
+        ["node", "--input-type=module", "-e", TYPED], cwd=folder, capture_output=True, text=True,
+        env=os.environ | {"DATABASE_URL": database}, check=True, timeout=120,
+    )  # fmt: skip
+    assert json.loads(ran.stdout) == {
+        "sums": [{"sum": 3}, {"sum": 7}],
+        "codes": ["ERROR", "TIMEOUT"],
+    }
+
+
+@pytest.mark.long
+def test_active_job_enqueues_and_runs(database: str) -> None:
+    ran = run("ruby", str(PROGRAMS / "active_job.rb"), DATABASE_URL=database)
+    assert ran.returncode == 0, ran.stdout
+    assert json.loads(ran.stdout.splitlines()[-1]) == {
+        "is_row": True,
+        "delayed": {"queue": "slow", "wait": "3600"},
+        "priority": "-3",
+        "first": [["greet", "Countess Ada"], ["try", 1], ["try", 2]],
+        "is_own": True,
+        "busy": [["try", 1], ["try", 2], ["try", 3], ["gave up", 3]],
+        "gone": [["try", 1], ["discarded", "gone"]],
+        "broken": {"state": "dead", "last_error_code": "RuntimeError"},
+        "step": [["step", {"n": 1}]],
+        "many": 2,
+        "greeted": ["a", "b"],
+    }

@@ -79,6 +79,27 @@ export async function emit(db: Queryable, event: string, payload: Json = null): 
   return row!.emit;
 }
 
+/** The awaited job is dead or was cancelled. */
+export class JobFailed extends Error {
+  constructor(readonly code: string, message: string) { super(message); }
+}
+
+/** Wait until a job has ended, and return its result. It must be committed; `db` is in no transaction. */
+export async function result<R>(db: Queryable, job: TypedJob<R>, seconds?: number): Promise<R>;
+export async function result(db: Queryable, job: Enqueued | string, seconds?: number): Promise<Json>;
+export async function result(db: Queryable, job: Enqueued | string, seconds = Infinity): Promise<Json> {
+  const job_id = typeof job === "string" ? job : job.jobId;
+  const end = now() + seconds;
+  for (let wait = 0.005; ; wait = Math.min(wait * 1.5, 0.25)) {
+    const [found] = await call(db, "get_job", { job_id });
+    if (found!.state === "succeeded") return found!.result;
+    if (found!.state === "cancelled") throw new JobFailed("CANCELLED", found!.cancel_reason ?? "the job was cancelled");
+    if (found!.state === "dead") throw new JobFailed(found!.last_error_code ?? "ERROR", found!.last_error ?? "the job is dead");
+    if (now() > end) throw new JobFailed("TIMEOUT", `the job has not ended within ${seconds} s`);
+    await pause(wait);
+  }
+}
+
 export type CancelOutcome = "cancelled" | "cancel_requested" | "already_finished";
 
 /** Cancel a waiting job, or ask the worker of a running one to stop. */
@@ -162,9 +183,42 @@ export interface RetryRules {
 /** A handler with its rules. */
 export interface RuledHandler extends RetryRules { run: Handler }
 
+/** The handlers of a program, by kind. `satisfies Handlers` keeps the types of payloads and results. */
+export interface Handlers { [kind: string]: Handler | RuledHandler }
+
+type Run<H> = H extends { run: infer R } ? R : H;
+/** The payload that a handler takes. */
+export type PayloadOf<H> = Run<H> extends (payload: infer P, ...more: any[]) => unknown ? P : never;
+/** What a handler returns, as it comes out of the database. */
+export type ResultOf<H> = Run<H> extends (...given: any[]) => infer R
+  ? Awaited<R> extends infer V ? (V extends void ? null : V) : never : never;
+
+declare const resultType: unique symbol;
+/** A job whose result has a type. */
+export interface TypedJob<R> extends Enqueued { readonly [resultType]?: R }
+
+/** `enqueue` and `enqueueMany` for the kinds of some handlers, with the types of their payloads. */
+export interface Producer<H> {
+  enqueue<K extends keyof H & string>(
+    db: Queryable, kind: K, payload: PayloadOf<H[K]>, options?: Options,
+  ): Promise<TypedJob<ResultOf<H[K]>>>;
+  enqueueMany<K extends keyof H & string>(
+    db: Queryable, kind: K, payloads: PayloadOf<H[K]>[], options?: Options,
+  ): Promise<TypedJob<ResultOf<H[K]>>[]>;
+}
+
+/** Return a producer of the kinds of some handlers: `producer<typeof handlers>()`. */
+export function producer<H>(): Producer<H> {
+  return {
+    enqueue: (db, kind, payload, options) => enqueue(db, kind, payload as Json, options),
+    enqueueMany: (db, kind, payloads, options = {}) =>
+      enqueueMany(db, payloads.map((payload) => ({ kind, payload: payload as Json, ...options }))),
+  };
+}
+
 export interface WorkerOptions {
   connectionString: string;
-  handlers: { [kind: string]: Handler | RuledHandler };
+  handlers: Handlers;
   queues?: string[];
   /** How many jobs run at a time. */
   concurrency?: number;
