@@ -73,11 +73,7 @@ declare
 begin
     if put_kind.kind is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
-    end if;
-    perform jobq_private.check_payload_schema(
-        put_kind.payload_schema, put_kind.concurrency_key, put_kind.cost, put_kind.dedup_key
-    );
-    if put_kind.version < 1 then
+    elsif put_kind.version < 1 then
         perform jobq_private.raise_error('INVALID_ARGUMENT', 'version must be at least 1');
     elsif exists (
         select from unnest(_keep) as k (keep), jobq_private.setting as g
@@ -87,10 +83,15 @@ begin
             'INVALID_ARGUMENT', 'a kind cannot keep jobs longer than the global retention'
         );
     end if;
-    -- With its queue, by which a grant of queues allows the row, and run, so that a trigger checks
-    -- that of a version that is stored no more, too.
-    insert into jobq_private.kind as k (kind, queue, run)
-    values (put_kind.kind, put_kind.queue, put_kind.run)
+    -- With its queue, by which a grant of queues allows the row, and with what triggers check, also
+    -- for a version that is not stored.
+    insert into jobq_private.kind as k (
+        kind, queue, run, payload_schema, concurrency_key, cost, dedup_key
+    )
+    values (
+        put_kind.kind, put_kind.queue, put_kind.run, put_kind.payload_schema,
+        put_kind.concurrency_key, put_kind.cost, put_kind.dedup_key
+    )
     on conflict on constraint kind_pkey do nothing;
     update jobq_private.kind as k
     set

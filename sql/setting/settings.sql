@@ -23,17 +23,14 @@ as $$
         'keep_dead', least(s.keep[2], g.retention),
         'keep_cancelled', least(s.keep[3], g.retention),
         'key_retention', g.key_retention, 'redact_emails', g.redact_emails,
-        'run', k.run, 'dead_letter_kind', k.dead_letter_kind,
-        'max_running', q.max_running, 'rate_limit', q.rate_limit,
-        'rate_period', q.rate_period, 'rate_burst', q.rate_burst,
-        'key_max_running', q.key_max_running, 'key_rate_limit', q.key_rate_limit,
-        'key_rate_period', q.key_rate_period, 'key_rate_burst', q.key_rate_burst,
-        'ordered', q.ordered, 'on_dead', q.on_dead,
-        'kind_max_running', k.max_running, 'kind_rate_limit', k.rate_limit,
-        'kind_rate_period', k.rate_period, 'kind_rate_burst', k.rate_burst,
-        'kind_key_max_running', k.key_max_running, 'kind_key_rate_limit', k.key_rate_limit,
-        'kind_key_rate_period', k.key_rate_period, 'kind_key_rate_burst', k.key_rate_burst,
-        'kind_ordered', k.ordered, 'kind_on_dead', k.on_dead
+        'run', k.run, 'dead_letter_kind', k.dead_letter_kind
+    ) || (
+        select jsonb_object_agg(o.prefix || n.name, o.declared -> n.name)
+        from unnest('{
+            max_running, rate_limit, rate_period, rate_burst, key_max_running, key_rate_limit,
+            key_rate_period, key_rate_burst, ordered, on_dead
+        }'::text[]) as n (name)
+        cross join (values ('', to_jsonb(q)), ('kind_', to_jsonb(k))) as o (prefix, declared)
     )
     from jobq_private.settings_for(kind, queue) as s
     cross join jobq_private.retry_policy_for(kind, queue, s.delivery_version) as r

@@ -1,4 +1,4 @@
--- Purpose: record the attempt that ended a job without success, enqueue its dead letter, and refuse rows of jobs that have
+-- Purpose: record the attempt that ended a job without success, and refuse rows of jobs that have
 -- not ended.
 -- Invariant: After the insert, because PostgreSQL checks the partition's bounds again if a trigger
 -- fires before it. Raises: JQ002.
@@ -10,7 +10,6 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _is_dead constant boolean := new.state = 'dead';
-    _letter_kind text;
 begin
     if new.state not in ('succeeded', 'dead', 'cancelled') then
         perform jobq_private.raise_error('ILLEGAL_STATE', format(
@@ -29,22 +28,6 @@ begin
             case when new.delivery_version is not null then new.kind end,
             new.region
         );
-    end if;
-    -- The death of a letter leaves no other.
-    if _is_dead and not new.metadata ? 'dead_letter_of' then
-        select k.dead_letter_kind into _letter_kind
-        from jobq_private.kind as k
-        where k.kind = new.kind;
-        if _letter_kind is not null then
-            perform jobq_private.store_dead_letter(
-                new.job_id, new.attempt, _letter_kind, jsonb_build_object(
-                    'job_id', new.job_id, 'kind', new.kind, 'queue', new.queue,
-                    'payload', new.payload, 'metadata', new.metadata,
-                    'error_code', new.last_error_code, 'error', new.last_error,
-                    'attempts', new.attempt - new.uncounted
-                )
-            );
-        end if;
     end if;
     return null;
 end

@@ -11,31 +11,27 @@ declare
     _invalid text;
     _problem text[];
 begin
-    if settings.dedup_key is not null then
-        job.dedup_key := coalesce(
-            job.dedup_key, jobq_private.payload_key(job.payload, settings.dedup_key)
-        );
-    end if;
     if job.kind is null then
-        _problem := array['NULL_ARGUMENT', 'kind'];
-    elsif length(job.kind) not between 1 and 128 then
-        _invalid := 'kind must have 1 to 128 characters';
-    elsif length(job.queue) not between 1 and 128 or right(job.queue, 1) = '*' then
-        _invalid := 'queue must have 1 to 128 characters, and must not end in *';
-    -- Most jobs have none of these options. PostgreSQL makes an expression ready as a whole.
-    elsif num_nonnulls(
-        job.run_at, job.priority, job.max_attempts, job.timeout, job.metadata,
-        job.idempotency_key, job.dedup_key, job.dedup, job.concurrency_key, job.expires_at,
-        job.after_failure, job.cost
-    ) > 0 then
-        _invalid := jobq_private.invalid_option(job);
+        return array['NULL_ARGUMENT', format('job %s: kind', job.ordinal)];
     end if;
+    job.dedup_key := coalesce(job.dedup_key, case when settings.dedup_key is not null
+        then jobq_private.payload_key(job.payload, settings.dedup_key) end);
+    _invalid := case
+        when length(job.kind) not between 1 and 128 then 'kind must have 1 to 128 characters'
+        when length(job.queue) not between 1 and 128 or right(job.queue, 1) = '*'
+        then 'queue must have 1 to 128 characters, and must not end in *'
+        -- Most jobs have none of these options. PostgreSQL makes an expression ready as a whole.
+        when num_nonnulls(
+            job.run_at, job.priority, job.max_attempts, job.timeout, job.metadata,
+            job.idempotency_key, job.dedup_key, job.dedup, job.concurrency_key, job.expires_at,
+            job.after_failure, job.cost
+        ) > 0 then jobq_private.invalid_option(job)
+    end;
     if _invalid is not null then
         _problem := array['INVALID_ARGUMENT', _invalid];
-    elsif _problem is null and (
-        job.metadata is not null
+    elsif job.metadata is not null
         or not jobq_private.is_small(job.payload, settings.max_payload_depth)
-    ) then
+    then
         _problem := coalesce(
             jobq_private.value_problem(
                 job.payload, settings.max_payload_bytes, settings.max_payload_depth
@@ -49,7 +45,7 @@ begin
     if _problem is null and num_nonnulls(
         settings.payload_schema, settings.json_schema, settings.concurrency_key, settings.cost
     ) > 0 then
-        _invalid := jobq_private.payload_problem(job, settings);
+        _invalid := jobq_private.on_check(job, settings);
         _problem := case when _invalid is not null then array['PAYLOAD_INVALID', _invalid] end;
     end if;
     return case when _problem is not null then

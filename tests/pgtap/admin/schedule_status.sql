@@ -95,7 +95,7 @@ select is(
 -- What is under way
 select jobq.create_schedule('busy', 'k', every => '1 h', missed => 'all', dedup => 'enqueue');
 update jobq_private.schedule set next_run_at = now() - interval '3 h 30 min' where name = 'busy';
-select count(*) from jobq.tick() \gset
+select count(*) from jobq_internal.tick() \gset
 select job_id as first from jobq.claim('{default}', 'w', 1) \gset
 select results_eq(
     $$ select pg_temp.status('busy') -> 'active_executions',

@@ -1,6 +1,6 @@
 -- What jobq.enqueue_many() promises.
 begin;
-select plan(45);
+select plan(43);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -163,7 +163,6 @@ select is_empty(
     union all select from jobq_private.idempotency_key where kind = ''none''',
     'and leaves no job and no key'
 );
-select jobq.put_kind('typed', payload_schema => '{"required": ["to"]}');
 select jobq.put_queue('tight', max_depth => 2);
 select is(
     pg_temp.refusal(format('select jobq.enqueue_many(%L)', b.batch)), b.refusal,
@@ -171,9 +170,6 @@ select is(
 )
 from (
     values
-    ('[{"kind": "typed", "payload": {"to": 1}}]', 'none'),
-    ('[{"kind": "typed", "payload": {"to": 1}}, {"kind": "typed"}]',
-        'JQ006 PAYLOAD_INVALID'),
     ('[{"kind": "x", "queue": "tight"}, {"kind": "y", "queue": "tight"}]', 'none'),
     ('[{"kind": "x", "queue": "tight"}, {"kind": "y", "queue": "tight"},
       {"kind": "y", "queue": "tight"}]', 'JQ010 QUEUE_FULL'),

@@ -33,7 +33,7 @@ select results_eq(
     $$,
     'or with everything'
 );
-select jobq.pause_queue('full', 'maintenance');
+update jobq_private.queue set paused_at = now(), pause_reason = 'maintenance' where queue = 'full';
 select jobq.put_queue('full', max_depth => 6);
 select results_eq(
     'select max_attempts, max_depth, paused_at, pause_reason from jobq_private.queue

@@ -300,7 +300,7 @@ select jobq.create_schedule('nightly', 'open', every => '1 h', graph => '{"jobs"
 ]}');
 delete from jobq_private.node;
 update jobq_private.schedule set next_run_at = now() - interval '1 min';
-select from jobq.tick();
+select from jobq_internal.tick();
 select is(pg_temp.states(), 'books blocked, mail blocked, open queued',
     'a schedule fires a graph behind its job');
 

@@ -1,19 +1,17 @@
--- Purpose: refuse a payload schema that the database cannot enforce, and paths of a key
--- or a cost that name nothing in it: they would silently disable limits.
--- Invariant: a schema has at most 1 MiB and 150 levels, whatever payloads may have.
--- Raises: 22023, JQ006.
--- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
-create or replace function jobq_private.check_payload_schema(
-    payload_schema jsonb, concurrency_key text[], cost text[], dedup_key text[]
-)
-returns void
+-- Purpose: refuse a payload schema that the database cannot enforce, and paths of a key or a cost
+-- that name nothing in it: they would silently disable limits.
+-- Invariant: applies to every writer. A schema has at most 1 MiB and 150 levels, whatever payloads
+-- may have. Raises: 22023, JQ006. Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
+create or replace function jobq_private.check_payload_schema()
+returns trigger
 language plpgsql
-stable
+security definer
+set search_path = pg_catalog, pg_temp
 as $$
 declare
     _problem text := coalesce(
-        (jobq_private.value_problem(payload_schema, 1048576, 150))[2],
-        jobq_private.schema_problem(payload_schema, 'schema')
+        (jobq_private.value_problem(new.payload_schema, 1048576, 150))[2],
+        jobq_private.schema_problem(new.payload_schema, 'schema')
     );
     _name text;
     _path text[];
@@ -24,9 +22,9 @@ begin
         perform jobq_private.raise_error('SCHEMA_INVALID', _problem);
     end if;
     for _name, _path in
-        values ('concurrency_key', concurrency_key), ('cost', cost)
+        values ('concurrency_key', new.concurrency_key), ('cost', new.cost)
         union all
-        select 'dedup_key', p.path from jobq_private.key_paths(dedup_key) as p
+        select 'dedup_key', p.path from jobq_private.key_paths(new.dedup_key) as p
     loop
         if cardinality(_path) > 2
             and array_to_string(_path, '') ~ format('^.{%s}$', cardinality(_path))
@@ -36,7 +34,7 @@ begin
                 array_to_string(_path, '')
             ));
         end if;
-        _part := payload_schema;
+        _part := new.payload_schema;
         foreach _member in array coalesce(_path, '{}') loop
             if _part -> 'additionalProperties' = 'false'
                 and not coalesce(_part -> 'properties' ? _member, false)
@@ -48,5 +46,11 @@ begin
             _part := _part -> 'properties' -> _member;
         end loop;
     end loop;
+    return new;
 end
 $$;
+
+create or replace trigger kind_schema
+before insert or update of payload_schema, concurrency_key, cost, dedup_key on jobq_private.kind
+for each row when (new.delivery_version is null)
+execute function jobq_private.check_payload_schema();

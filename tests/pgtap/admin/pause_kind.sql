@@ -1,5 +1,4 @@
 -- What jobq.pause_kind(), jobq.resume_kind() and jobq.pause_queue('*') promise.
--- Needs more than the core.
 begin;
 select plan(27);
 

@@ -1,6 +1,7 @@
--- Purpose: why the payload of a new job does not fit the declaration of its kind, or null. A path
--- that names nothing, or null, means no key, or a cost of 1.
-create or replace function jobq_private.payload_problem(
+-- Purpose: the hook on_check() of a full installation: why the payload of a new job does
+-- not fit the declaration of its kind, or null. A path that names nothing, or null,
+-- means no key, or a cost of 1.
+create or replace function jobq_private.on_check(
     job jobq_private.new_job, settings jobq_private.settings
 )
 returns text

@@ -1,5 +1,4 @@
 -- What the dead_letter_kind of a kind promises.
--- Needs more than the core.
 begin;
 select plan(13);
 

@@ -1,8 +1,8 @@
 -- Purpose: Returns the id of the job with an idempotency key of a kind, or null.
 -- Invariant: a key outlives its job only as long as it is retained. Raises: 22004.
 -- Returns: the job's id, or null.
--- Example: select jobq.find_job('send_email', 'welcome-ada');
-create or replace function jobq.find_job(kind text, idempotency_key text)
+-- Example: select jobq_internal.find_job('send_email', 'welcome-ada');
+create or replace function jobq_internal.find_job(kind text, idempotency_key text)
 returns uuid
 language plpgsql
 stable
@@ -26,5 +26,5 @@ begin
 end
 $$;
 
-grant execute on function jobq.find_job
+grant execute on function jobq_internal.find_job
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;

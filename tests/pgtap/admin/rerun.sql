@@ -1,5 +1,4 @@
 -- What jobq.rerun() promises.
--- Needs more than the core.
 begin;
 select plan(10);
 

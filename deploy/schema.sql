@@ -1,0 +1,4 @@
+-- Deploy jobq:schema to pg
+\set script `python3 -IS sql/render.py deploy schema`
+select 1 / (:'script' <> '')::int as rendered \gset
+:script
