@@ -99,7 +99,7 @@ from (
         revoke_queue rotate_secret
     '),
     ('any', '', '
-        backoff list_ciphertexts list_kinds list_payload_schemas list_queue_grants
+        list_ciphertexts list_kinds list_payload_schemas list_queue_grants
         list_queues list_subscriptions list_versions next_tick page_definitions preview_cron settings
         show_definition version
     '),

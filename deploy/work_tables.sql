@@ -125,9 +125,8 @@ comment on type jobq_private.claim_hint is 'Where the claims of a session begin 
 create type jobq_private.claim_turn as (
     jobs jobq.claimed_job[],
     found tid[],
-    slot smallint,
-    limited integer,
-    started_at timestamptz
+    slots smallint[],
+    limited integer
 );
 
 comment on type jobq_private.claim_turn is 'What on_claim() has claimed, and what it has found; found is null where the claim is to look itself.';

@@ -4,8 +4,8 @@
 -- Raises: 22004, 22023, JQ005, JQ006, JQ007, JQ010.
 -- Never: DEDUP_CONFLICT, JOB_NOT_FOUND, BATCH_NOT_FOUND, BATCH_ENDED, ILLEGAL_STATE.
 -- Returns: the id of the job, whose result is the target's response.
--- Example: select jobq.test_endpoint('send-welcome', '{"user_id": "u1"}');
-create or replace function jobq.test_endpoint(endpoint text, payload jsonb default '{}')
+-- Example: select jobq_internal.test_endpoint('send-welcome', '{"user_id": "u1"}');
+create or replace function jobq_internal.test_endpoint(endpoint text, payload jsonb default '{}')
 returns uuid
 language plpgsql
 security definer
@@ -29,7 +29,7 @@ begin
 end
 $$;
 
-grant execute on function jobq.test_endpoint to jobq_operator;
+grant execute on function jobq_internal.test_endpoint to jobq_operator;
 
-comment on function jobq.test_endpoint is
+comment on function jobq_internal.test_endpoint is
 'Enqueues one delivery to an endpoint, even if it is paused, and returns the job''s id.';

@@ -25,42 +25,22 @@ as $$
 declare
     _kinds text[];
     _batches text[];
-    _queue text;
-    _look jobq_private.queue_look;
-    _taken integer;
-    _left integer := max_jobs;
 begin
-    perform jobq_private.check_claim(claim_calls.queues, session_user, claim_calls.max_jobs);
-    perform jobq_private.resolve();
     select coalesce(array_agg(k.kind), '{}'), array_agg(k.kind) filter (where f.is_batch)
     into _kinds, _batches
     from jobq_private.kind as k
     cross join lateral jobq_private.sql_function(k.run) as f
-    where f.may_execute and jobq_private.is_trusted(f.owner, session_user)
-    and not exists (select from jobq_private.paused_kind as p where p.kind in (k.kind, '*'));
+    where f.may_execute and jobq_private.is_trusted(f.owner, session_user);
 
-    foreach _queue in array jobq_private.match_queues(claim_calls.queues) loop
-        exit when _left = 0;
-        _look := jobq_private.enter_queue(_queue, clock_timestamp());
-        continue when _look.is_paused;
-        return query
-        with called as materialized (
-            select
-                k.kind, parse_ident(k.run) as run,
-                coalesce(k.retry_on, '{08,40,53,55,57}') as retry_on,
-                coalesce(k.kind = any(_batches), false) as is_batch
-            from jobq_private.kind as k
-            where k.kind = any(_kinds)
-        )
-        select s.job_id, s.attempt, s.kind, s.payload, c.run, c.is_batch, c.retry_on
-        from jobq_private.start_calls(
-            _queue, _kinds, least(_left, _look.max_starts), _look
-        ) with ordinality as s (job_id, attempt, kind, payload, n)
-        join called as c on c.kind = s.kind
-        order by s.n;
-        get diagnostics _taken = row_count;
-        _left := _left - _taken;
-    end loop;
+    return query
+    select
+        c.job_id, c.attempt, c.kind, c.payload, parse_ident(k.run),
+        coalesce(k.kind = any(_batches), false), coalesce(k.retry_on, '{08,40,53,55,57}')
+    from jobq.claim(
+        claim_calls.queues, session_user, claim_calls.max_jobs, kinds => _kinds
+    ) with ordinality as c
+    join jobq_private.kind as k on k.kind = c.kind
+    order by c.ordinality;
 end
 $$;
 

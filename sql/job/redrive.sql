@@ -34,14 +34,10 @@ begin
             );
         end if;
         if found then
-            if redrive.max_attempts is not null then
-                update jobq_private.job as j
-                set max_attempts = redrive.max_attempts
-                where j.job_id = redrive.job_id;
-            end if;
-            select j.state into _state
-            from jobq_private.job as j
-            where j.job_id = redrive.job_id;
+            update jobq_private.job as j
+            set max_attempts = coalesce(redrive.max_attempts, j.max_attempts)
+            where j.job_id = redrive.job_id
+            returning j.state into _state;
         else
             perform jobq_private.refuse_redrive(_job);
             -- Somebody else has redriven it meanwhile: say what it is now.

@@ -9,8 +9,8 @@
 -- Argument max_schedules: maximum number of schedules and of jobs, 1 to 10000.
 -- Column job_id: the job of the slot.
 -- Column created: false if the overlap rule kept a live job instead.
--- Example: select * from jobq.tick();
-create or replace function jobq.tick(max_schedules integer default 1000)
+-- Example: select * from jobq_internal.tick();
+create or replace function jobq_internal.tick(max_schedules integer default 1000)
 returns table (schedule_id uuid, slot_at timestamptz, job_id uuid, created boolean)
 language plpgsql
 security definer
@@ -73,7 +73,7 @@ begin
 end
 $$;
 
-grant execute on function jobq.tick to jobq_worker, jobq_operator;
+grant execute on function jobq_internal.tick to jobq_worker, jobq_operator;
 
-comment on function jobq.tick is
+comment on function jobq_internal.tick is
 'Creates the jobs of due slots, each once even with concurrent callers.';

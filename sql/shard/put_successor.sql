@@ -9,8 +9,8 @@
 -- Argument successor: the shard that takes over.
 -- Argument is_removed: whether ids and keys of the shard lead to the successor from now on.
 -- Returns: nothing.
--- Example: select jobq.put_successor(1, 0);
-create or replace function jobq.put_successor(
+-- Example: select jobq_internal.put_successor(1, 0);
+create or replace function jobq_internal.put_successor(
     shard_id integer, successor integer, is_removed boolean default false
 )
 returns void

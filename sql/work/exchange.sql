@@ -64,25 +64,24 @@ begin
     end if;
     if cardinality(_moved) < cardinality(exchange.job_ids) or _failures is not null then
         for outcome, job_id, attempt in
-            select r.outcome, r.job_id, r.attempt
+            select
+                coalesce(s.state, jobq_private.held_or_lost(u.job_id, u.attempt)),
+                u.job_id, u.attempt
             from (
-                select
-                    jobq_private.held_or_lost(s.job_id, s.attempt), s.job_id, s.attempt, false, s.n
+                select s.job_id, s.attempt, false as has_failed, s.n
                 from unnest(exchange.job_ids, exchange.attempts)
                     with ordinality as s (job_id, attempt, n)
                 where s.n <> all(_moved)
                 union all
-                select
-                    coalesce(s.state, jobq_private.held_or_lost(f.job_id, f.attempt)),
-                    f.job_id, f.attempt, true, f.n
+                select f.job_id, f.attempt, true, f.n
                 from unnest(_failures) with ordinality
                     as f (job_id, attempt, error, error_code, retryable, retry_in, details, n)
-                left join jobq_private.settle_failures(array(
-                    select t from unnest(_failures) as t where t.job_id = any(_locked)
-                ), false) as s
-                    on s.job_id = f.job_id and s.attempt = f.attempt
-            ) as r (outcome, job_id, attempt, has_failed, n)
-            order by r.has_failed, r.n
+            ) as u
+            left join jobq_private.settle_failures(array(
+                select t from unnest(_failures) as t where t.job_id = any(_locked)
+            ), false) as s
+                on u.has_failed and s.job_id = u.job_id and s.attempt = u.attempt
+            order by u.has_failed, u.n
         loop
             return next;
         end loop;

@@ -29,20 +29,15 @@ declare
     _locked uuid[];
 begin
     perform jobq_private.check_claim('{}', heartbeat.worker, 0, heartbeat.except_kinds);
-    if length(heartbeat.release) not between 1 and 200 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'release must have 1 to 200 characters'
-        );
-    elsif heartbeat.stuck < 0 then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', 'stuck must not be negative');
+    if length(heartbeat.release) not between 1 and 200 or heartbeat.stuck < 0 then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'release must have 1 to 200 characters, and stuck must not be negative');
     end if;
     perform jobq_private.check_attempts(heartbeat.job_ids, heartbeat.attempts);
-
     insert into jobq_private.worker as w (worker, queues, except_kinds, release, stuck)
     values (
         heartbeat.worker, coalesce(heartbeat.queues, '{}'),
-        coalesce(heartbeat.except_kinds, '{}'), heartbeat.release,
-        coalesce(heartbeat.stuck, 0)
+        coalesce(heartbeat.except_kinds, '{}'), heartbeat.release, coalesce(heartbeat.stuck, 0)
     )
     on conflict on constraint worker_pkey do update
     set

@@ -4,8 +4,8 @@
 -- Raises: 22004, 22023.
 -- Argument max_jobs: maximum number, 1 to 100000.
 -- Column state: the new state: retrying, dead or cancelled.
--- Example: select * from jobq.recover();
-create or replace function jobq.recover(max_jobs integer default 1000)
+-- Example: select * from jobq_internal.recover();
+create or replace function jobq_internal.recover(max_jobs integer default 1000)
 returns table (job_id uuid, attempt integer, state text)
 language plpgsql
 security definer
@@ -40,7 +40,7 @@ begin
 end
 $$;
 
-grant execute on function jobq.recover to jobq_worker, jobq_operator;
+grant execute on function jobq_internal.recover to jobq_worker, jobq_operator;
 
-comment on function jobq.recover is
+comment on function jobq_internal.recover is
 'Ends attempts whose lease has expired, and returns the new states of the jobs.';

@@ -80,7 +80,7 @@ SETS = {
         select count(*) from claimed
         """,
     ),
-    "recover": (10_000, "select count(*) from jobq.recover({batch})"),
+    "recover": (10_000, "select count(*) from jobq_internal.recover({batch})"),
     "claim and fail for good, 1,000 at a time": (
         10_000,
         """

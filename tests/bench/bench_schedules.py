@@ -96,7 +96,7 @@ def ticks(connection: Connection, rounds: int) -> None:
         connection.execute("analyze jobq_private.schedule")
         figures = []
         for _ in range(rounds + 1):
-            figures.append(elapsed(lambda: calls(connection, "select count(*) from jobq.tick()")))
+            figures.append(elapsed(lambda: calls(connection, "select count(*) from jobq_internal.tick()")))
             if not keeps:
                 connection.execute("delete from jobq_private.job")
         show(f"tick of 1,000 due schedules, {what}", figures[1:])
@@ -122,7 +122,7 @@ def catch_up(connection: Connection, rounds: int) -> None:
     report(
         "1,000 missed slots of one schedule",
         rounds,
-        lambda: calls(connection, "select count(*) from jobq.tick(1000)"),
+        lambda: calls(connection, "select count(*) from jobq_internal.tick(1000)"),
     )
     clear(connection)
     query = "select jobq.create_schedule(%s, 'k', '* * * * * *', missed => 'latest')"
@@ -132,7 +132,7 @@ def catch_up(connection: Connection, rounds: int) -> None:
         clear(connection)
         connection.execute(query, [name])
         connection.execute(due)
-        return elapsed(lambda: calls(connection, "select count(*) from jobq.tick(1)"))
+        return elapsed(lambda: calls(connection, "select count(*) from jobq_internal.tick(1)"))
 
     show(
         "the latest of ten years of missed seconds", [latest(f"latest {n}") for n in range(rounds)]

@@ -135,7 +135,7 @@ def test_worker_crash(client: Client, repo: JobRepo, connect: Callable[[], Conne
         assert connection.execute(claim).fetchall() == [], "nobody else sees it meanwhile"
         record = repo.get_by_id(job_id)
         assert (record.status, record.attempts) == (JobStatus.RUNNING, attempt)
-        until(lambda: connection.execute("select * from jobq.recover()").fetchall())
+        until(lambda: connection.execute("select * from jobq_internal.recover()").fetchall())
     record = repo.get_by_id(job_id)
     assert (record.status, record.attempts) == (JobStatus.DEAD_LETTER, 5)
     assert record.last_error_code == "LEASE_EXPIRED"

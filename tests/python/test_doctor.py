@@ -438,7 +438,7 @@ FAULTS = {
         sql(
             "select jobq.create_schedule('s', 'k', every => '1 h');"
             " update jobq_private.schedule set login = 'gone', next_run_at = now();"
-            " select jobq.enforce_queue_grants(); select from jobq.tick();"
+            " select jobq.enforce_queue_grants(); select from jobq_internal.tick();"
             " select jobq.enforce_queue_grants(false)"
         ),
     ),

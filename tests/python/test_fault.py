@@ -158,7 +158,7 @@ TAKER = """
                     " where state = 'running'"
                 )
                 connection.execute("set local session_replication_role = origin")
-                return connection.execute("select from jobq.recover()").fetchall()
+                return connection.execute("select from jobq_internal.recover()").fetchall()
         rig.wait(take, "nothing runs")
 """
 HOLDER = """

@@ -432,7 +432,7 @@ async def test_a_cron_job_its_update_and_its_end(defined: Api) -> None:
     path = f"/jobs/{job['job_id']}"
 
     defined.run("update jobq_private.schedule set next_run_at = next_run_at - interval '1 week'")
-    defined.run("select jobq.tick()")
+    defined.run("select jobq_internal.tick()")
     claimed = await defined.claim()
     await defined.ask("POST", f"/jobs/{claimed['job_id']}/attempts/1/complete")
     status = (await defined.ask("GET", f"{path}/status")).json()

@@ -178,7 +178,7 @@ async def test_the_graph_of_a_recurring_job_runs_after_its_job(api: Api) -> None
     [listed] = (await api.ask("GET", "/jobs?trigger=CRON")).json()["items"]
     assert listed["graph"] == NIGHTLY["graph"]
     api.run("update jobq_private.schedule set next_run_at = now() - interval '1 s'")
-    api.run("select jobq.tick()")
+    api.run("select jobq_internal.tick()")
     for kind in ("open_day", "total", "balance"):
         claimed = await api.claim()
         assert claimed["kind"] == kind
@@ -274,7 +274,7 @@ async def test_status_and_executions_tell_how_it_does(api: Api) -> None:
     assert (status["health"], status["trigger"]) == ("IDLE", "CRON")
     assert status["active_executions"] == {"pending": 0, "running": 0, "total": 0}
     api.run("update jobq_private.schedule set next_run_at = now() - interval '90 s'")
-    api.run("select jobq.tick()")
+    api.run("select jobq_internal.tick()")
     claimed = await api.claim()
     await api.ask("POST", f"/jobs/{claimed['job_id']}/attempts/1/complete")
     status = (await api.ask("GET", f"{path}/status")).json()

@@ -428,7 +428,7 @@ def test_an_expired_lease_frees_its_place(connect: Connect) -> None:
     fill(connection, 1, keys=1)
     [[job_id, attempt]] = claim(connection, 1)
     time.sleep(1.1)
-    connection.execute("select jobq.recover()")
+    connection.execute("select jobq_internal.recover()")
     [[again, second]] = claim(connection, 1)
     assert (again, second) == (job_id, attempt + 1)
     with pytest.raises(psycopg.Error) as refused:

@@ -150,7 +150,6 @@ OTHERS = {
     "seal_batch": ("gen_random_uuid()",),
     "await_events": ("",),
     "listen_events": ("", "since => now() - interval '1 h', max_events => 1000"),
-    "backoff": ("'exponential', '1 s', '1 h', 0.5, 3",),
     "begin_wait": ("'{q1}'", "'{q1,q2}'"),
     "cancel_many": ("array[gen_random_uuid()]",),
     "change_many": ("""'{"priority": 1}', array[gen_random_uuid()]""",),

@@ -35,7 +35,7 @@ CALLS = """
     select jobq.cancel((%(ids)s::uuid[])[5]);
     select jobq.redrive((%(ids)s::uuid[])[3]);
     select jobq.cancel(jobq.enqueue('k', queue => %(queue)s, run_at => now() + '1 h'));
-    select * from jobq.recover(10);
+    select * from jobq_internal.recover(10);
 """
 
 

@@ -73,7 +73,7 @@ CALLS = {
         from unnest(%(ids)s::uuid[]) as i
     ))""",
     "cancel": "jobq.cancel((%(ids)s::uuid[])[1])",
-    "recover": "jobq.recover(100)",
+    "recover": "jobq_internal.recover(100)",
     "due_in": "jobq.due_in('{default}')",
     "enqueue": "jobq.enqueue('k')",
     "get_job": "jobq.get_job((%(ids)s::uuid[])[1])",
@@ -161,7 +161,7 @@ SETTLE = {
     "fail_many": CALLS["fail_many"],
     "release_many": CALLS["release_many"],
     "heartbeat": CALLS["heartbeat"],
-    "recover": "jobq.recover(1000)",
+    "recover": "jobq_internal.recover(1000)",
 }
 
 
@@ -347,7 +347,7 @@ def test_no_look_is_compiled(connect: Connect) -> None:
 IN_SETS = {
     "fail": CALLS["fail_many"].replace("'e'", "'e', 'retryable', false"),
     "retry": CALLS["fail_many"],
-    "recover": "jobq.recover(100)",
+    "recover": "jobq_internal.recover(100)",
     "redrive": "jobq.redrive_many(max_jobs => 100)",
     "cancel": "jobq.cancel_many(queue => 'default', max_jobs => 100)",
 }

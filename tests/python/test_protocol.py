@@ -81,7 +81,7 @@ def test_the_page_names_every_function_that_a_worker_may_call() -> None:
 # One named job, what others do better here, and graphs, batches and subscriptions, which the
 # guide to workflows has.
 OTHERS = {
-    "backoff", "claim_job", "complete_many", "enqueue_graph", "seal_batch", "subscribe",
+    "claim_job", "complete_many", "enqueue_graph", "seal_batch", "subscribe",
     "unsubscribe",
 }  # fmt: skip
 

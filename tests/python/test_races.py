@@ -622,7 +622,7 @@ def test_an_attempt_that_was_taken_back_cannot_complete(connect: Connect) -> Non
     [job_id] = running(first)
     expire(watcher, job_id)
     first.execute("begin")
-    assert column(first, "select state from jobq.recover()") == ["retrying"]
+    assert column(first, "select state from jobq_internal.recover()") == ["retrying"]
     with held_up(watcher, second, partial(value, second, COMPLETE, job_id)) as completed:
         first.execute("commit")
     assert isinstance(completed.exception(), psycopg.Error)
@@ -637,7 +637,7 @@ def test_recovery_passes_over_an_attempt_that_completes(connect: Connect) -> Non
     first.execute("begin")
     assert value(first, COMPLETE, job_id) is True
     second.execute("set lock_timeout = '1s'")
-    assert column(second, "select jobq.recover()") == []
+    assert column(second, "select jobq_internal.recover()") == []
     first.execute("commit")
     assert state(second, job_id) == "succeeded"
 
@@ -646,7 +646,7 @@ def test_one_of_many_callers_recovers_a_job(connect: Connect) -> None:
     jobs = running(connect(), 50)
     for job_id in jobs:
         expire(connect(), job_id)
-    recovered = at_once(connect, lambda c: column(c, "select job_id from jobq.recover(7)"), 8)
+    recovered = at_once(connect, lambda c: column(c, "select job_id from jobq_internal.recover(7)"), 8)
     everything = list(itertools.chain.from_iterable(recovered))
     assert len(everything) == len(set(everything))
     assert set(column(connect(), "select attempt from jobq.job")) == {1}
@@ -864,7 +864,7 @@ WAKERS = {
     "release": ("select jobq.release(%s, 1)", "running"),
     "resume": ("select jobq.resume_queue('default') from (select %s) as job", "paused"),
     "redrive": ("select jobq.redrive(%s)", "dead"),
-    "recover": ("select jobq.recover() from (select %s) as job", "expired"),
+    "recover": ("select jobq_internal.recover() from (select %s) as job", "expired"),
     "update": ("update jobq.job set state = 'queued' where job_id = %s", "dead"),
     "update to queued": ("update jobq.job set state = 'queued' where job_id = %s", "running"),
     "update to retrying": ("update jobq.job set state = 'retrying' where job_id = %s", "running"),

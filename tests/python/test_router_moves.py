@@ -128,7 +128,7 @@ def test_a_move_that_ended_between_two_steps_is_finished(routed: Routed, receipt
         jobs = one.enqueue_many([{"kind": "work", "payload": n} for n in range(7)])
     drain(routed)
     for url in (*routed.shards, routed.url):
-        rows(url, "select jobq.put_successor(1, 0)")
+        rows(url, "select jobq_internal.put_successor(1, 0)")
     sent = rows(routed.shards[1], "select job_id, job from jobq_internal.send_jobs(5)")
     assert len(sent) == 5 and len(live(routed.shards[1])) == 2
     stored = [

@@ -37,7 +37,7 @@ with psycopg.connect(sys.argv[1]) as connection:
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     print("ready", flush=True)
     waits = sys.stdin.readline() == "and wait\\n"
-    while connection.execute("select count(*) from jobq.tick(40)").fetchone()[0]:
+    while connection.execute("select count(*) from jobq_internal.tick(40)").fetchone()[0]:
         print("ticked", flush=True)
         if waits:
             sys.stdin.readline()
@@ -133,17 +133,17 @@ def test_eight_tickers_of_whom_three_are_killed_fire_each_slot_once(
 
     # what a killed ticker held when the others found nothing more is due again
     eventually(lambda: value(connection, COUNT_TICKING) == 0, "a killed session lives on")
-    connection.execute("select jobq.tick(10000)")
+    connection.execute("select jobq_internal.tick(10000)")
     slots = connection.execute("select schedule_id, slot_at, job_id from jobq.job").fetchall()
     assert len(slots) == 5000
     assert len({slot[:2] for slot in slots}) == 5000, "a slot has fired twice"
     assert set(Counter(slot[1] for slot in slots).values()) == {1000}
-    assert value(connection, "select count(*) from jobq.tick()") == 0
+    assert value(connection, "select count(*) from jobq_internal.tick()") == 0
 
 
 COUNT_TICKING = (
     "select count(*) from pg_stat_activity"
-    " where query like '%%jobq.tick%%' and pid <> pg_backend_pid()"
+    " where query like '%%jobq_internal.tick%%' and pid <> pg_backend_pid()"
 )
 
 
@@ -157,7 +157,7 @@ def test_what_a_killed_ticker_had_taken_fires_again_and_nobody_waited_for_it(
     script = (
         "import sys, psycopg\n"
         "c = psycopg.connect(sys.argv[1])\n"
-        "print(c.execute('select count(*) from jobq.tick(30)').fetchone()[0], flush=True)\n"
+        "print(c.execute('select count(*) from jobq_internal.tick(30)').fetchone()[0], flush=True)\n"
         "sys.stdin.readline()\n"
     )
     process = subprocess.Popen(
@@ -169,13 +169,13 @@ def test_what_a_killed_ticker_had_taken_fires_again_and_nobody_waited_for_it(
     try:
         assert said(process) == "30"
         connection.execute("set lock_timeout = '1ms'")
-        assert value(connection, "select count(*) from jobq.tick()") == 70
-        assert value(connection, "select count(*) from jobq.tick()") == 0
+        assert value(connection, "select count(*) from jobq_internal.tick()") == 70
+        assert value(connection, "select count(*) from jobq_internal.tick()") == 0
     finally:
         process.kill()
         process.communicate()
     eventually(
-        lambda: value(connection, "select count(*) from jobq.tick()") == 30,
+        lambda: value(connection, "select count(*) from jobq_internal.tick()") == 30,
         "what the killed ticker had taken is not due again",
     )
     assert value(connection, "select count(distinct schedule_id) from jobq.job") == 100
@@ -186,9 +186,9 @@ def test_a_rolled_back_tick_has_fired_nothing(connect: Connect) -> None:
     create_hourly(connection, 3)
     make_due(connection, 0)
     with connection.transaction(force_rollback=True):
-        assert value(connection, "select count(*) from jobq.tick()") == 3
+        assert value(connection, "select count(*) from jobq_internal.tick()") == 3
     assert value(connection, "select count(*) from jobq.job") == 0
-    assert value(connection, "select count(*) from jobq.tick()") == 3
+    assert value(connection, "select count(*) from jobq_internal.tick()") == 3
 
 
 # Versions
@@ -245,7 +245,7 @@ def test_ticks_and_updates_that_race_neither_lose_a_slot_nor_fire_it_twice(
 
     def tick(connection: Connection) -> None:
         barrier.wait(PATIENCE)
-        while value(connection, "select count(*) from jobq.tick(20)"):
+        while value(connection, "select count(*) from jobq_internal.tick(20)"):
             pass
 
     def update(connection: Connection, first: int) -> None:
@@ -262,7 +262,7 @@ def test_ticks_and_updates_that_race_neither_lose_a_slot_nor_fire_it_twice(
         tasks += [pool.submit(update, connect(), first) for first in (0, 100)]
         for task in tasks:
             task.result(PATIENCE)
-    connection.execute("select jobq.tick(10000)")
+    connection.execute("select jobq_internal.tick(10000)")
     fired = connection.execute(
         "select s.name, j.slot_at from jobq.job as j join jobq.schedule as s using (schedule_id)"
     ).fetchall()
@@ -279,7 +279,7 @@ def test_an_update_waits_for_a_tick_and_a_tick_passes_an_update_by(connect: Conn
     update = "select jobq.update_schedule('s1', '{\"priority\": 9}')"
     with ThreadPoolExecutor(1) as pool:
         with ticker.transaction():
-            assert value(ticker, "select count(*) from jobq.tick(2)") == 2
+            assert value(ticker, "select count(*) from jobq_internal.tick(2)") == 2
             future = pool.submit(value, updater, update)
             eventually(
                 lambda: (
@@ -298,8 +298,8 @@ def test_an_update_waits_for_a_tick_and_a_tick_passes_an_update_by(connect: Conn
     with updater.transaction():
         updater.execute("select jobq.update_schedule('s1', '{\"priority\": 10}')")
         ticker.execute("set lock_timeout = '1ms'")
-        assert value(ticker, "select count(*) from jobq.tick()") == 1, "only the other one"
-    assert value(ticker, "select count(*) from jobq.tick()") == 1
+        assert value(ticker, "select count(*) from jobq_internal.tick()") == 1, "only the other one"
+    assert value(ticker, "select count(*) from jobq_internal.tick()") == 1
 
 
 # Calendar, end to end
@@ -332,7 +332,7 @@ def test_a_schedule_fires_right_on_a_day_when_the_clocks_change(
         "update jobq_private.schedule set next_run_at ="
         " jobq.next_tick(cron, time_zone, starts_at - interval '1 us')"
     )
-    while connection.execute("select from jobq.tick(3)").fetchall():
+    while connection.execute("select from jobq_internal.tick(3)").fetchall():
         pass
     claimed = connection.execute(
         "select job_id, attempt, run_at from jobq.claim('{default}', 'w', 100)"
@@ -366,12 +366,12 @@ def test_a_slot_does_not_fire_again_when_everything_about_it_is_forgotten(
     connection = connect()
     create_hourly(connection, 1)
     make_due(connection, 0)
-    assert value(connection, "select count(*) from jobq.tick()") == 1
+    assert value(connection, "select count(*) from jobq_internal.tick()") == 1
     connection.execute("delete from jobq_private.job")
     connection.execute("delete from jobq_private.idempotency_key")
     with pytest.raises(psycopg.errors.CheckViolation):
         make_due(connection, 0)
-    assert value(connection, "select count(*) from jobq.tick()") == 0
+    assert value(connection, "select count(*) from jobq_internal.tick()") == 0
 
 
 def test_a_tick_does_not_wait_for_a_producer_of_the_same_kind(connect: Connect) -> None:
@@ -381,7 +381,7 @@ def test_a_tick_does_not_wait_for_a_producer_of_the_same_kind(connect: Connect) 
     with producer.transaction():
         producer.execute("select jobq.enqueue('k' || n) from generate_series(0, 6) as n")
         ticker.execute("set lock_timeout = '1ms'")
-        assert value(ticker, "select count(*) from jobq.tick()") == 7
+        assert value(ticker, "select count(*) from jobq_internal.tick()") == 7
 
 
 def test_overlap_is_ruled_across_ticks_while_a_job_lives(connect: Connect) -> None:
@@ -392,7 +392,7 @@ def test_overlap_is_ruled_across_ticks_while_a_job_lives(connect: Connect) -> No
         " from unnest(array['skip', 'enqueue', 'replace']) as d"
     )
     make_due(connection, 3)
-    by_name = "select name, created from jobq.tick(3) join jobq.schedule using (schedule_id)"
+    by_name = "select name, created from jobq_internal.tick(3) join jobq.schedule using (schedule_id)"
     assert dict(connection.execute(by_name).fetchall()) == {
         "skip": True,
         "enqueue": True,

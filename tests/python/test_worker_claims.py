@@ -450,7 +450,7 @@ def test_heartbeats_do_not_keep_a_job_past_its_deadline(
 
         def is_taken_back() -> bool:
             connection.execute("select jobq.heartbeat('frozen', %s, '{1}')", [[job.job_id]])
-            return connection.execute("select from jobq.recover()").rowcount == 1
+            return connection.execute("select from jobq_internal.recover()").rowcount == 1
 
         until(is_taken_back, "for the deadline")
         found = client.get(job.job_id)

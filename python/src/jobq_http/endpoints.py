@@ -180,7 +180,7 @@ class Sample(Request):
     input: Json | UnsetType = UNSET
 
     def arguments(self) -> dict[str, Any]:
-        """Return what jobq.test_endpoint() takes."""
+        """Return what jobq_internal.test_endpoint() takes."""
         return {"payload": "{}" if self.input is UNSET else text(self.input)}
 
     def inputs(self, kind: str | None) -> list[tuple[str, Any]]:

@@ -2,7 +2,7 @@
 -- that leave no trace (keep is 0) are deleted instead. Returns the positions, from 1, of the jobs
 -- that moved; null for none.
 -- Invariant: the archive's foreign key checks each change. A running job moves only by the attempt
--- that holds its lease; a waiting job only to be cancelled, or after a raw update. Jobs locked by
+-- that holds its lease; a waiting job not as succeeded, unless by a raw update. Jobs locked by
 -- others are waited for, or skipped if skip_held. Raises: 23503.
 create or replace function jobq_private.archive_jobs(
     job_ids uuid[], attempts integer[], state text, results jsonb default null,
@@ -35,7 +35,7 @@ begin
             for update skip locked
         )))
         and j.job_id = s.settled_id and j.attempt = s.settled_attempt
-        and (j.lease_expires_at is not null or archive_jobs.state in (j.state, 'cancelled'))
+        and (j.lease_expires_at is not null or archive_jobs.state in ('dead', 'cancelled', j.state))
         returning
             s.position,
             -- Read by the statement that has locked the archive: settled_at() relies on that. A

@@ -7,21 +7,28 @@ set jit = off
 set enable_seqscan = off
 as $$
 declare
-    _ended bigint;
+    _jobs uuid[];
+    _attempts integer[];
 begin
-    update jobq_private.job as j
-    set
-        state = 'dead', last_error_code = 'EXPIRED', last_error_details = null,
-        last_error = 'it did not start before ' || j.expires_at
-    where j.job_id = any(array(
-        select e.job_id
-        from jobq_private.job as e
-        where e.expires_at < clock_timestamp() and e.state in ('queued', 'retrying', 'blocked')
-        order by e.expires_at
-        limit expire_jobs.max_rows
-        for update skip locked
-    ));
-    get diagnostics _ended = row_count;
-    return _ended;
+    with expired as (
+        update jobq_private.job as j
+        set
+            last_error_code = 'EXPIRED', last_error_details = null,
+            last_error = 'it did not start before ' || j.expires_at
+        where j.job_id = any(array(
+            select e.job_id
+            from jobq_private.job as e
+            where e.expires_at < clock_timestamp() and e.state in ('queued', 'retrying', 'blocked')
+            order by e.expires_at
+            limit expire_jobs.max_rows
+            for update skip locked
+        ))
+        returning j.job_id, j.attempt
+    )
+    select array_agg(e.job_id), array_agg(e.attempt) into _jobs, _attempts from expired as e;
+    if _jobs is null then
+        return 0;
+    end if;
+    return coalesce(cardinality(jobq_private.archive_jobs(_jobs, _attempts, 'dead')), 0);
 end
 $$;

@@ -41,9 +41,7 @@ begin
     if _is_bounded then
         perform jobq_private.check_queue_depth(_stored);
     end if;
-    if _queues is not null then
-        perform jobq_private.wake(_queues);
-    end if;
+    perform jobq_private.wake(coalesce(_queues, '{}'));
     return _stored;
 end
 $$;

@@ -1,8 +1,7 @@
 -- Purpose: refuse an update that sets attempt outside of a claim, because only claims check limits
 -- before they start a job.
--- Invariant: each claim sets attempt. The claim is recognized in the call stack, in any language
--- of messages. Raises: JQ002.
--- Never: NULL_ARGUMENT, INVALID_ARGUMENT.
+-- Invariant: start_jobs() sets attempt. It is recognized in the call stack, in any language of
+-- messages. Raises: JQ002.
 create or replace function jobq_private.guard_start()
 returns trigger
 language plpgsql
@@ -13,7 +12,7 @@ declare
     _stack text;
 begin
     get diagnostics _stack = pg_context;
-    if strpos(_stack, 'jobq.claim(') = 0 and strpos(_stack, 'jobq_internal.claim_calls(') = 0 then
+    if strpos(_stack, 'jobq_private.start_jobs(') = 0 then
         perform jobq_private.raise_error(
             'IMMUTABLE', 'attempt, previous_state and lease follow from the state'
         );

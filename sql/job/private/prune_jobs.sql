@@ -46,9 +46,7 @@ begin
         g.job_id, null, null, null, null, null, null, null, null, null, true
     )::jobq_private.ending) into _gone
     from gone as g;
-    if _gone is not null then
-        perform jobq_private.follow_endings(_gone);
-    end if;
+    perform jobq_private.follow_endings(coalesce(_gone, '{}'));
     return coalesce(cardinality(_gone), 0);
 end
 $$;

@@ -77,7 +77,6 @@ begin
     set job_id = _holder
     where k.kind = job.kind and k.idempotency_key = job.idempotency_key
     and k.job_id = job.job_id;
-    perform pg_logical_emit_message(true, 'jobq', '');
     return _holder;
 end
 $$;

@@ -2,8 +2,10 @@
 -- jobs that hold their keys, and whether they are new, by ordinal.
 -- Invariant: enqueue() stores a plain job without this function, and must make the same of it;
 -- tests/pgtap/job/columns.sql compares them. All or none; ordinals are 1 to n. Idempotency keys are
--- locked first, then dedup keys, each by kind and key, so that batches cannot deadlock. Jobs of
--- schedules were checked when those were declared.
+-- locked first, then dedup keys, each by kind and key, so that batches cannot deadlock. A caller that
+-- gets an existing job writes an empty message, so that its commit waits for disk and standby: a
+-- failover cannot take back the answer to a repeated call. Jobs of schedules were checked when those
+-- were declared.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 create or replace function jobq_private.store_jobs(
     jobs jobq_private.new_job[], is_checked boolean default false, out ids uuid[],
@@ -64,8 +66,16 @@ begin
             'INVALID_ARGUMENT', 'jobq_private.setting must have its row'
         );
     elsif _has_keys then
-        select k.ids, k.created into ids, created
-        from jobq_private.store_keyed_jobs(_jobs) as k;
+        ids := case cardinality(_jobs)
+            when 1 then array[jobq_private.store_keyed_job(_jobs[1])]
+            else jobq_private.store_keyed_jobs(_jobs)
+        end;
+        created := array(
+            select j.job_id = ids[j.ordinal] from unnest(_jobs) as j order by j.ordinal
+        );
+        if false = any(created) then
+            perform pg_logical_emit_message(true, 'jobq', '');
+        end if;
         return;
     elsif _has_features then
         ids := jobq_private.on_store(_jobs);

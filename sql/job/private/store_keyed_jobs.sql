@@ -1,10 +1,9 @@
--- Purpose: store jobs prepared by store_jobs(), some of which have keys.
--- Invariant: unique indexes decide between concurrent callers. A caller that gets an existing job
--- writes an empty message, so that its commit waits for disk and standby: a failover cannot take
--- back the answer to a repeated call. Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ010.
-create or replace function jobq_private.store_keyed_jobs(
-    jobs jobq_private.new_job[], out ids uuid[], out created boolean[]
-)
+-- Purpose: store jobs prepared by store_jobs(), some of which have keys; return their ids, or of the
+-- jobs that hold their keys.
+-- Invariant: unique indexes decide between concurrent callers.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ010.
+create or replace function jobq_private.store_keyed_jobs(jobs jobq_private.new_job[])
+returns uuid[]
 language plpgsql
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
@@ -13,29 +12,13 @@ as $$
 declare
     _job jobq_private.new_job;
     _stored uuid[];
+    _ids uuid[];
 begin
-    if cardinality(jobs) = 1 then
-        _job := jobs[1];
-        ids := array[case
-            when _job.idempotency_key is null or _job.schedule_id is not null then _job.job_id
-            else jobq_private.take_idempotency_key(
-                _job.kind, _job.queue, _job.idempotency_key, _job.job_id
-            )
-        end];
-        if ids[1] = _job.job_id then
-            ids[1] := jobq_private.store_dedup_job(_job);
-        else
-            perform pg_logical_emit_message(true, 'jobq', '');
-        end if;
-        created := array[ids[1] = _job.job_id];
-        return;
-    end if;
-
     -- The slot of a schedule is taken once, and holds no key.
     select jobq_private.take_idempotency_keys(
         array_agg(j.job_id), array_agg(j.kind), array_agg(j.queue),
         array_agg(case when j.schedule_id is null then j.idempotency_key end)
-    ) into ids
+    ) into _ids
     from unnest(store_keyed_jobs.jobs) as j;
     -- At once all but those whose dedup key a live job or another of these jobs has.
     _stored := jobq_private.on_store(array(
@@ -45,7 +28,7 @@ begin
                 partition by j.kind, j.dedup_key order by j.ordinal
             ) as place
             from unnest(store_keyed_jobs.jobs) as j
-            where ids[j.ordinal] = j.job_id
+            where _ids[j.ordinal] = j.job_id
         ) as f
         -- A limit keeps the planner from reading all live jobs instead.
         left join lateral (
@@ -62,23 +45,20 @@ begin
     for _job in
         select j.*
         from unnest(store_keyed_jobs.jobs) as j
-        where ids[j.ordinal] = j.job_id
+        where _ids[j.ordinal] = j.job_id
         and j.job_id not in (select s.job_id from unnest(_stored) as s (job_id))  -- hashed
         order by j.kind, j.dedup_key, j.ordinal
     loop
-        ids[_job.ordinal] := jobq_private.store_dedup_job(_job);
+        _ids[_job.ordinal] := jobq_private.store_dedup_job(_job);
     end loop;
     -- Of two jobs with one idempotency key the second stands for what the first has become.
-    select
-        array_agg(coalesce(k.job_id, ids[j.ordinal]) order by j.ordinal),
-        array_agg(ids[j.ordinal] = j.job_id order by j.ordinal)
-    into ids, created
-    from unnest(store_keyed_jobs.jobs) as j
-    left join jobq_private.idempotency_key as k
-        on k.kind = j.kind and k.idempotency_key = j.idempotency_key
-        and ids[j.ordinal] <> j.job_id;
-    if false = any(created) then
-        perform pg_logical_emit_message(true, 'jobq', '');
-    end if;
+    return array(
+        select coalesce(k.job_id, _ids[j.ordinal])
+        from unnest(store_keyed_jobs.jobs) as j
+        left join jobq_private.idempotency_key as k
+            on k.kind = j.kind and k.idempotency_key = j.idempotency_key
+            and _ids[j.ordinal] <> j.job_id
+        order by j.ordinal
+    );
 end
 $$;

@@ -22,7 +22,6 @@ declare
     _batch jobq_private.key_batch;
     _closed bigint;
     _ids uuid[];
-    _started_at timestamptz;
 begin
     perform jobq_private.open_due_keys(queue, clock_timestamp());
     loop
@@ -56,27 +55,8 @@ begin
                 select j.job_id from jobq_private.job as j
                 where _has_limits and j.ctid = any(_batch.jobs)
             );
-            _started_at := clock_timestamp();
             return query
-            with taken as (
-                update jobq_private.job as j
-                set
-                    state = 'running', worker = claim_keys.worker,
-                    previous_state = j.state, attempt = j.attempt + 1,
-                    transition_slot = pg_backend_pid() & 1023,
-                    claimed_at = _started_at, lease_expires_at = _started_at + j.lease,
-                    slot = t.slot
-                from unnest(_batch.jobs, _batch.slots) as t (job, slot)
-                where j.ctid = t.job
-                returning
-                    j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
-                    j.max_attempts, j.timeout, j.lease_expires_at, j.run_at::timestamptz,
-                    j.created_at, j.idempotency_key, j.lease, j.delivery_version,
-                    j.is_awaited or j.slot is not null or j.batch_id is not null
-            )
-            select t.* from taken as t
-            where t.lease_expires_at is not null
-            order by t.run_at, t.job_id;
+            select * from jobq_private.start_jobs(_batch.jobs, claim_keys.worker, _batch.slots);
             _left := _left - cardinality(_batch.jobs);
             if _ids <> '{}' then
                 perform jobq_private.charge_jobs(_ids, coalesce(look.is_limited, false));

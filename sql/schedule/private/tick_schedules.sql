@@ -5,5 +5,5 @@ create or replace function jobq_private.tick_schedules(max_rows integer)
 returns bigint
 language sql
 as $$
-    select count(*) from jobq.tick(max_rows)
+    select count(*) from jobq_internal.tick(max_rows)
 $$;

@@ -3,7 +3,7 @@
 -- Invariant: one index probe for each priority that the session remembers, from where
 -- its jobs begin, or a scan if these are too many. Callers pin the planner's settings.
 create or replace function jobq_private.due_priority(
-    queue text, below integer, except_kinds text[]
+    queue text, below integer, except_kinds text[], kinds text[]
 )
 returns integer
 language plpgsql
@@ -22,6 +22,7 @@ begin
             and j.priority < due_priority.below
             and j.due_at <= _now
             and (due_priority.except_kinds is null or j.kind <> all(due_priority.except_kinds))
+            and (due_priority.kinds is null or j.kind = any(due_priority.kinds))
             order by j.priority desc, j.due_at, j.job_id
             limit 1
         );
@@ -37,6 +38,7 @@ begin
         and j.priority = p.priority
         and j.due_at between p.front and _now
         and (due_priority.except_kinds is null or j.kind <> all(due_priority.except_kinds))
+        and (due_priority.kinds is null or j.kind = any(due_priority.kinds))
         limit 1
     ) as f
     where p.priority < due_priority.below

@@ -13,7 +13,8 @@ as $$
 declare
     _now constant timestamptz := clock_timestamp();
     _hint jobq_private.claim_hint := jobq_private.read_hint(find_jobs.queue, _now);
-    _is_wide boolean := _hint.priorities is null or _now >= _hint.refresh_at;
+    _is_wide boolean := _hint.priorities is null or _now >= _hint.refresh_at
+        or find_jobs.kinds is not null;
     _is_second boolean := false;
     _found tid[];
     _priorities smallint[];
@@ -68,7 +69,7 @@ begin
         _is_wide := true;
         _is_second := true;
     end loop;
-    if _found is not null then
+    if _found is not null and find_jobs.kinds is null then
         _hint.priority := _priorities[cardinality(_found)];
         _hint.due_at := _due_ats[cardinality(_found)];
         _hint.job_id := _job_ids[cardinality(_found)];

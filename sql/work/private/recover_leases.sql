@@ -4,5 +4,5 @@ create or replace function jobq_private.recover_leases(max_rows integer)
 returns bigint
 language sql
 as $$
-    select count(*) from jobq.recover(max_rows)
+    select count(*) from jobq_internal.recover(max_rows)
 $$;

@@ -7,12 +7,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if serves.queue = any(serves.queues) then
-        return true;
-    elsif strpos(array_to_string(serves.queues, ' '), '*') = 0 then
-        return false;
-    end if;
-    return exists (
+    return serves.queue = any(serves.queues) or exists (
         select from unnest(serves.queues) as p (pattern)
         where right(p.pattern, 1) = '*' and starts_with(serves.queue, left(p.pattern, -1))
     );

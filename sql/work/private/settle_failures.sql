@@ -2,7 +2,6 @@
 -- requested. An expired lease retries at once, other failures after their backoff.
 -- Invariant: jobs are locked in the order of their ids, so batches cannot deadlock. Only the
 -- attempt that holds the lease counts. Triggers record the attempts, as for a raw update.
--- Never: NULL_ARGUMENT, INVALID_ARGUMENT.
 create or replace function jobq_private.settle_failures(
     failures jobq_private.failure[], is_expiry boolean
 )
@@ -33,7 +32,7 @@ begin
             end as outcome, case
                 when settle_failures.is_expiry then '0'
                 else coalesce(f.retry_in, (
-                    select jobq.backoff(
+                    select jobq_private.backoff(
                         p.retry_strategy, p.retry_initial_delay, p.retry_max_delay,
                         p.retry_jitter, j.attempt - j.uncounted
                     )

@@ -79,8 +79,8 @@ select is(
 );
 
 -- Tests are delivered all the same, the last of them.
-select jobq.test_endpoint('e', '{"n": 8}') as first_test \gset
-select jobq.test_endpoint('e', '{"n": 9}') as test \gset
+select jobq_internal.test_endpoint('e', '{"n": 8}') as first_test \gset
+select jobq_internal.test_endpoint('e', '{"n": 9}') as test \gset
 select results_eq(
     'select c.job_id, c.payload, c.max_attempts, c.metadata
     from jobq.claim(''{default}'', ''w'', 9) as c',
@@ -126,19 +126,19 @@ select results_eq(
     'the audit knows'
 );
 select is(
-    pg_temp.refusal(format('select jobq.%s', c.call)), c.refusal, format('%s: %s', c.call, c.refusal)
+    pg_temp.refusal(format('select %s', c.call)), c.refusal, format('%s: %s', c.call, c.refusal)
 )
 from (
     values
-    ('pause_endpoint(null)', '22004 NULL_ARGUMENT'),
-    ('pause_endpoint(''e'', repeat(''x'', 513))', '22023 INVALID_ARGUMENT'),
-    ('pause_endpoint(''nobody'')', 'JQ007 ENDPOINT_NOT_FOUND'),
-    ('pause_endpoint(''plain'')', 'JQ007 ENDPOINT_NOT_FOUND'),
-    ('resume_endpoint(null)', '22004 NULL_ARGUMENT'),
-    ('resume_endpoint(''nobody'')', 'JQ007 ENDPOINT_NOT_FOUND'),
-    ('test_endpoint(null)', '22004 NULL_ARGUMENT'),
-    ('test_endpoint(''nobody'')', 'JQ007 ENDPOINT_NOT_FOUND'),
-    ('test_endpoint(''e'', null)', 'none')
+    ('jobq.pause_endpoint(null)', '22004 NULL_ARGUMENT'),
+    ('jobq.pause_endpoint(''e'', repeat(''x'', 513))', '22023 INVALID_ARGUMENT'),
+    ('jobq.pause_endpoint(''nobody'')', 'JQ007 ENDPOINT_NOT_FOUND'),
+    ('jobq.pause_endpoint(''plain'')', 'JQ007 ENDPOINT_NOT_FOUND'),
+    ('jobq.resume_endpoint(null)', '22004 NULL_ARGUMENT'),
+    ('jobq.resume_endpoint(''nobody'')', 'JQ007 ENDPOINT_NOT_FOUND'),
+    ('jobq_internal.test_endpoint(null)', '22004 NULL_ARGUMENT'),
+    ('jobq_internal.test_endpoint(''nobody'')', 'JQ007 ENDPOINT_NOT_FOUND'),
+    ('jobq_internal.test_endpoint(''e'', null)', 'none')
 ) as c (call, refusal);
 
 select * from finish();

@@ -79,8 +79,8 @@ select is_empty(
         ''jobq.maintain()'', ''jobq.work(text[],integer)'',
         ''jobq_private.part_health(text,timestamp with time zone,text)'', ''jobq_private.trial_health()'',
         ''jobq_internal.run_calls(text[],boolean,uuid[],integer[],jsonb[],integer)'',
-        ''jobq.tick(integer)'', ''jobq_private.fire_each(integer,timestamp with time zone)'',
-        ''jobq_private.store_dead_letter(uuid,integer,text,jsonb)''
+        ''jobq_internal.tick(integer)'', ''jobq_private.fire_each(integer,timestamp with time zone)'',
+        ''jobq_private.send_dead_letter()''
     )',
     'only what isolates a task, check, schedule, handler, dead letter or shard catches all errors'
 );

@@ -163,12 +163,12 @@ reset session authorization;
 update jobq_private.schedule set next_run_at = now() - interval '1 min';
 select jobq.grant_queue('stranger', '*', 'work');
 set session authorization stranger;
-select is((select count(distinct schedule_id) from jobq.tick()), 2::bigint, 'who works all queues fires for others');
+select is((select count(distinct schedule_id) from jobq_internal.tick()), 2::bigint, 'who works all queues fires for others');
 reset session authorization;
 select jobq.put_kind('q.known', 'bank');
 update jobq_private.schedule set next_run_at = last_tick_at + interval '1 s';
 set session authorization stranger;
-select is((select count(distinct schedule_id) from jobq.tick()), 1::bigint, 'but none whose kind belongs to others by now');
+select is((select count(distinct schedule_id) from jobq_internal.tick()), 1::bigint, 'but none whose kind belongs to others by now');
 reset session authorization;
 select matches(
     (select s.failure from jobq_private.schedule as s where s.name = 'graph'),
@@ -178,7 +178,7 @@ select jobq.put_kind('q.known', 'q');
 select jobq.revoke_queue('stranger', '*', 'work');
 select jobq.revoke_queue('adder', 'q', 'enqueue');
 update jobq_private.schedule set next_run_at = coalesce(last_tick_at + interval '1 s', next_run_at), retry_at = null;
-select is_empty('select from jobq.tick()', 'nor where the grant is taken back');
+select is_empty('select from jobq_internal.tick()', 'nor where the grant is taken back');
 select is(pg_temp.refusal(format(c.call, 'plain')), '42501 ENQUEUE_DENIED', format(c.call, 'it too'))
 from (
     values ('select jobq.run_schedule(%L)'),
@@ -186,7 +186,7 @@ from (
 ) as c (call);
 select jobq.grant_queue('adder', 'q', 'enqueue');
 update jobq_private.schedule set retry_at = now();
-select is((select count(distinct schedule_id) from jobq.tick()), 2::bigint, 'which may be given again');
+select is((select count(distinct schedule_id) from jobq_internal.tick()), 2::bigint, 'which may be given again');
 select is(pg_temp.refusal('select jobq.run_schedule(''plain'')'), 'none', 'and it runs by hand');
 delete from jobq_private.job as j where j.slot_at is not null;
 

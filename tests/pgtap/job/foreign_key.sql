@@ -28,7 +28,7 @@ insert into change values
 ('recover', 'running', 'retrying',
     'set local session_replication_role = replica;'
     'update jobq_private.job set lease_expires_at = now() - interval ''1 min'' where job_id = %1$L;'
-    'set local session_replication_role = origin; select from jobq.recover(10)'),
+    'set local session_replication_role = origin; select from jobq_internal.recover(10)'),
 ('cancel', 'queued', 'cancelled', 'select jobq.cancel(%1$L)'),
 ('cancel a retry', 'retrying', 'cancelled', 'select jobq.cancel(%1$L)'),
 ('cancel a blocked job', 'blocked', 'cancelled', 'select jobq.cancel(%1$L)'),

@@ -115,7 +115,7 @@ select is(
     jobq.enqueue('k', idempotency_key => 'old'), :'old'::uuid, 'a live job keeps its key'
 );
 select jobq.cancel(:'old');
-select is(jobq.find_job('k', 'old'), null::uuid, 'a key past its retention stands for nothing');
+select is(jobq_internal.find_job('k', 'old'), null::uuid, 'a key past its retention stands for nothing');
 select isnt(
     jobq.enqueue('k', idempotency_key => 'old'), :'old'::uuid,
     'and is free, whether or not it was pruned'

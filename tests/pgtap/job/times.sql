@@ -10,8 +10,6 @@ insert into call (function, argument, statement) values
 ('endpoint_stats', 'period', 'jobq_internal.endpoint_stats(''e'', period => %s)'),
 ('backfill_schedule', 'since', 'jobq.backfill_schedule(''s'', %s, now())'),
 ('backfill_schedule', 'until', 'jobq.backfill_schedule(''s'', now() - interval ''2 h'', %s)'),
-('backoff', 'initial_delay', 'jobq.backoff(''fixed'', %s, ''1 h'', 0, 3)'),
-('backoff', 'max_delay', 'jobq.backoff(''fixed'', ''1 s'', %s, 0, 3)'),
 ('configure', 'timeout', 'jobq.configure(timeout => %s)'),
 ('configure', 'lease', 'jobq.configure(lease => %s)'),
 ('configure', 'retention', 'jobq.configure(retention => %s)'),

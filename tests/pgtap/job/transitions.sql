@@ -346,8 +346,8 @@ from (
         'how a job holds its dedup key cannot be changed')
 ) as f (id, setting, outcome, claim);
 
--- A claim may stamp the job itself, but only as the database would; nobody else may
-create function jobq.claim(statement text)
+-- start_jobs() may stamp the job itself, but only as the database would; nobody else may
+create function jobq_private.start_jobs(statement text)
 returns void
 language plpgsql
 security definer
@@ -396,7 +396,7 @@ cross join lateral (
 cross join lateral (
     values
     (u.stamp, 'JQ002 IMMUTABLE', ', but not by hand'),
-    (format('select jobq.claim(%L)', u.stamp), s.outcome, '')
+    (format('select jobq_private.start_jobs(%L)', u.stamp), s.outcome, '')
 ) as w (wrapped, outcome, who);
 select is_empty(
     $$

@@ -31,7 +31,7 @@ select results_eq(
     $$ values ('beat', now(), 'holiday'), ('nightly', now(), 'holiday') $$,
     'it says since when, and why'
 );
-select is((select count(*) from jobq.tick()), 0::bigint, 'a paused schedule does not fire');
+select is((select count(*) from jobq_internal.tick()), 0::bigint, 'a paused schedule does not fire');
 select jobq.pause_schedule('nightly', 'another reason');
 select is(
     (jobq_internal.get_schedule('nightly')).pause_reason, 'holiday', 'pausing it again changes nothing'
@@ -60,16 +60,16 @@ select is(
 -- One that counts from completion
 select jobq.create_schedule('after', 'k2', every => '1 h', from_completion => true) as after \gset
 update jobq_private.schedule set next_run_at = now() where schedule_id = :'after';
-select job_id as job from jobq.tick() \gset
+select job_id as job from jobq_internal.tick() \gset
 select jobq.pause_schedule('after');
 select jobq.cancel(:'job');
-select jobq.tick();
+select jobq_internal.tick();
 select is(
     (jobq_internal.get_schedule('after')).awaited_job_id, :'job'::uuid,
     'while it is paused it does not look for the job''s end'
 );
 select jobq.resume_schedule('after');
-select jobq.tick();
+select jobq_internal.tick();
 select ok(
     (jobq_internal.get_schedule('after')).next_run_at > now() + interval '59 min',
     'afterwards it counts from there'
@@ -78,9 +78,9 @@ select ok(
 -- Retire
 update jobq_private.schedule set next_run_at = now() - interval '1 day'
 where schedule_id = :'nightly';
-select job_id as waiting from jobq.tick() limit 1 \gset
+select job_id as waiting from jobq_internal.tick() limit 1 \gset
 update jobq_private.schedule set next_run_at = now() where schedule_id = :'beat';
-select job_id as running from jobq.tick() \gset
+select job_id as running from jobq_internal.tick() \gset
 select from jobq.claim_job(:'running', 'w');
 select jobq.retire_schedule(s) from unnest(array['nightly', :'beat']) as s;
 select results_eq(

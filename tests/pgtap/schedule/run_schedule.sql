@@ -55,7 +55,7 @@ select is(
 );
 update jobq_private.job set state = 'cancelled' where kind = 'import';
 update jobq_private.schedule set next_run_at = next_run_at - interval '2 h' where name = 'import';
-select from jobq.tick();
+select from jobq_internal.tick();
 select is(
     (select distinct j.concurrency_key from jobq.job as j where j.slot_at is not null),
     'customer-7', 'and one that a slot fires'

@@ -1,4 +1,4 @@
--- What jobq.tick() promises: each slot once, missed ones by policy, overlap by strategy.
+-- What jobq_internal.tick() promises: each slot once, missed ones by policy, overlap by strategy.
 begin;
 select plan(67);
 
@@ -52,9 +52,9 @@ select jobq.create_schedule(
     'report', 'make_report', pg_temp.hourly(), payload => '{"a": 1}', queue => 'reports',
     priority => 7, max_attempts => 2, timeout => '3 s', metadata => '{"b": 2}'
 ) as report \gset
-select is_empty('select * from jobq.tick()', 'what is not due does not fire');
+select is_empty('select * from jobq_internal.tick()', 'what is not due does not fire');
 select pg_temp.make_due('report', pg_temp.slot());
-select schedule_id as fired, slot_at as slot, job_id as job, created from jobq.tick() \gset
+select schedule_id as fired, slot_at as slot, job_id as job, created from jobq_internal.tick() \gset
 select is(:'fired'::uuid, :'report'::uuid, 'what is due fires');
 select is(:'slot'::timestamptz, pg_temp.slot(), 'for its slot');
 select results_eq(
@@ -82,7 +82,7 @@ select results_eq(
     $$ values (pg_temp.slot(), pg_temp.slot() + interval '1 hour') $$,
     'the schedule goes on to the next slot'
 );
-select is_empty('select * from jobq.tick()', 'a slot fires once');
+select is_empty('select * from jobq_internal.tick()', 'a slot fires once');
 
 -- Nobody can make a slot fire again, even if its job is long forgotten
 delete from jobq_private.job;
@@ -156,19 +156,19 @@ select results_eq(
 select jobq.retire_schedule('outage');
 select jobq.create_schedule('behind', 'k', pg_temp.hourly());
 select pg_temp.make_due('behind', pg_temp.slot() - interval '10 hours');
-select is((select count(*) from jobq.tick(5)), 5::bigint, 'a call fires a bounded number');
-select is((select count(*) from jobq.tick(100)), 6::bigint, 'and the next one goes on');
+select is((select count(*) from jobq_internal.tick(5)), 5::bigint, 'a call fires a bounded number');
+select is((select count(*) from jobq_internal.tick(100)), 6::bigint, 'and the next one goes on');
 
 -- The bound is shared, earliest first
 select jobq.create_schedule('old', 'k', pg_temp.hourly());
 select jobq.create_schedule('young', 'k', pg_temp.hourly());
 select pg_temp.make_due('old', pg_temp.slot() - interval '9 days');
 select pg_temp.make_due('young', pg_temp.slot() - interval '2 days');
-select is((select s.name from jobq.tick(1) as t join jobq.schedule as s using (schedule_id)),
+select is((select s.name from jobq_internal.tick(1) as t join jobq.schedule as s using (schedule_id)),
     'old', 'the one that is due the longest comes first');
 select results_eq(
     $$
-    select s.name, count(*) from jobq.tick(20) as t join jobq.schedule as s using (schedule_id)
+    select s.name, count(*) from jobq_internal.tick(20) as t join jobq.schedule as s using (schedule_id)
     group by s.name order by s.name
     $$,
     $$ values ('old', 10::bigint), ('young', 10) $$, 'no schedule takes all of a call'
@@ -191,7 +191,7 @@ from (
     ('fresh', now() - interval '5 h 5 s'),
     ('stale', now() - interval '5 h 30 s')
 ) as m (name, due_at);
-select count(*) from jobq.tick() \gset
+select count(*) from jobq_internal.tick() \gset
 select is(
     array(select pg_temp.slots('all')),
     array(select now() - n * interval '1 h' from generate_series(5, 0, -1) as n),
@@ -221,7 +221,7 @@ select is(
 select jobq.create_schedule('beat', 'k', every => '7 min', missed => 'all', dedup => 'enqueue');
 select jobq.create_schedule('last beat', 'k', every => '7 min');
 select pg_temp.make_due(s, now() - interval '30 min') from unnest(array['beat', 'last beat']) as s;
-select jobq.tick();
+select jobq_internal.tick();
 select is(
     (array(select pg_temp.slots('beat')))[1 : 5],
     array(select now() - interval '30 min' + n * interval '7 min' from generate_series(0, 4) as n),
@@ -241,7 +241,7 @@ select jobq.create_schedule('ending', 'k', every => '1 h', missed => 'all', dedu
 update jobq_private.schedule set next_run_at = now() - interval '3 hours' where name = 'ending';
 alter table jobq_private.schedule disable trigger schedule_version;
 update jobq_private.schedule set ends_at = now() - interval '1 hour' where name = 'ending';
-select jobq.tick();
+select jobq_internal.tick();
 select is(
     array(select pg_temp.slots('ending')),
     array[now() - interval '3 hours', now() - interval '2 hours'],
@@ -255,7 +255,7 @@ select results_eq(
 -- Jitter
 select jobq.create_schedule('spread', 'k', pg_temp.hourly(), jitter => '1 h');
 select pg_temp.make_due('spread', pg_temp.slot() - interval '99 h');
-select jobq.tick();
+select jobq_internal.tick();
 select ok(
     bool_and(j.run_at >= j.slot_at and j.run_at <= j.slot_at + interval '1 h')
     and count(distinct j.run_at - j.slot_at) > 90 and max(j.run_at - j.slot_at) > '30 min',
@@ -272,7 +272,7 @@ select jobq.create_schedule('enqueue', 'o', pg_temp.hourly());
 select pg_temp.make_due(s, pg_temp.slot() - interval '2 h')
 from unnest(array['skip', 'replace', 'enqueue']) as s;
 create temporary table fired as
-select s.name, t.* from jobq.tick() as t join jobq.schedule as s using (schedule_id);
+select s.name, t.* from jobq_internal.tick() as t join jobq.schedule as s using (schedule_id);
 select results_eq(
     $$ select f.created from fired as f where f.name = 'skip' order by f.slot_at $$,
     'values (true), (false), (false)', 'skip drops a slot while a job before it lives'
@@ -306,7 +306,7 @@ select jobq.put_queue('tight', max_depth => 1);
 select jobq.enqueue('k', queue => 'tight');
 select pg_temp.make_due('promised', pg_temp.slot());
 select is(
-    (select count(*) from jobq.tick() as t join jobq.schedule as s using (schedule_id)
+    (select count(*) from jobq_internal.tick() as t join jobq.schedule as s using (schedule_id)
     where s.name = 'promised'), 1::bigint,
     'a stricter schema or a full queue does not lose the slot'
 );
@@ -317,7 +317,7 @@ select jobq.create_schedule('found', 'k', pg_temp.hourly(), time_zone => 'Europe
 update jobq_private.schedule set time_zone = 'Mars/Base', parsed.time_zone = 'Mars/Base' where name = 'lost';
 select pg_temp.make_due(s, pg_temp.slot()) from unnest(array['lost', 'found']) as s;
 select results_eq(
-    $$ select s.name from jobq.tick() as t join jobq.schedule as s using (schedule_id)
+    $$ select s.name from jobq_internal.tick() as t join jobq.schedule as s using (schedule_id)
     where s.name in ('lost', 'found') $$,
     $$ values ('found') $$, 'a zone that is gone does not hold up other schedules'
 );
@@ -341,7 +341,7 @@ alter table jobq_private.schedule enable trigger schedule_version;
 -- Interval from completion
 select jobq.create_schedule('after', 'slow', every => '10 min', from_completion => true);
 select pg_temp.make_due('after', now() - interval '1 hour');
-select job_id as first from jobq.tick() as t join jobq.schedule as s using (schedule_id)
+select job_id as first from jobq_internal.tick() as t join jobq.schedule as s using (schedule_id)
 where s.name = 'after' \gset
 select results_eq(
     $$ select s.next_run_at, s.awaited_job_id from jobq_internal.get_schedule('after') as s $$,
@@ -352,10 +352,10 @@ select is(
     (jobq.get_job(:'first')).slot_at, now() - interval '1 hour',
     'its slot fires once, however late'
 );
-select is_empty('select * from jobq.tick()', 'and waits');
+select is_empty('select * from jobq_internal.tick()', 'and waits');
 select from jobq.claim_job(:'first', 'w');
 select jobq.fail(:'first', 1, 'broken', retryable => true);
-select jobq.tick();
+select jobq_internal.tick();
 select is(
     (jobq_internal.get_schedule('after')).awaited_job_id, :'first'::uuid,
     'a job that will be retried has not ended'
@@ -363,7 +363,7 @@ select is(
 update jobq_private.job set run_at = now() where job_id = :'first';
 select from jobq.claim_job(:'first', 'w');
 select jobq.complete(:'first', 2);
-select jobq.tick();
+select jobq_internal.tick();
 select is(
     (jobq_internal.get_schedule('after')).next_run_at,
     (jobq.get_job(:'first')).finished_at + interval '10 min',
@@ -373,10 +373,10 @@ select is(
 -- when its job is in neither table
 select jobq.create_schedule('vanished', 'slow2', every => '10 min', from_completion => true);
 select pg_temp.make_due('vanished', now());
-select jobq.tick();
+select jobq_internal.tick();
 delete from jobq_private.job
 where job_id = (jobq_internal.get_schedule('vanished')).awaited_job_id;
-select jobq.tick();
+select jobq_internal.tick();
 select is(
     (jobq_internal.get_schedule('vanished')).next_run_at, now() + interval '10 min',
     'a job that is forgotten has ended'
@@ -386,7 +386,7 @@ select is(
 select jobq.enqueue('slow3', dedup_key => 'held', dedup => 'skip') as held \gset
 select jobq.create_schedule('held', 'slow3', every => '10 min', from_completion => true);
 select pg_temp.make_due('held', now());
-select jobq.tick();
+select jobq_internal.tick();
 select is(
     (jobq_internal.get_schedule('held')).awaited_job_id, :'held'::uuid,
     'it awaits the job that stands for its slot'
@@ -395,7 +395,7 @@ select jobq.create_schedule('too late', 'slow4', every => '10 min', from_complet
     missed => 'none');
 select pg_temp.make_due('too late', now() - interval '25 min');
 select is_empty(
-    $$ select from jobq.tick() as t join jobq.schedule as s using (schedule_id)
+    $$ select from jobq_internal.tick() as t join jobq.schedule as s using (schedule_id)
     where s.name = 'too late' $$, 'one that counts from completion may drop a late slot, too'
 );
 select is(
@@ -412,9 +412,9 @@ from (
         'JQ002 SCHEDULE_IMMUTABLE', 'nor does its graph'),
     ($$ update jobq_private.schedule set status = 'active', retired_at = null
         where name = 'old' $$, 'JQ002 SCHEDULE_IMMUTABLE', 'a retired one stays retired'),
-    ('select jobq.tick(null)', '22004 NULL_ARGUMENT', 'null is refused'),
-    ('select jobq.tick(0)', '22023 INVALID_ARGUMENT', 'zero is refused'),
-    ('select jobq.tick(10001)', '22023 INVALID_ARGUMENT', 'more than 10,000 is refused')
+    ('select jobq_internal.tick(null)', '22004 NULL_ARGUMENT', 'null is refused'),
+    ('select jobq_internal.tick(0)', '22023 INVALID_ARGUMENT', 'zero is refused'),
+    ('select jobq_internal.tick(10001)', '22023 INVALID_ARGUMENT', 'more than 10,000 is refused')
 ) as a (statement, code, claim);
 select is(
     (select m.affected from jobq.maintain() as m where m.task = 'ticked'), 0::bigint,
@@ -436,7 +436,7 @@ select pg_temp.make_due('taken', now() - interval '2 min');
 insert into jobq_private.job (job_id, kind, queue, lease, timeout, max_attempts, schedule_id, slot_at)
 values (jobq_private.new_id(0), 'k', 'q', '1 s', '1 s', 1, :'taken', now() - interval '2 min');
 select results_eq(
-    'select s.name from jobq.tick() as t join jobq.schedule as s using (schedule_id)',
+    'select s.name from jobq_internal.tick() as t join jobq.schedule as s using (schedule_id)',
     $$ values ('fine') $$, 'the others fire'
 );
 select results_eq(
@@ -447,12 +447,12 @@ select matches(
     (select h.finding from jobq.health() as h where h.subject = 'schedules' and not h.is_ok),
     '^taken should have fired at .*job_schedule_idx', 'health() says why'
 );
-select is_empty('select from jobq.tick()', 'it is not tried again at once');
+select is_empty('select from jobq_internal.tick()', 'it is not tried again at once');
 select ok(jobq_internal.tick_in() between '50 s' and '1 min', 'but a minute later');
 delete from jobq_private.job as j where j.schedule_id = :'taken';
 update jobq_private.schedule set retry_at = now() where name = 'taken';
 select results_eq(
-    'select slot_at from jobq.tick()', $$ values (now() - interval '2 min') $$,
+    'select slot_at from jobq_internal.tick()', $$ values (now() - interval '2 min') $$,
     'then it fires for its slot'
 );
 select is(

@@ -9,7 +9,7 @@ select ok(
 );
 update jobq_private.schedule set next_run_at = clock_timestamp() - interval '1 s';
 select ok(jobq_internal.tick_in() <= '0', 'a slot that is due leaves no sleep');
-select from jobq.tick();
+select from jobq_internal.tick();
 select ok(jobq_internal.tick_in() > '58 min', 'and once it has fired the one after counts');
 select jobq.pause_schedule('hourly');
 select is(jobq_internal.tick_in(), null::interval, 'a paused schedule is left alone');

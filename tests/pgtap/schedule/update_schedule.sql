@@ -58,7 +58,7 @@ select is(
     (jobq_internal.get_schedule('report')).next_run_at, now() - interval '1 hour',
     'slots that are due stay due'
 );
-select count(*) from jobq.tick() \gset fired_
+select count(*) from jobq_internal.tick() \gset fired_
 select results_eq(
     format('select distinct schedule_id from jobq_private.job', ''),
     format('values (%L::uuid)', :'four'), 'and fire as the new version'
@@ -69,7 +69,7 @@ select is(
     (jobq_internal.get_schedule('report')).last_tick_at, :'tick'::timestamptz,
     'the last slot goes on through the versions'
 );
-select is((select count(*) from jobq.tick()), 0::bigint, 'so that none fires twice');
+select is((select count(*) from jobq_internal.tick()), 0::bigint, 'so that none fires twice');
 
 -- And by its own calendar when it differs, from the first slot not yet fired
 select jobq.create_schedule('hourly', 'k', '0 * * * *') as hourly \gset
@@ -117,7 +117,7 @@ select ok(
 -- One that awaits a job goes on to await it
 select jobq.create_schedule('after', 'k3', every => '1 h', from_completion => true) as after \gset
 update jobq_private.schedule set next_run_at = now() where schedule_id = :'after';
-select job_id as awaited from jobq.tick() where schedule_id = :'after' \gset
+select job_id as awaited from jobq_internal.tick() where schedule_id = :'after' \gset
 select jobq.update_schedule('after', '{"every": "2 h"}');
 select is(
     (jobq_internal.get_schedule('after')).awaited_job_id, :'awaited'::uuid,

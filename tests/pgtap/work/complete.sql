@@ -94,7 +94,7 @@ set local session_replication_role = replica;
 update jobq_private.job set lease_expires_at = now() - interval '1 s'
 where job_id = :'two';
 set local session_replication_role = origin;
-select from jobq.recover();
+select from jobq_internal.recover();
 select is(
     pg_temp.refusal(format('select jobq.complete(%L, 1)', :'two')), 'JQ003 LEASE_LOST',
     'an attempt whose lease was taken back cannot complete'

@@ -14,7 +14,7 @@ select is(jobq.due_in('{b}'), null, 'jobs of other queues do not count');
 select jobq.enqueue('work', queue => 'b', run_at => now() - interval '1 h');
 select ok(jobq.due_in('{a,b}') <= '0', 'a job that is due already leaves no sleep');
 select is(jobq.due_in('{a,b}'), interval '0', 'and says zero');
-select jobq.pause_queue('b');
+insert into jobq_private.queue (queue, paused_at) values ('b', now());
 select ok(jobq.due_in('{a,b}') > '59 min', 'unless its queue is paused');
 select is(jobq.due_in('{}'), null, 'no queues, nothing due');
 select throws_ok('select jobq.due_in(null)', '22004', null, 'null is refused');

@@ -1,4 +1,4 @@
--- What jobq.recover() promises.
+-- What jobq_internal.recover() promises.
 -- Needs more than the core.
 begin;
 select plan(16);
@@ -43,11 +43,11 @@ end
 $$;
 
 select is_empty(
-    'select * from jobq.recover()', 'a lease that has not ended is left alone'
+    'select * from jobq_internal.recover()', 'a lease that has not ended is left alone'
 );
 select pg_temp.expire(1, 2, 3);
 select results_eq(
-    'select b.n, r.attempt, r.state from jobq.recover() as r join batch as b
+    'select b.n, r.attempt, r.state from jobq_internal.recover() as r join batch as b
     using (job_id)
     order by b.n',
     $$ values (1, 1, 'retrying'), (2, 1, 'dead'), (3, 1, 'cancelled') $$,
@@ -66,7 +66,7 @@ select results_eq(
     $$,
     'it may run at once, its attempt counts, and it says whose lease expired'
 );
-select is_empty('select * from jobq.recover()', 'a job is taken back once');
+select is_empty('select * from jobq_internal.recover()', 'a job is taken back once');
 select results_eq(
     $$
     select t.attempt, t.state, t.worker, t.error_code
@@ -79,11 +79,11 @@ select results_eq(
 -- Bounds
 select pg_temp.expire(6, 4, 5);
 select results_eq(
-    'select b.n from jobq.recover(1) as r join batch as b using (job_id)',
+    'select b.n from jobq_internal.recover(1) as r join batch as b using (job_id)',
     'values (6)', 'the oldest lease comes first'
 );
-select is((select count(*) from jobq.recover(1)), 1::bigint, 'no more than max_jobs');
-select is((select count(*) from jobq.recover(100000)), 1::bigint, 'the rest next time');
+select is((select count(*) from jobq_internal.recover(1)), 1::bigint, 'no more than max_jobs');
+select is((select count(*) from jobq_internal.recover(100000)), 1::bigint, 'the rest next time');
 
 -- A job that kills its workers
 create temporary table ends (n integer, state text, expiries integer);
@@ -95,7 +95,7 @@ begin
         exit when (jobq.get_job(_job_id)).state <> 'retrying';
         perform jobq.claim_job(_job_id, 'w');
         perform pg_temp.expire(1);
-        insert into ends select _n, r.state from jobq.recover() as r;
+        insert into ends select _n, r.state from jobq_internal.recover() as r;
     end loop;
 end
 $$;
@@ -115,7 +115,7 @@ insert into batch values (7, :'once');
 select from jobq.claim_job(:'once', 'w');
 select pg_temp.expire(7);
 select is(
-    (select r.state from jobq.recover() as r), 'dead', 'max_expiries is a setting'
+    (select r.state from jobq_internal.recover() as r), 'dead', 'max_expiries is a setting'
 );
 select matches(
     (select e.explanation from jobq.explain(:'once') as e),
@@ -123,7 +123,7 @@ select matches(
 );
 
 select is(
-    pg_temp.refusal('select jobq.recover(' || a.arguments || ')'), a.refusal,
+    pg_temp.refusal('select jobq_internal.recover(' || a.arguments || ')'), a.refusal,
     format('recover(%s): %s', a.arguments, a.refusal)
 )
 from (
