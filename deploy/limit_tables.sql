@@ -10,7 +10,7 @@ alter table jobq_private.kind
 -- squawk-ignore ban-drop-constraint
 drop constraint if exists "limits and order require the features of jobq",
 -- squawk-ignore ban-drop-constraint
-drop constraint if exists "keys, cost, run, schemas, letters require the features of jobq";
+drop constraint if exists "keys, cost, run, dead letters require the features of jobq";
 
 -- A limit: of a whole queue, a whole kind, a key of a queue, or a key of a kind in all queues. Jobs
 -- without a key of a kind that has limits wait under the limit of the kind; their queue may hold them.

@@ -218,9 +218,9 @@ create table jobq_private.kind (
     constraint "dead_letter_kind: another kind, of 1 to 128 characters"
     check (length(dead_letter_kind) between 1 and 128 and dead_letter_kind <> kind),
     constraint "version must be at least 1" check (version > 0),
-    constraint "keys, cost, run, schemas, letters require the features of jobq"
+    constraint "keys, cost, run, dead letters require the features of jobq"
     check (
-        num_nonnulls(concurrency_key, cost, run, payload_schema, dead_letter_kind) = 0
+        num_nonnulls(concurrency_key, cost, run, dead_letter_kind) = 0
     ),
     constraint "retry_preset: standard, decorrelated, powers_of_two or delivery"
     foreign key (retry_preset) references jobq_private.retry_preset (retry_preset)

@@ -51,8 +51,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # A topic refers only to topics of its own floor and of lower ones.
 FLOORS = {
-    1: "error audit setting job work",
-    2: "schedule limit workflow schema delivery handler grant",
+    1: "error audit setting schema job work",
+    2: "schedule limit workflow delivery handler grant",
     3: "admin wiring",
     4: "http shard",
 }

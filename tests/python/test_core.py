@@ -95,7 +95,7 @@ def test_an_ordinary_owner_installs_it_and_works(owned: tuple[Server, str]) -> N
         "enqueue('k', after => array[gen_random_uuid()])",
         "put_kind('k', max_running => 1)",
         "put_kind('k', run => 'pg_catalog.jsonb_strip_nulls')",
-        "put_kind('k', payload_schema => '{}')",
+        "put_kind('k', dead_letter_kind => 'l')",
         "put_queue('q', rate_limit => 1)",
     ],
 )

@@ -45,7 +45,7 @@ begin
     if _problem is null and num_nonnulls(
         settings.payload_schema, settings.json_schema, settings.concurrency_key, settings.cost
     ) > 0 then
-        _invalid := jobq_private.on_check(job, settings);
+        _invalid := jobq_private.payload_problem(job, settings);
         _problem := case when _invalid is not null then array['PAYLOAD_INVALID', _invalid] end;
     end if;
     return case when _problem is not null then

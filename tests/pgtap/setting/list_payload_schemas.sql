@@ -1,4 +1,5 @@
 -- What jobq_internal.list_payload_schemas() promises, and how JSON Schemas that the database cannot
+-- Needs more than the core.
 -- enforce by itself are enforced where the extension pg_jsonschema is. A stand-in of the
 -- extension's signature answers here: it tells how it is asked, not how well that checks.
 begin;

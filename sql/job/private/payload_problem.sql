@@ -1,7 +1,6 @@
--- Purpose: the hook on_check() of a full installation: why the payload of a new job does
--- not fit the declaration of its kind, or null. A path that names nothing, or null,
--- means no key, or a cost of 1.
-create or replace function jobq_private.on_check(
+-- Purpose: why the payload of a new job does not fit the declaration of its kind, or null. A path
+-- that names nothing, or null, means no key, or a cost of 1.
+create or replace function jobq_private.payload_problem(
     job jobq_private.new_job, settings jobq_private.settings
 )
 returns text
