@@ -61,7 +61,7 @@ def test_a_claim_without_an_answer_is_smaller_the_next_time() -> None:
         sizes.append(asking.claim(0, 0))
         asking.not_answered(sizes[-1])
     assert sizes == [500, 62, 7, 1]
-    asking.claimed([1], 1.0)
+    asking.answered(1)
     assert asking.claim(0, 0) == 2, "and doubles with each answer"
 
 

@@ -18,7 +18,7 @@ from waiting import until_async
 from worker_handlers import Gate
 
 from jobq import AsyncClient
-from jobq.errors import InvalidArgument, NotDeployed
+from jobq.errors import DatabaseUnavailable, InvalidArgument, NotDeployed
 from jobq.registry import Cancelled, JobContext, Permanent, Registry, Retry, Snooze
 from jobq.worker import Worker, tuning
 from jobq.worker.queries import Queries
@@ -202,6 +202,39 @@ async def test_a_result_is_not_to_blame_when_the_worker_is_refused(
         job = await done(client, enqueued.job_id)
     assert refused == 2
     assert (job.state, job.result) == ("succeeded", "fine")
+
+
+async def test_a_settlement_without_an_answer_is_given_up(
+    database: str, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds up no other job, and its lease expires although heartbeats could keep it."""
+    registry = Registry()
+    exchange = Queries.exchange
+    sizes: list[int] = []
+
+    async def answered(queries: Queries, settled: Any, *arguments: Any) -> Any:
+        if any(job.kind == "huge" and job.attempt == 1 for job in settled):
+            sizes.append(len(settled))
+            raise DatabaseUnavailable("the database did not answer in time")
+        return await exchange(queries, settled, *arguments)
+
+    @registry.handler("huge", lease=1, max_attempts=2, retry_initial_delay=0)
+    async def huge(context: JobContext) -> int:
+        return context.attempt
+
+    @registry.handler("small")
+    async def small() -> None: ...
+
+    monkeypatch.setattr(Queries, "exchange", answered)
+    kinds = ["small"] * 10 + ["huge"] + ["small"] * 10
+    jobs = await client.enqueue_many({"kind": kind} for kind in kinds)
+    async with Worker(database, registry):
+        ended = [await done(client, job.job_id) for job in jobs]
+    assert [job.state for job in ended] == ["succeeded"] * 21
+    assert (ended[10].result, ended[10].attempt) == (2, 2)
+    first, *_ = await client.attempts(jobs[10].job_id)
+    assert first.error_code == "LEASE_EXPIRED"
+    assert sizes[-1] == 1, sizes
 
 
 async def test_a_plain_function_runs_in_a_thread(database: str, client: AsyncClient) -> None:

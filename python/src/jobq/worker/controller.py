@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
@@ -25,7 +26,8 @@ class Controller:
         duration: mean seconds per job; an estimate until the first one has ended.
         ended: number of durations in the mean.
         payload: bytes of a payload.
-        limit: jobs in one answer. A claim that was not answered in time divides it by eight.
+        limit: jobs that one exchange claims or settles. An exchange without an answer divides it
+            by eight.
         interval: seconds between claims that brought jobs, on average.
         claimed_at: when the last one was, by time.monotonic.
         misses: consecutive claims whose jobs were due but locked.
@@ -49,16 +51,19 @@ class Controller:
         lengths = list(payloads)
         mean = sum(lengths) / len(lengths)
         self.payload = max(1.0, mean, (self.payload + mean) / 2)  # a rise counts at once
-        if len(lengths) >= self.limit:
-            self.limit = min(tuning.MAX_BATCH, self.limit * 2)
         self.interval += (min(now - self.claimed_at, 1.0) - self.interval) / 8
         self.claimed_at = now
         self.misses = self.polls = 0
 
-    def not_answered(self, asked: int) -> None:
-        """Record that a claim of this many jobs had no answer in time."""
-        if asked:
-            self.limit = max(1, min(self.limit, asked) // 8)
+    def answered(self, jobs: int) -> None:
+        """Record an exchange that claimed or settled this many jobs."""
+        if jobs >= self.limit:
+            self.limit = min(tuning.MAX_BATCH, self.limit * 2)
+
+    def not_answered(self, jobs: int) -> None:
+        """Record that an exchange, to claim or settle this many jobs, had no answer in time."""
+        if jobs:
+            self.limit = max(1, min(self.limit, jobs) // 8)
 
     def took(self, seconds: float) -> None:
         """Record the duration of a job: the mean of the last 50."""
@@ -129,6 +134,7 @@ class InProcess:
     Attributes:
         queues, kinds: the maximum number of running jobs by queue, and by kind.
         held: returns the jobs that count: those that run, and those that are claimed to run.
+        is_half_claimed: whether the next claim is the second half of `claim`.
 
     Raises:
         ValueError: a maximum is below 1.
@@ -139,6 +145,7 @@ class InProcess:
     held: Callable[[], Iterable[Any]] = field(default=lambda: ())
 
     def __post_init__(self) -> None:
+        self.is_half_claimed = False
         if not all(
             type(n) is int and n >= 1 for n in [*self.queues.values(), *self.kinds.values()]
         ):
@@ -169,34 +176,21 @@ class InProcess:
                 return job
         return None
 
-    def claims(
-        self, order: Sequence[str], claimed: Sequence[Any]
-    ) -> Iterator[tuple[list[str], list[str], float]]:
-        """Yield what to claim: queues in their order, the kinds to except, and the maximum.
+    def claim(self, order: Sequence[str]) -> tuple[list[str], list[str], float]:
+        """Return what to claim now: queues in their order, kinds to exclude, and the maximum.
 
-        A claim cannot say how many jobs of each kind it wants. So the first claim of a queue asks
-        for no more than may run of any kind that has a place, the second excepts all such kinds.
-
-        Args:
-            order: the queues.
-            claimed: the jobs that the claims have brought so far; the caller adds to it.
+        A claim cannot say how many jobs of each kind it wants. So two claims take turns: one asks
+        for no more than may run of any limited queue and kind, the other excludes all of these.
         """
-        groups: list[list[str]] = []
-        for queue in order:
-            is_limited = queue in self.queues
-            if groups and not is_limited and groups[-1][0] not in self.queues:
-                groups[-1].append(queue)
-            else:
-                groups.append([queue])
-        for group in groups:
-            for is_of_all_kinds in (True, False):
-                queues, kinds = self.free([*self.held(), *claimed])
-                most = queues.get(group[0], float("inf"))
-                full = [kind for kind, free in kinds.items() if free <= 0]
-                if not is_of_all_kinds:
-                    yield group, list(kinds), most
-                elif len(full) < len(kinds):
-                    yield group, full, min(most, *(free for free in kinds.values() if free > 0))
+        queues, kinds = self.free(self.held())
+        limits = [n for n in (*queues.values(), *kinds.values()) if n > 0]
+        unlimited = [queue for queue in order if queue not in queues]
+        if limits and not self.is_half_claimed:
+            self.is_half_claimed = True
+            free = [queue for queue in order if queues.get(queue, 1) > 0]
+            return free, [kind for kind, n in kinds.items() if n <= 0], min(limits)
+        self.is_half_claimed = False
+        return unlimited, list(kinds), math.inf if unlimited else 0
 
 
 class SkippedKinds:

@@ -79,16 +79,16 @@ class Heartbeat:
 
     def _take(self, job: Job, outcome: str, now: float) -> None:
         """Act on the outcome of a heartbeat for a job."""
+        if outcome not in ("lost", "held"):
+            job.extended_at = now
         if job.settlement is not None or (outcome == "lost" and job.is_ending):
             return
         if outcome == "lost":
             self.producer.settle(job, Gone("lost"))
             job.interrupt()
-        elif outcome != "held":
-            job.extended_at = now
-            if outcome == "cancel_requested" and not job.is_cancel_requested:
-                job.is_cancel_requested = True
-                job.stop()
-                if not job.started_at or (job.handler and job.handler.interrupt_on_cancel):
-                    self.producer.settle(job, CancelConfirmed())
-                    job.interrupt()
+        elif outcome == "cancel_requested" and not job.is_cancel_requested:
+            job.is_cancel_requested = True
+            job.stop()
+            if not job.started_at or (job.handler and job.handler.interrupt_on_cancel):
+                self.producer.settle(job, CancelConfirmed())
+                job.interrupt()

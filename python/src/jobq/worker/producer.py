@@ -64,7 +64,6 @@ class Producer:
         self._running: dict[Job, None] = {}
         self._ended: list[Job] = []
         self._sent: list[list[Job]] = []
-        self._unsent: list[Job] = []
         self._locked: list[Job] = []
         self._overdue: dict[Job, None] = {}
         self._exchanges: set[asyncio.Task[None]] = set()
@@ -127,7 +126,7 @@ class Producer:
         """Whether to begin an exchange: one at a time, or two while claims are full."""
         if len(self._exchanges) > (self._is_pressed and not self.in_process):
             return False
-        if self._unsent or self._is_away:  # one that asks for no job shows who is back
+        if self._is_away:  # one that asks for no job shows who is back
             return True
         if self._ended and time.monotonic() - self._ended_since >= self._settle_delay():
             return True
@@ -138,29 +137,32 @@ class Producer:
         """Settle finished jobs, claim new ones and start them."""
         # Jobs with limits are not prefetched.
         asked, at_once = self._room(), self._free()
-        is_repeat = bool(self._unsent)
-        settled = self._unsent + self._ended
-        self._unsent, self._ended, self._is_urgent = [], [], False
+        most = self._controller.limit
+        settled, self._ended = self._ended[:most], self._ended[most:]
+        self._is_urgent = bool(self._ended)
         self._is_hungry = self._is_pressed
         self._asked += asked
         self._sent.append(settled)
-        self._sent_at = time.monotonic()
+        self._sent_at = sent_at = time.monotonic()
         try:
             jobs, outcomes = await self.queries.settle_and_claim(
                 settled, asked, min(asked, at_once)
             )
         except BaseException:
-            self._unsent += settled
+            self._ended[:0] = self._in_doubt(settled, sent_at)
+            self._ended_since = 0.0  # to settle them at once
             self._is_pressed = False
-            self._controller.not_answered(asked)
+            self._controller.not_answered(max(asked, len(settled)))
             raise
         finally:
             self._asked -= asked
             self._sent.remove(settled)
         self._backoff.reset()
+        self._controller.answered(max(len(jobs), len(settled)))
         is_full = 0 < asked == len(jobs)
         self._is_hungry = self._is_hungry or is_full or self._is_away
-        self._is_hungry = self._is_hungry or bool(jobs and self.in_process)
+        if self.in_process:
+            self._is_hungry = self._is_hungry or bool(jobs) or self.in_process.is_half_claimed
         self._is_pressed = is_full and asked == tuning.MAX_BATCH
         self._is_away = False
         if jobs and self.listener is not None and self.listener.has_patterns:
@@ -173,7 +175,7 @@ class Producer:
             self._fill()
         else:
             self._give_back(jobs)
-        self._report_all(settled, outcomes, is_repeat=is_repeat)
+        self._report_all(settled, outcomes)
         self.slots.pass_on(self)
         if is_full or len(jobs) >= 32:  # more are likely: it would be woken at once
             self._sleep_at = time.monotonic() + tuning.IDLE_AFTER
@@ -307,9 +309,25 @@ class Producer:
         self._timer = None
         self._wake.set()
 
-    def _report_all(
-        self, settled: Sequence[Job], outcomes: dict[Job, str], *, is_repeat: bool
-    ) -> None:
+    def _in_doubt(self, settled: list[Job], sent_at: float) -> list[Job]:
+        """Return the jobs to settle again after an exchange without an answer.
+
+        If heartbeats extend the lease of a job, but its settlement has no answer for longer than
+        that, even alone, it is given up: its lease expires as if the worker had crashed.
+        """
+        for job in settled:
+            job.doubted_at = job.doubted_at or sent_at
+        if len(settled) != 1 or self._controller.limit > 1:
+            return settled
+        [job] = settled
+        doubted_for = time.monotonic() - job.doubted_at
+        if doubted_for < job.lease or job.extended_at < job.doubted_at:
+            return settled
+        logger.error("job %s cannot be settled, its lease will expire", job.job_id)
+        self.report.ended(job, "unknown")
+        return []
+
+    def _report_all(self, settled: Sequence[Job], outcomes: dict[Job, str]) -> None:
         """Report outcomes of jobs; settle again those whose rows another transaction has locked."""
         succeeded = [job for job in settled if outcomes.get(job) == "succeeded"]
         self.report.succeeded(succeeded)
@@ -320,7 +338,7 @@ class Producer:
             elif outcome != "succeeded":
                 if outcome == "released":  # it may be a database function, which may run only now
                     self.wakeups.functions.set()
-                is_unknown = is_repeat and outcome == "lost"
+                is_unknown = job.doubted_at and outcome == "lost"
                 self.report.ended(job, "unknown" if is_unknown else outcome)
                 if outcome == "dead" and isinstance(job.settlement, Failed):
                     self.executor.call_on_dead(job, job.settlement)
@@ -428,7 +446,7 @@ class Producer:
     @property
     def is_idle(self) -> bool:
         """Whether no job is held."""
-        held = self._waiting or self._running or self._ended or self._unsent or self._locked
+        held = self._waiting or self._running or self._ended or self._locked
         return not (held or self._exchanges)
 
     @property
@@ -478,6 +496,6 @@ class Producer:
 
     def jobs(self) -> Iterator[Job]:
         """Yield the jobs whose leases must be extended."""
-        for jobs in (self._waiting, self._ended, self._locked, self._unsent, *self._sent):
+        for jobs in (self._waiting, self._ended, self._locked, *self._sent):
             yield from jobs
         yield from self._running

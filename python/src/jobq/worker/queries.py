@@ -85,8 +85,9 @@ class Job:
         timeout, lease: seconds.
         is_awaited: whether a job, batch or client waits for its end.
         extended_at: when the lease was last extended.
-        slot_at, started_at, settled_at: when it got a slot, when its handler was started, and when
-            its outcome was decided; 0 before.
+        slot_at, started_at, settled_at, doubted_at: when it got a slot, when its handler was
+            started, when its outcome was decided, and when its settlement was first sent without
+            an answer; 0 before.
         handler: its handler, once it has a slot; None without one.
         task: the task of the handler; None before it has a slot, and after its end.
         is_ending: whether the handler's own transaction completes it now.
@@ -112,6 +113,7 @@ class Job:
     slot_at: float = 0.0
     started_at: float = 0.0
     settled_at: float = 0.0
+    doubted_at: float = 0.0
     settlement: Settlement | None = None
     handler: Handler | None = None
     context: JobContext | None = None
@@ -257,26 +259,16 @@ class Queries:
     async def _claim(
         self, settled: Sequence[Job], max_jobs: int, max_limited: int
     ) -> tuple[list[Job], dict[Job, str]]:
-        """Settle and claim by one exchange, or by several where the process has limits."""
-        order = self.queues.order()
-        if not self.in_process or not max_jobs:
-            return await self.exchange(settled, order, max_jobs, max_limited)
-        jobs: list[Job] = []
-        ended: dict[Job, str] = {}
-        for queues, full, free in self.in_process.claims(order, jobs):
-            most = max(0, min(max_jobs - len(jobs), int(min(free, max_jobs))))
-            limited = max(0, min(most, max_limited - len(jobs)))
-            if not (most or settled):
-                continue
-            try:
-                claimed, told = await self.exchange(settled, queues, most, limited, full)
-            except JobqError:
-                if not jobs:
-                    raise
-                break  # the next exchange meets the error again
-            settled = []
-            jobs += claimed
-            ended |= told
+        """Settle and claim by one exchange."""
+        queues = self.queues.order()
+        full: list[str] = []
+        if self.in_process and max_jobs:
+            queues, full, most = self.in_process.claim(queues)
+            max_jobs = int(min(max_jobs, most))
+        limited = min(max_jobs, max_limited)
+        jobs, ended = await self.exchange(settled, queues, max_jobs, limited, full)
+        if len(jobs) == max_jobs > 0:  # there may be more of the same
+            self.in_process.is_half_claimed = False
         return jobs, ended
 
     async def exchange(
