@@ -121,11 +121,12 @@ class ShardedWorker:
             SharedSlots(concurrency),
             self._stop,
             Metrics(first) if self._address and HAS_PROMETHEUS else None,
+            processes,
         )
         self._workers = [
             Worker(
                 url, registry, queues, concurrency=concurrency, name=f"{self.name}/{number}",
-                processes=processes, shared=self._shared, **options,
+                shared=self._shared, **options,
             )
             for number, (url, registry) in enumerate(databases.items())
         ]  # fmt: skip
@@ -144,7 +145,7 @@ class ShardedWorker:
             if handle_signals:
                 stack.enter_context(stopping_on_signals(self._stop))
                 stack.enter_context(watching_the_loop())
-            stack.callback(self._shared.close)
+            stack.callback(self._shared.processes.close)
             if self._address is not None:
                 probe = Probe(self)
                 await probe.open(*self._address)

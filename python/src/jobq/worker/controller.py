@@ -203,7 +203,7 @@ class SkippedKinds:
         functions: the kinds that are database functions.
         new: kinds found since `functions` was last updated, with codes and texts.
         known: kinds that were excluded before any job was claimed.
-        lacks: the reasons why jobs were released, by code and kind, for `health`.
+        lacks: the reasons why jobs were released, by kind and code, for `health`.
     """
 
     def __init__(self, on_met: asyncio.Event, *, is_lasting: bool) -> None:
@@ -213,7 +213,7 @@ class SkippedKinds:
         self.functions: set[str] = set()
         self.new: list[tuple[str, str, str]] = []
         self.known: Mapping[str, tuple[str, str]] = {}
-        self.lacks: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        self.lacks: dict[tuple[str, str], str] = {}
 
     def kinds(self) -> list[str] | None:
         """Return the kinds to exclude from claims; None without any."""
@@ -245,25 +245,20 @@ class SkippedKinds:
 
     def lacked(self, kind: str, code: str, text: str) -> None:
         """Record why a job could not run here."""
-        if len(self.lacks[code]) < tuning.MOST_KINDS:
-            self.lacks[code][kind] = text
+        if len(self.lacks) < tuning.MOST_KINDS:
+            self.lacks[kind, code] = text
 
-    def known_by_code(self) -> dict[str, dict[str, str]]:
-        """Return the reasons of `known`, by code and kind."""
+    def texts(self, *, only_known: bool = False) -> dict[str, str]:
+        """Return, by code, a text of the kinds and the reasons."""
         found: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        for (kind, code), text in self.lacks.items() if not only_known else ():
+            found[code][kind] = text
         for kind, (code, text) in self.known.items():
             found[code][kind] = text
-        return found
-
-    def texts(self) -> dict[str, str]:
-        """Return, by code, a text of the kinds and the reasons."""
-        both = {code: dict(kinds) for code, kinds in self.lacks.items()}
-        for code, kinds in self.known_by_code().items():
-            both.setdefault(code, {}).update(kinds)
-        return {code: in_words(kinds) for code, kinds in both.items()}
+        return {code: _in_words(kinds) for code, kinds in found.items()}
 
 
-def in_words(kinds: Mapping[str, str]) -> str:
+def _in_words(kinds: Mapping[str, str]) -> str:
     """Return kinds and reasons as text, grouped by reason, at most twenty kinds."""
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for kind in sorted(kinds)[:20]:

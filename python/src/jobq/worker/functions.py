@@ -83,15 +83,12 @@ class Functions:
             self._is_asked.clear()
             try:
                 await self._learn()
-                while self._has_work and await self._work():
-                    pass
+                has_more = True
+                while has_more and self.skipped.functions and not self._is_stopping:
+                    has_more = await self._work()
             except (psycopg.Error, Unable) as error:
                 self._complaints.warning("database functions: %s", _text(error))
             self.stop.is_empty = not self._is_asked.is_set()
-
-    @property
-    def _has_work(self) -> bool:
-        return bool(self.skipped.functions) and not self._is_stopping
 
     async def _learn(self) -> None:
         """Find out which of the new kinds are database functions."""

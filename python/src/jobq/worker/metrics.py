@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -25,7 +26,7 @@ from jobq.registry import Registry
 from jobq.registry.settlement import Failed, Released
 from jobq.worker import tuning
 from jobq.worker.connections import Complaints
-from jobq.worker.controller import SkippedKinds, in_words
+from jobq.worker.controller import SkippedKinds
 from jobq.worker.queries import Job, current_job
 from jobq.worker.signals import Stop
 
@@ -180,12 +181,11 @@ class Report:
 
     def left_to_others(self) -> None:
         """Report the kinds that the worker excludes from the start."""
-        by_code = self.skipped.known_by_code()
         if self.metrics is not None:
-            self.metrics.left({code: len(kinds) for code, kinds in by_code.items()})
-        for code, kinds in by_code.items():
+            self.metrics.left(Counter(code for code, _ in self.skipped.known.values()))
+        for code, text in self.skipped.texts(only_known=True).items():
             message = f"this worker leaves kinds to others ({code}): %s"
-            self._complaints.warning(message, in_words(kinds), level=logging.ERROR)
+            self._complaints.warning(message, text, level=logging.ERROR)
 
     def _end(self, job: Job, outcome: str) -> None:
         seconds = time.monotonic() - job.started_at if job.started_at else None

@@ -11,7 +11,7 @@ import socket
 from asyncio import AbstractEventLoop
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
-from dataclasses import KW_ONLY, InitVar, dataclass, field
+from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Any, Final, Self
 
 from jobq.calls.call import statement
@@ -54,28 +54,18 @@ class Shared:
         slots: their slots.
         stop: the state of their stop.
         metrics: their metrics, if installed.
+        threads, processes: where plain functions run. ``max_processes`` is the number of
+            processes; None means one per core.
     """
 
     slots: Slots
     stop: Stop
     metrics: Metrics | None
-    _pools: tuple[Threads, Processes] | None = field(default=None, init=False)
+    max_processes: InitVar[int | None]
 
-    def pools(self, processes: int | None) -> tuple[Threads, Processes]:
-        """Return the shared threads and processes, created at the first call.
-
-        Args:
-            processes: the number of processes; None means one per core.
-        """
-        if self._pools is None:
-            threads = Threads()
-            self._pools = threads, Processes(processes or os.cpu_count() or 1, threads)
-        return self._pools
-
-    def close(self) -> None:
-        """Kill the processes, when all have stopped."""
-        if self._pools is not None:
-            self._pools[1].close()
+    def __post_init__(self, max_processes: int | None) -> None:
+        self.threads = Threads()
+        self.processes = Processes(max_processes or os.cpu_count() or 1, self.threads)
 
 
 @dataclass(eq=False)
@@ -176,6 +166,7 @@ class Worker:
             Slots(self.concurrency),
             Stop(max_jobs, max_bytes),
             Metrics(self.registry) if has_metrics else None,
+            self.processes,
         )
         self._stop = self._shared.stop
         self._connections: Connections | None = None
@@ -321,11 +312,14 @@ class Worker:
             await self._start(connections)
             if self._stop.requested.is_set():
                 return
-            threads, processes = self._shared.pools(self.processes)
             if self._is_alone:
-                stack.callback(self._shared.close)
+                stack.callback(self._shared.processes.close)
             pools = Pools(
-                self.database, self.concurrency, threads, processes, is_pooled=self.is_pooled
+                self.database,
+                self.concurrency,
+                self._shared.threads,
+                self._shared.processes,
+                is_pooled=self.is_pooled,
             )
             stack.push_async_callback(pools.close)
             parts = Parts(self, connections, pools)
