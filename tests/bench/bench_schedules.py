@@ -96,7 +96,9 @@ def ticks(connection: Connection, rounds: int) -> None:
         connection.execute("analyze jobq_private.schedule")
         figures = []
         for _ in range(rounds + 1):
-            figures.append(elapsed(lambda: calls(connection, "select count(*) from jobq_internal.tick()")))
+            figures.append(
+                elapsed(lambda: calls(connection, "select count(*) from jobq_internal.tick()"))
+            )
             if not keeps:
                 connection.execute("delete from jobq_private.job")
         show(f"tick of 1,000 due schedules, {what}", figures[1:])

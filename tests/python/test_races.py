@@ -646,7 +646,9 @@ def test_one_of_many_callers_recovers_a_job(connect: Connect) -> None:
     jobs = running(connect(), 50)
     for job_id in jobs:
         expire(connect(), job_id)
-    recovered = at_once(connect, lambda c: column(c, "select job_id from jobq_internal.recover(7)"), 8)
+    recovered = at_once(
+        connect, lambda c: column(c, "select job_id from jobq_internal.recover(7)"), 8
+    )
     everything = list(itertools.chain.from_iterable(recovered))
     assert len(everything) == len(set(everything))
     assert set(column(connect(), "select attempt from jobq.job")) == {1}

@@ -392,7 +392,9 @@ def test_overlap_is_ruled_across_ticks_while_a_job_lives(connect: Connect) -> No
         " from unnest(array['skip', 'enqueue', 'replace']) as d"
     )
     make_due(connection, 3)
-    by_name = "select name, created from jobq_internal.tick(3) join jobq.schedule using (schedule_id)"
+    by_name = (
+        "select name, created from jobq_internal.tick(3) join jobq.schedule using (schedule_id)"
+    )
     assert dict(connection.execute(by_name).fetchall()) == {
         "skip": True,
         "enqueue": True,

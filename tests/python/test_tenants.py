@@ -579,7 +579,9 @@ def test_what_is_due_happens_under_a_log_in_of_the_queue(
         )
         assert done["recovered"] == 2
         assert done["ticked"] == 1
-        [(found,)] = theirs.execute("select jobq_internal.find_job('theirs.mail', 'theirs-key')").fetchall()
+        [(found,)] = theirs.execute(
+            "select jobq_internal.find_job('theirs.mail', 'theirs-key')"
+        ).fetchall()
         assert found is not None
         assert theirs.execute("select jobq.redrive_many('theirs')").rowcount == 1
         [(secrets,)] = theirs.execute(

@@ -10,7 +10,7 @@ export interface Functions {
   /** Cancels a waiting job, or requests cancellation of a running one, and returns which. */
   cancel: { given: { job_id: string; reason?: string | null }; row: { cancel: string } };
   /** Leases up to max_jobs runnable jobs to a worker: by queue as given, then priority, due time and id. */
-  claim: { given: { queues: string[]; worker: string; max_jobs?: number | null; max_limited?: number | null; except_kinds?: string[] | null }; row: { job_id: string | null; attempt: number | null; kind: string | null; payload: Json | null; metadata: Json | null; queue: string | null; max_attempts: number | null; timeout: Interval | null; lease_expires_at: Date | null; run_at: Date | null; created_at: Date | null; idempotency_key: string | null; lease: Interval | null; delivery_version: number | null; is_awaited: boolean | null } };
+  claim: { given: { queues: string[]; worker: string; max_jobs?: number | null; max_limited?: number | null; except_kinds?: string[] | null; kinds?: string[] | null }; row: { job_id: string | null; attempt: number | null; kind: string | null; payload: Json | null; metadata: Json | null; queue: string | null; max_attempts: number | null; timeout: Interval | null; lease_expires_at: Date | null; run_at: Date | null; created_at: Date | null; idempotency_key: string | null; lease: Interval | null; delivery_version: number | null; is_awaited: boolean | null } };
   /** Ends an attempt as succeeded: returns true the first time, false when repeated; raises an error if the lease is lost. */
   complete: { given: { job_id: string; attempt: number; result?: Json | null }; row: { complete: boolean } };
   /** Ends many attempts as succeeded, and returns for each whether it still had its lease. */
@@ -59,7 +59,7 @@ export interface Functions {
   set_progress: { given: { job_id: string; attempt: number; progress: Json }; row: { set_progress: null } };
   /** Sends a signal to a job that waits for it now or later; returns true for the first one of this name. */
   signal: { given: { job_id: string; name: string; payload?: Json | null }; row: { signal: boolean } };
-  /** Reports what a running attempt has really cost, and corrects its rates and budgets by it. */
+  /** Reports what a running attempt has really cost, and corrects its rates and budgets, up or down. */
   spend: { given: { job_id: string; attempt: number; cost: string }; row: { spend: null } };
   /** Asks for a notification on jobq_ended when this job ends; returns true if it has already ended. The session must listen. */
   wait: { given: { job_id: string }; row: { wait: boolean } };
@@ -73,7 +73,7 @@ export const argumentTypes: {
 } = {
   begin_wait: { queues: "text[]" },
   cancel: { job_id: "uuid", reason: "text" },
-  claim: { queues: "text[]", worker: "text", max_jobs: "integer", max_limited: "integer", except_kinds: "text[]" },
+  claim: { queues: "text[]", worker: "text", max_jobs: "integer", max_limited: "integer", except_kinds: "text[]", kinds: "text[]" },
   complete: { job_id: "uuid", attempt: "integer", result: "jsonb" },
   complete_many: { job_ids: "uuid[]", attempts: "integer[]", results: "jsonb" },
   confirm_cancel: { job_id: "uuid", attempt: "integer" },
