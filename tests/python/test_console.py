@@ -347,6 +347,18 @@ async def test_a_list_of_queues_goes_on_to_the_last_of_them(browser: Browser) ->
     assert "<dt>Waiting</dt>" not in (await browser.get("/console/queue?name=z")).text
 
 
+async def test_the_overview_shows_figures_though_the_checks_take_too_long(browser: Browser) -> None:
+    browser.api.run(
+        "create or replace function jobq_private.locks_health()"
+        " returns table (subject text, is_ok boolean, finding text, remedy text) language sql"
+        " as 'select null, true, null, null from pg_sleep(60)'"
+    )
+    await browser.sign_in(["read"])
+    overview = await browser.get("/console/")
+    assert overview.status_code == 200
+    assert "could not be checked in time" in overview.text and "<dt>Dead</dt>" in overview.text
+
+
 async def test_a_queue_may_have_any_name_and_any_key(browser: Browser) -> None:
     await browser.sign_in(["operate"])
     for name in ("a/b", "..", "?x&y", EVIL, " a", "a "):
