@@ -1,4 +1,5 @@
--- Purpose: delete a payload spec, config, secret or endpoint; its versions stay.
+-- Purpose: Deletes a payload spec, config, secret or endpoint; refused while it is in
+-- use.
 -- Invariant: refused while an endpoint refers to it. A secret is also kept while
 -- waiting jobs use an older endpoint version that refers to it, an endpoint while it
 -- has live jobs or schedules. Deleting an endpoint deletes its kind.
@@ -54,6 +55,3 @@ end
 $$;
 
 grant execute on function jobq.delete_definition to jobq_operator;
-
-comment on function jobq.delete_definition is
-'Deletes a payload spec, config, secret or endpoint; refused while it is in use.';

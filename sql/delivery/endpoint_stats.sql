@@ -1,5 +1,5 @@
--- Purpose: recent deliveries to an endpoint: success rate, durations, and failures by
--- code.
+-- Purpose: Returns statistics of recent deliveries to an endpoint: success rate,
+-- latency, failures.
 -- Invariant: covers the newest 1,000 attempts that ended in the period, read through
 -- two indexes, so the cost is bounded. Released attempts do not count. Raises: 22004,
 -- 22023, JQ007.
@@ -92,6 +92,3 @@ end
 $$;
 
 grant execute on function jobq_internal.endpoint_stats to jobq_operator, jobq_reader;
-
-comment on function jobq_internal.endpoint_stats is
-'Returns statistics of recent deliveries to an endpoint: success rate, latency, failures.';

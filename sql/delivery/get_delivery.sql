@@ -1,5 +1,5 @@
--- Purpose: everything that a worker needs to deliver jobs of an endpoint; no row if the
--- kind is not an endpoint.
+-- Purpose: Returns everything a worker needs to deliver jobs of an endpoint; secrets
+-- are encrypted.
 -- Invariant: delivery_version is the job's; a version never changes, and null means
 -- that of a new job. Returns the present secrets, encrypted, and the present config,
 -- or, for a job_id in a later attempt, the config at its first attempt.
@@ -69,6 +69,3 @@ end
 $$;
 
 grant execute on function jobq_internal.get_delivery to jobq_worker, jobq_operator;
-
-comment on function jobq_internal.get_delivery is
-'Returns everything a worker needs to deliver jobs of an endpoint; secrets are encrypted.';

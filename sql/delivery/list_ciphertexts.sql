@@ -1,4 +1,4 @@
--- Purpose: every secret in its encrypted form, to rotate its key.
+-- Purpose: Returns all encrypted secrets, to rotate their key.
 -- Invariant: useless without the key. Raises: nothing.
 -- Example: select secret, version, key_id from jobq_internal.list_ciphertexts();
 create or replace function jobq_internal.list_ciphertexts()
@@ -15,6 +15,3 @@ as $$
 $$;
 
 grant execute on function jobq_internal.list_ciphertexts to jobq_operator;
-
-comment on function jobq_internal.list_ciphertexts is
-'Returns all encrypted secrets, to rotate their key.';

@@ -1,5 +1,5 @@
--- Purpose: the endpoints that a worker cannot deliver because it lacks a driver or a
--- key.
+-- Purpose: Returns the endpoints that a worker cannot deliver because it lacks a driver
+-- or a key.
 -- Invariant: uses the present versions, not older ones. Raises: 22004.
 -- Argument drivers: the types that the worker can deliver: HTTP, KAFKA, REDIS_STREAM.
 -- Argument key_ids: the ids of the worker's encryption keys.
@@ -35,6 +35,3 @@ end
 $$;
 
 grant execute on function jobq_internal.list_undeliverable to jobq_worker, jobq_operator;
-
-comment on function jobq_internal.list_undeliverable is
-'Returns the endpoints that a worker cannot deliver because it lacks a driver or a key.';

@@ -1,4 +1,5 @@
--- Purpose: the versions of a payload spec, config, secret or endpoint, newest first.
+-- Purpose: Returns the versions of a payload spec, config, secret or endpoint, newest
+-- first.
 -- Invariant: for a secret, only the times of its changes. Raises: 22004, 22023, JQ007.
 -- Argument type: payload_spec, config, secret or endpoint.
 -- Argument name: the definition's name.
@@ -28,6 +29,3 @@ end
 $$;
 
 grant execute on function jobq_internal.list_versions to jobq_operator, jobq_reader;
-
-comment on function jobq_internal.list_versions is
-'Returns the versions of a payload spec, config, secret or endpoint, newest first.';

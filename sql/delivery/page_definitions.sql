@@ -1,5 +1,5 @@
--- Purpose: a page of payload specs, configs, secrets or endpoints by name; cursor as in
--- page_jobs().
+-- Purpose: Returns a page of payload specs, configs, secrets or endpoints as JSON
+-- documents.
 -- Invariant: contains no value of a secret. Raises: nothing.
 -- Argument type: payload_spec, config, secret or endpoint.
 -- Argument max_definitions: maximum number.
@@ -28,6 +28,3 @@ as $$
 $$;
 
 grant execute on function jobq_internal.page_definitions to jobq_operator, jobq_reader;
-
-comment on function jobq_internal.page_definitions is
-'Returns a page of payload specs, configs, secrets or endpoints as JSON documents.';

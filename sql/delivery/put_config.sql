@@ -1,4 +1,4 @@
--- Purpose: create or replace a config: values that templates of endpoints refer to.
+-- Purpose: Creates or replaces a config: values for the templates of endpoints.
 -- Invariant: attempts that start later use it. Refuses to remove a value that an
 -- endpoint uses, or an older version with waiting jobs.
 -- Raises: 22004, 22023, JQ004, JQ007.
@@ -51,6 +51,3 @@ end
 $$;
 
 grant execute on function jobq.put_config to jobq_operator;
-
-comment on function jobq.put_config is
-'Creates or replaces a config: values for the templates of endpoints.';

@@ -1,5 +1,5 @@
--- Purpose: create or replace an endpoint: a kind whose jobs are delivered to an HTTP
--- target, a Kafka topic or a Redis stream.
+-- Purpose: Creates or replaces an endpoint: a kind whose jobs are sent to HTTP, Kafka
+-- or a Redis stream.
 -- Invariant: the endpoint and its kind have the same name; refuses a kind that
 -- put_kind() declared, and references to missing definitions. Existing jobs keep their
 -- version.
@@ -105,6 +105,3 @@ end
 $$;
 
 grant execute on function jobq.put_endpoint to jobq_operator;
-
-comment on function jobq.put_endpoint is
-'Creates or replaces an endpoint: a kind whose jobs are sent to HTTP, Kafka or a Redis stream.';

@@ -1,4 +1,5 @@
--- Purpose: create or replace a payload spec: a JSON Schema for the input of endpoints.
+-- Purpose: Creates or replaces a payload spec: the JSON Schema of the input of
+-- endpoints.
 -- Invariant: existing jobs keep their version. If the database supports all keywords of
 -- a schema, enqueue() refuses input that does not match; delivery always does.
 -- Raises: 22004, 22023, JQ004, JQ006, JQ007.
@@ -52,6 +53,3 @@ end
 $$;
 
 grant execute on function jobq.put_payload_spec to jobq_operator;
-
-comment on function jobq.put_payload_spec is
-'Creates or replaces a payload spec: the JSON Schema of the input of endpoints.';

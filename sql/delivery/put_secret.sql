@@ -1,4 +1,4 @@
--- Purpose: store or replace a secret that the caller has encrypted.
+-- Purpose: Creates or replaces an encrypted secret.
 -- Invariant: the database never has the value or the key; versions keep no ciphertext.
 -- Raises: 22004, 22023, JQ004, JQ007.
 -- Never: CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND, ENDPOINT_NOT_FOUND.
@@ -39,6 +39,3 @@ end
 $$;
 
 grant execute on function jobq.put_secret to jobq_operator;
-
-comment on function jobq.put_secret is
-'Creates or replaces an encrypted secret.';

@@ -1,4 +1,5 @@
--- Purpose: resume deliveries to a paused endpoint, and wake its workers.
+-- Purpose: Resumes deliveries to a paused endpoint, and returns the number of postponed
+-- jobs.
 -- Invariant: postponed jobs get back their run_at, and so their order; a job whose
 -- run_at was changed meanwhile keeps the new one. Resuming an endpoint that is not
 -- paused changes nothing.
@@ -65,6 +66,3 @@ end
 $$;
 
 grant execute on function jobq.resume_endpoint to jobq_operator;
-
-comment on function jobq.resume_endpoint is
-'Resumes deliveries to a paused endpoint, and returns the number of postponed jobs.';

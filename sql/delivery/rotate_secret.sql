@@ -1,5 +1,5 @@
--- Purpose: replace the ciphertext of a secret by one of the same value under another
--- key.
+-- Purpose: Replaces the ciphertext of a secret by one with another key, if the version
+-- is unchanged.
 -- Invariant: replaces only the version that was read, and does not create a version.
 -- Raises: 22004, 22023, JQ007.
 -- Never: DEFINITION_EXISTS, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
@@ -30,6 +30,3 @@ end
 $$;
 
 grant execute on function jobq_internal.rotate_secret to jobq_operator;
-
-comment on function jobq_internal.rotate_secret is
-'Replaces the ciphertext of a secret by one with another key, if the version is unchanged.';

@@ -1,4 +1,5 @@
--- Purpose: one payload spec, config, secret or endpoint as a JSON document.
+-- Purpose: Returns a payload spec, config, secret (without its value) or endpoint as a
+-- document.
 -- Invariant: contains no value of a secret. Raises: 22004, 22023, JQ007.
 -- Argument type: payload_spec, config, secret or endpoint.
 -- Argument name: the definition's name.
@@ -29,6 +30,3 @@ end
 $$;
 
 grant execute on function jobq_internal.show_definition to jobq_operator, jobq_reader;
-
-comment on function jobq_internal.show_definition is
-'Returns a payload spec, config, secret (without its value) or endpoint as a document.';

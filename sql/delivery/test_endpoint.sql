@@ -1,4 +1,5 @@
--- Purpose: deliver one test job to an endpoint at once, even if it is paused.
+-- Purpose: Enqueues one delivery to an endpoint, even if it is paused, and returns the
+-- job's id.
 -- Invariant: an ordinary job with one attempt and the highest priority; of a paused
 -- endpoint only the newest test is delivered.
 -- Raises: 22004, 22023, JQ005, JQ006, JQ007, JQ010.
@@ -30,6 +31,3 @@ end
 $$;
 
 grant execute on function jobq_internal.test_endpoint to jobq_operator;
-
-comment on function jobq_internal.test_endpoint is
-'Enqueues one delivery to an endpoint, even if it is paused, and returns the job''s id.';

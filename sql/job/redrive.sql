@@ -1,4 +1,4 @@
--- Purpose: run a dead or cancelled job again.
+-- Purpose: Returns a dead or cancelled job to its queue, and returns its new state.
 -- Invariant: its attempts start afresh, but the attempt number continues as the fencing token. It
 -- is blocked if it must wait again for a job or for the end of its batch.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ004.
@@ -54,6 +54,3 @@ end
 $$;
 
 grant execute on function jobq.redrive to jobq_operator;
-
-comment on function jobq.redrive is
-'Returns a dead or cancelled job to its queue, and returns its new state.';

@@ -1,4 +1,4 @@
--- Purpose: create the jobs of a schedule's past slots that did not fire.
+-- Purpose: Creates the jobs of past slots of a schedule that did not fire, each once.
 -- Invariant: each slot once, even beside tick() and other calls, because the schedule's
 -- row is locked. A slot is known only by its job, so a slot older than the retention
 -- counts as not fired. The overlap rule does not apply: each slot has its job, due at
@@ -85,6 +85,3 @@ end
 $$;
 
 grant execute on function jobq.backfill_schedule to jobq_operator;
-
-comment on function jobq.backfill_schedule is
-'Creates the jobs of past slots of a schedule that did not fire, each once.';

@@ -1,4 +1,4 @@
--- Purpose: a schedule by its name, or one of its versions by its id.
+-- Purpose: Returns a schedule by name, or a version by id.
 -- Invariant: a name means the newest version. Raises: 22004, JQ007.
 -- Returns: a row of jobq.schedule.
 -- Example: select version, status, next_run_at from jobq_internal.get_schedule('weekly summary');
@@ -19,6 +19,3 @@ $$;
 
 grant execute on function jobq_internal.get_schedule
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq_internal.get_schedule is
-'Returns a schedule by name, or a version by id.';

@@ -1,4 +1,4 @@
--- Purpose: every version of a schedule, newest first.
+-- Purpose: Returns every version of a schedule, newest first.
 -- Invariant: the versions of a name are one chain, also after it was retired and
 -- declared again.
 -- Raises: 22004, JQ007.
@@ -22,6 +22,3 @@ $$;
 
 grant execute on function jobq_internal.list_schedule_versions
 to jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq_internal.list_schedule_versions is
-'Returns every version of a schedule, newest first.';

@@ -1,4 +1,5 @@
--- Purpose: a page of schedules, newest version first.
+-- Purpose: Returns a page of schedules, newest first: current ones, or those with a
+-- status.
 -- Invariant: without a status, returns active and paused versions. before is the last
 -- id of the previous page; ids are ordered by time. Raises: 22004, 22023.
 -- Argument status: only this status; null means active and paused.
@@ -43,6 +44,3 @@ $$;
 
 grant execute on function jobq_internal.list_schedules
 to jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq_internal.list_schedules is
-'Returns a page of schedules, newest first: current ones, or those with a status.';

@@ -1,4 +1,4 @@
--- Purpose: the next times of a schedule, with the local time in its zone.
+-- Purpose: Returns the next times of a schedule, also in local time.
 -- Invariant: for from_completion, only the next slot is known; for a paused schedule,
 -- the slots as if it were resumed now; for a retired one, none. Jitter is not included.
 -- Raises: 22004, 22023, JQ007.
@@ -34,6 +34,3 @@ $$;
 
 grant execute on function jobq_internal.preview_schedule
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq_internal.preview_schedule is
-'Returns the next times of a schedule, also in local time.';

@@ -1,4 +1,4 @@
--- Purpose: create one additional job of a schedule now.
+-- Purpose: Runs a schedule once now, and returns the id of the job.
 -- Invariant: the job has the schedule's kind, payload, queue and options, but no slot:
 -- the schedule fires as usual, and schedule_status() does not count the job. If a live
 -- job has the schedule's dedup key, returns that job. Works for paused schedules. While
@@ -48,6 +48,3 @@ end
 $$;
 
 grant execute on function jobq.run_schedule to jobq_operator;
-
-comment on function jobq.run_schedule is
-'Runs a schedule once now, and returns the id of the job.';

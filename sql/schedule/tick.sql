@@ -1,4 +1,4 @@
--- Purpose: create the jobs of slots that are due.
+-- Purpose: Creates the jobs of due slots, each once even with concurrent callers.
 -- Invariant: each slot once, however many callers run concurrently, and none waits for
 -- another. A schedule that cannot fire does not stop the others: it keeps its slot, is
 -- retried a minute later, and health() reports the reason. The caller must repeat 40001
@@ -74,6 +74,3 @@ end
 $$;
 
 grant execute on function jobq_internal.tick to jobq_worker, jobq_operator;
-
-comment on function jobq_internal.tick is
-'Creates the jobs of due slots, each once even with concurrent callers.';

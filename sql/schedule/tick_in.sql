@@ -1,5 +1,5 @@
--- Purpose: the time until tick() has work: the next slot of a schedule, or the retry of
--- one that could not fire.
+-- Purpose: Returns the time until the next slot of any schedule, or null if there is
+-- none.
 -- Invariant: a duration by the database's clock; reads one index entry. A
 -- from_completion schedule is included only after its job has ended and tick() was
 -- called. Raises: nothing.
@@ -18,6 +18,3 @@ as $$
 $$;
 
 grant execute on function jobq_internal.tick_in to jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq_internal.tick_in is
-'Returns the time until the next slot of any schedule, or null if there is none.';

@@ -1,5 +1,4 @@
--- Purpose: declare a kind of job, or replace its declaration; null means the queue's setting, else
--- the global default.
+-- Purpose: Declares a kind: its queue, limits, retries, dedup, retention and payload schema.
 -- Invariant: the last writer wins, with a version the newest. Existing jobs keep their settings,
 -- except the backoff, and max_attempts if the kind was not declared when they were made.
 -- put_endpoint() declares endpoints; the row is locked before it is checked, so one that comes at
@@ -135,6 +134,3 @@ end
 $$;
 
 grant execute on function jobq.put_kind to jobq_operator, jobq_worker;
-
-comment on function jobq.put_kind is
-'Declares a kind: its queue, limits, retries, dedup, retention and payload schema.';

@@ -1,4 +1,5 @@
--- Purpose: show the settings that a job of this kind in this queue would have.
+-- Purpose: Returns the effective settings of a kind in a queue: from the kind, the queue or the
+-- defaults.
 -- Invariant: resolved as by enqueue(). Raises: nothing.
 -- Argument kind: the kind; null means an undeclared kind.
 -- Argument queue: the queue; null means the kind's, else default.
@@ -41,6 +42,3 @@ $$;
 
 grant execute on function jobq.settings
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.settings is
-'Returns the effective settings of a kind in a queue: from the kind, the queue or the defaults.';

@@ -1,4 +1,5 @@
--- Purpose: lease up to max_jobs runnable jobs to a worker.
+-- Purpose: Leases up to max_jobs runnable jobs to a worker: by queue as given, then priority, due
+-- time and id.
 -- Invariant: SKIP LOCKED, so callers neither share a job nor wait. Queues in the order given; in a
 -- queue by priority, then by the moment at which a job became due (run_at, or when it was stored
 -- or came back if that is later), then by id. Raises: 22004, 22023.
@@ -64,6 +65,3 @@ end
 $$;
 
 grant execute on function jobq.claim to jobq_worker;
-
-comment on function jobq.claim is
-'Leases up to max_jobs runnable jobs to a worker: by queue as given, then priority, due time and id.';

@@ -1,4 +1,4 @@
--- Purpose: end a batch of attempts and claim the next jobs, in one call and one commit.
+-- Purpose: Ends a batch of attempts and claims the next jobs, in one call and one commit.
 -- Invariant: attempts are ended before the claim, so that what they free can be claimed. A job
 -- that another transaction has locked does not hold up the others: it comes back as held, and a
 -- later call settles it. Raises: 22004, 22023, JQ005, JQ006.
@@ -96,6 +96,3 @@ end
 $$;
 
 grant execute on function jobq.exchange to jobq_worker;
-
-comment on function jobq.exchange is
-'Ends a batch of attempts and claims the next jobs, in one call and one commit.';

@@ -1,4 +1,5 @@
--- Purpose: extend the leases of a worker's jobs, and record that the worker lives.
+-- Purpose: Extends the leases of a worker's jobs, and returns which are lost and which are to be
+-- cancelled.
 -- Invariant: a job that another transaction has locked does not hold up the others. No lease is
 -- extended past claimed_at + timeout + lease. Raises: 22004, 22023.
 -- Argument queues: the queues from which the worker claims, for explain() and jobq.worker; null
@@ -67,6 +68,3 @@ end
 $$;
 
 grant execute on function jobq.heartbeat to jobq_worker;
-
-comment on function jobq.heartbeat is
-'Extends the leases of a worker''s jobs, and returns which are lost and which are to be cancelled.';

@@ -1,4 +1,4 @@
--- Purpose: end attempts whose lease has expired.
+-- Purpose: Ends attempts whose lease has expired, and returns the new states of the jobs.
 -- Invariant: oldest lease first, SKIP LOCKED, so any number of callers may run it. The attempt
 -- counts; after max_expiries expiries a job is dead, so that a job which kills its workers stops.
 -- Raises: 22004, 22023.
@@ -41,6 +41,3 @@ end
 $$;
 
 grant execute on function jobq_internal.recover to jobq_worker, jobq_operator;
-
-comment on function jobq_internal.recover is
-'Ends attempts whose lease has expired, and returns the new states of the jobs.';

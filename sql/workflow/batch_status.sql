@@ -1,4 +1,5 @@
--- Purpose: the progress of a batch.
+-- Purpose: Returns the state of a batch: its members by state, and whether it is sealed
+-- and has ended.
 -- Invariant: counts rows; members deleted after their retention do not count.
 -- Raises: 22004, JQ001.
 -- Argument batch_id: the batch
@@ -70,6 +71,3 @@ $$;
 
 grant execute on function jobq_internal.batch_status
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq_internal.batch_status is
-'Returns the state of a batch: its members by state, and whether it is sealed and has ended.';

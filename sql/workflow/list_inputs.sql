@@ -1,4 +1,4 @@
--- Purpose: the states and results of the jobs that a job waits or waited for.
+-- Purpose: Returns the outcomes of the jobs that a job waits for or has waited for.
 -- Invariant: ordered by id; a finished parent is kept as long as its children. Raises:
 -- 22004, JQ001.
 -- Column parent_id: the job that was waited for
@@ -51,6 +51,3 @@ $$;
 
 grant execute on function jobq_internal.list_inputs
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq_internal.list_inputs is
-'Returns the outcomes of the jobs that a job waits for or has waited for.';

@@ -1,4 +1,4 @@
--- Purpose: the saved results of a job's steps, in their order.
+-- Purpose: Returns the results of the steps of a job, in order.
 -- Invariant: includes results of wait_for(), with names that begin with event:. Raises:
 -- 22004, JQ001.
 -- Column name: the step's name
@@ -26,6 +26,3 @@ end
 $$;
 
 grant execute on function jobq.list_steps to jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.list_steps is
-'Returns the results of the steps of a job, in order.';

@@ -1,4 +1,4 @@
--- Purpose: list which kinds have subscribed to which events.
+-- Purpose: Lists which kinds have subscribed to which events.
 -- Invariant: reads only. Raises: nothing.
 -- Column event: the name of the event.
 -- Column queue: the queue of the jobs; null means the kind's.
@@ -19,6 +19,3 @@ as $$
 $$;
 
 grant execute on function jobq_internal.list_subscriptions to jobq_operator, jobq_reader;
-
-comment on function jobq_internal.list_subscriptions is
-'Lists which kinds have subscribed to which events.';

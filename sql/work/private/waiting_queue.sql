@@ -29,6 +29,3 @@ with recursive step (queue) as (
     where s.queue is not null
 )
 select s.queue from step as s where s.queue <> '';
-
-comment on view jobq_private.waiting_queue is
-'Queues in which jobs wait.';
