@@ -1,7 +1,7 @@
 -- Purpose: Reports what a running attempt has really cost, and corrects its rates and
 -- budgets, up or down.
--- Invariant: only the attempt that holds the lease. The last report counts. Waits for a transaction that starts jobs
--- under the same limits. What it makes room for may start. Raises: 22004, 22023, JQ001, JQ003.
+-- Invariant: only the attempt that holds the lease. The last report counts. Waits for a
+-- transaction that starts jobs under the same limits. Raises: 22004, 22023, JQ001, JQ003.
 -- Argument cost: from 0 to 10^12.
 -- Returns: nothing.
 -- Example: select jobq.spend(:'running', 1, 4500);

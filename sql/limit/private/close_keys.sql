@@ -49,9 +49,7 @@ begin
         left join lateral (
             select j.run_at, j.cost
             from jobq_private.job as j
-            where j.queue = k.queue
-            and j.key_id = k.key_id
-            and j.priority = k.priority
+            where j.queue = k.queue and j.key_id = k.key_id and j.priority = k.priority
             and j.state in ('queued', 'retrying')
             order by j.run_at, j.job_id
             limit 1
