@@ -102,8 +102,8 @@ def test_a_table_has_a_line_for_each_cell_of_its_last_run(tmp_path: Path) -> Non
     head = {"system": "jobq", "cell": "event_burst", "ended": "complete"}
     for at, afterwards in (("1", 10.0), ("2", 99.0)):
         run.write(file, [
-            {**head, "at": at, "phase": phase, "completion_rate": rate, "depth_peak": 7,
-             "jobs_lost": "", "recovery_s": "", "claim_p99_ms": 5.0}
+            {**head, "at": at, "phase": phase, "enqueue_rate": 100.0, "completion_rate": rate,
+             "depth_peak": 7, "jobs_lost": "", "recovery_s": "", "claim_p99_ms": 5.0}
             for phase, rate in (("clean", 100.0), ("stress", 150.0), ("recovery", afterwards))
         ])  # fmt: skip
     run.write(file, [{"system": "pgmq", "cell": "idle_in_tx", "ended": "Error: gone", "at": "3"}])

@@ -17,7 +17,6 @@ import csv
 import json
 import os
 import re
-import statistics
 import subprocess
 import sys
 import time
@@ -310,31 +309,36 @@ def read(file: Path) -> list[dict[str, str]]:
 
 
 def table(rows: list[Any]) -> str:
-    """Return a line for each cell: how it ended, and its rates relative to the undisturbed one."""
+    """Return a line for each cell: how its last run ended, what was done of what was offered."""
     cells: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
         cells.setdefault((row["cell"], row["system"]), []).append(row)
-    lines = ["| cell | system | ended | undisturbed, jobs/s | disturbed | afterwards | lost | "
-             "recovered after, s | pick-up afterwards, p99 ms | deepest queue |",
-             "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]  # fmt: skip
-    for (cell, system), phases in cells.items():
-        last = [row for row in phases if row["at"] == phases[-1]["at"]]
-        rates = [float(row["completion_rate"]) for row in last if row.get("completion_rate") != ""
-                 and row.get("completion_rate") is not None]  # fmt: skip
-        if not rates:
-            lines.append(f"| {cell} | {system} | {last[-1]['ended']} | | | | | | | |")
+    lines = [
+        "| cell | system | ended | undisturbed, jobs/s | done of offered: disturbed | afterwards"
+        " | lost | recovered after, s | pick-up afterwards, p99 ms | deepest queue |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for (cell, system), all_phases in cells.items():
+        phases = [row for row in all_phases if row["at"] == all_phases[-1]["at"]]
+        end = phases[-1]
+        if end.get("completion_rate") in (None, ""):
+            lines.append(f"| {cell} | {system} | {end['ended']} | | | | | | | |")
             continue
-        base, end = rates[0], last[-1]
-        shares = [
-            f"{rate / base:.0%}" if base else "-"
-            for rate in (statistics.fmean(rates[1:-1]) if rates[1:-1] else base, rates[-1])
-        ]
-        deepest = max(float(row["depth_peak"] or 0) for row in last)
+        deepest = max(float(row["depth_peak"] or 0) for row in phases)
         lines.append(
-            f"| {cell} | {system} | {end['ended']} | {base:,.0f} | {' | '.join(shares)} |"
-            f" {end['jobs_lost']} | {end['recovery_s']} | {end['claim_p99_ms']} | {deepest:,.0f} |"
+            f"| {cell} | {system} | {end['ended']} | {float(phases[0]['completion_rate']):,.0f} |"
+            f" {share(phases[1:-1])} | {share(phases[-1:])} | {end['jobs_lost']} |"
+            f" {end['recovery_s']} | {end['claim_p99_ms']} | {deepest:,.0f} |"
         )
     return "\n".join(lines)
+
+
+def share(phases: list[dict[str, Any]]) -> str:
+    """Return how much of what was offered was done in phases; nothing where there are none."""
+    offered, done = (
+        sum(float(row[rate]) for row in phases) for rate in ("enqueue_rate", "completion_rate")
+    )
+    return f"{done / offered:.0%}" if offered else ""
 
 
 if __name__ == "__main__":
