@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from bench import Connection
 
-# What is serial and what pairs cost, by the size of batches: derived in docs/scale.md.
-PREDICTED = {1: (0.04, 0.0001), 20: (0.04, 0.0001), 100: (0.04, 0.0001)}
+# What is serial, and what pairs cost: docs/scale.md derives both.
+PREDICTED = (0.043, 0.0001)
 SESSIONS = 2  # for each core: one commits while another works
 
 
@@ -77,7 +77,7 @@ def numbers(text: str) -> list[int]:
 def show(batch: int, cores: int, rates: Mapping[int, float], beside: str) -> None:
     """Print what was measured, and what was predicted of the rate of the fewest cores."""
     least = min(rates, default=0)
-    predicted = rates[least] * gain(batch, cores) / gain(batch, least) if least else 0
+    predicted = rates[least] * gain(cores) / gain(least) if least else 0
     measured = f"{rates[cores]:>9,.0f} jobs/s" if cores in rates else f"{'not here':>16}"
     print(
         f"batches of {batch:>3}, {cores:>2} cores: {measured}, predicted {predicted:>9,.0f}"
@@ -86,10 +86,9 @@ def show(batch: int, cores: int, rates: Mapping[int, float], beside: str) -> Non
     )
 
 
-def gain(batch: int, cores: int) -> float:
+def gain(cores: int) -> float:
     """Return how many times as much as one core so many are predicted to do."""
-    nearest = min(PREDICTED, key=lambda size: abs(size - batch))
-    serial, pairs = PREDICTED[nearest]
+    serial, pairs = PREDICTED
     return cores / (1 + serial * (cores - 1) + pairs * cores * (cores - 1))
 
 
