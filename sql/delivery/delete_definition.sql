@@ -1,6 +1,6 @@
 -- Purpose: Deletes a payload spec, config, secret or endpoint; refused while it is in
 -- use.
--- Invariant: refused while an endpoint refers to it. A secret is also kept while
+-- Invariant: its versions stay. Refused while an endpoint refers to it. A secret is also kept while
 -- waiting jobs use an older endpoint version that refers to it, an endpoint while it
 -- has live jobs or schedules. Deleting an endpoint deletes its kind.
 -- Raises: 22004, 22023, JQ007, JQ008.

@@ -1,6 +1,7 @@
 -- Purpose: Returns everything a worker needs to deliver jobs of an endpoint; secrets
 -- are encrypted.
--- Invariant: delivery_version is the job's; a version never changes, and null means
+-- Invariant: no row if the kind is not an endpoint.
+-- delivery_version is the job's; a version never changes, and null means
 -- that of a new job. Returns the present secrets, encrypted, and the present config,
 -- or, for a job_id in a later attempt, the config at its first attempt.
 -- Raises: 22004.

@@ -1,5 +1,6 @@
 -- Purpose: Declares a kind: its queue, limits, retries, dedup, retention and payload schema.
--- Invariant: the last writer wins, with a version the newest. Existing jobs keep their settings,
+-- Invariant: null means the queue's setting, else the global default.
+-- The last writer wins, with a version the newest. Existing jobs keep their settings,
 -- except the backoff, and max_attempts if the kind was not declared when they were made.
 -- put_endpoint() declares endpoints; the row is locked before it is checked, so one that comes at
 -- the same time is seen. Raises: 22004, 22023, 42501, JQ004, JQ006, JQ007.
