@@ -82,8 +82,8 @@ jobq-core.sql: ## Build jobq-core.sql, the core without the features
 update: ## After a new topic, a new column or a change of a released topic: write sqitch.plan and lists of columns
 	@$(PYTHON) sql/render.py --update
 
-release: ## Tag the plan and store the scripts of a release: make release TAG=v1.0.0
-	@$(PYTHON) sql/render.py --release $(TAG)
+release: $(VENV)/.test ## Make a release: versions, tag, stored scripts, packages, commit: make release VERSION=1.0.0
+	@.ci/release $(VERSION)
 
 dist: $(VENV)/.test ## Build the packages of a release into dist/, and try each in an empty environment
 	@.ci/dist
