@@ -6,7 +6,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from jobq_console import charts, markup, words
+from jobq_console import charts, graph, markup, words
 
 
 class Pages(Environment):
@@ -47,5 +47,6 @@ TEMPLATES.filters.update(
     when=markup.when,
     written=markup.written,
     listed=markup.listed,
+    fitting=graph.fitting,
 )
 TEMPLATES.globals.update(charts=charts, most_text=words.MOST_TEXT, version=words.version())
