@@ -3,47 +3,31 @@
 begin;
 set local role jobq_owner;
 
-create table jobq_private.payload_spec (
-    payload_spec text not null,
-    schema jsonb not null,
+-- The document is the schema of a payload spec, and the values of a config.
+create table jobq_private.definition (
+    type text not null,
+    name text not null,
+    document jsonb,
+    ciphertext bytea,
+    key_id text,
     version integer not null,
     created_at timestamptz not null default now(),
     updated_at timestamptz not null default now(),
-    constraint payload_spec_pkey primary key (payload_spec),
-    constraint payload_spec_payload_spec_check
-    check (payload_spec ~ '^[a-z0-9][a-z0-9_-]{0,127}$'),
-    constraint payload_spec_schema_check check (jsonb_typeof(schema) = 'object')
+    constraint definition_pkey primary key (type, name),
+    constraint definition_type_check
+    check (
+        case when type = 'secret' then num_nulls(document, ciphertext, key_id) = 1
+        else type in ('payload_spec', 'config') and jsonb_typeof(document) = 'object' end
+    ),
+    constraint "name must match [a-z0-9][a-z0-9_-]{0,127}"
+    check (name ~ '^[a-z0-9][a-z0-9_-]{0,127}$'),
+    constraint "ciphertext must have 28 to 65564 bytes"
+    check (octet_length(ciphertext) between 28 and 65564),
+    constraint "key_id must have 1 to 64 characters" check (length(key_id) between 1 and 64)
 );
 
-comment on table jobq_private.payload_spec is 'JSON Schemas of the input of endpoints.';
-
-create table jobq_private.config (
-    config text not null,
-    entries jsonb not null,
-    version integer not null,
-    created_at timestamptz not null default now(),
-    updated_at timestamptz not null default now(),
-    constraint config_pkey primary key (config),
-    constraint config_config_check check (config ~ '^[a-z0-9][a-z0-9_-]{0,127}$'),
-    constraint config_entries_check check (jsonb_typeof(entries) = 'object')
-);
-
-comment on table jobq_private.config is 'Values that the templates of endpoints refer to.';
-
-create table jobq_private.secret (
-    secret text not null,
-    ciphertext bytea not null,
-    key_id text not null,
-    version integer not null,
-    created_at timestamptz not null default now(),
-    updated_at timestamptz not null default now(),
-    constraint secret_pkey primary key (secret),
-    constraint secret_secret_check check (secret ~ '^[a-z0-9][a-z0-9_-]{0,127}$'),
-    constraint secret_ciphertext_check check (octet_length(ciphertext) between 28 and 65564),
-    constraint secret_key_id_check check (length(key_id) between 1 and 64)
-);
-
-comment on table jobq_private.secret is 'Secrets of endpoints, encrypted under a key that the database never has.';
+comment on table jobq_private.definition is
+'Payload specs, configs, and secrets, which are encrypted under a key that the database never has.';
 
 create table jobq_private.endpoint (
     endpoint text not null,
@@ -70,11 +54,7 @@ create table jobq_private.endpoint (
     constraint "max_per_second must be from 0.001 to 1000000"
     check (max_per_second between 0.001 and 1000000),
     constraint endpoint_endpoint_fkey foreign key (endpoint)
-    references jobq_private.kind (kind) on delete cascade,
-    constraint endpoint_payload_spec_fkey foreign key (payload_spec)
-    references jobq_private.payload_spec (payload_spec),
-    constraint endpoint_config_fkey foreign key (config)
-    references jobq_private.config (config)
+    references jobq_private.kind (kind) on delete cascade
 );
 
 comment on table jobq_private.endpoint is 'Kinds whose jobs are delivered: their target and format.';
@@ -94,29 +74,19 @@ create index parked_job_endpoint_idx on jobq_private.parked_job (endpoint);
 
 comment on table jobq_private.parked_job is 'The run_at of jobs that wait until their endpoint is resumed.';
 
-create table jobq_private.endpoint_secret (
-    endpoint text not null,
-    secret text not null,
-    constraint endpoint_secret_pkey primary key (endpoint, secret),
-    constraint endpoint_secret_endpoint_fkey foreign key (endpoint)
-    references jobq_private.endpoint (endpoint) on delete cascade,
-    constraint endpoint_secret_secret_fkey foreign key (secret)
-    references jobq_private.secret (secret)
-);
-
-comment on table jobq_private.endpoint_secret is 'The secrets that an endpoint refers to.';
-
--- Includes older versions, because jobs may still be delivered by them.
-create table jobq_private.pinned_definition (
+-- Includes what older versions refer to, because jobs may still be delivered by them.
+create table jobq_private.endpoint_definition (
     endpoint text not null,
     type text not null,
     name text not null,
-    constraint pinned_definition_pkey primary key (endpoint, type, name),
-    constraint pinned_definition_endpoint_fkey foreign key (endpoint)
+    is_current boolean not null default true,
+    constraint endpoint_definition_pkey primary key (endpoint, type, name),
+    constraint endpoint_definition_endpoint_fkey foreign key (endpoint)
     references jobq_private.endpoint (endpoint) on delete cascade
 );
 
-comment on table jobq_private.pinned_definition is 'The payload specs and configs that any version of an endpoint refers to.';
+comment on table jobq_private.endpoint_definition is
+'The payload specs, configs and secrets that the versions of an endpoint refer to.';
 
 create table jobq_private.definition_version (
     type text not null,
@@ -129,8 +99,8 @@ create table jobq_private.definition_version (
 
 comment on table jobq_private.definition_version is 'Every version of every payload spec, config and endpoint, and when each secret changed.';
 
--- The fields of the specs of endpoints. Strict paths, so that an array is not taken for its
--- elements.
+-- The fields of the specs of endpoints, and the keywords of JSON Schema (draft 2020-12). Strict
+-- paths, so that an array is not taken for its elements.
 create table jobq_private.spec_field (
     type text not null,
     field text not null,
@@ -140,7 +110,8 @@ create table jobq_private.spec_field (
     constraint spec_field_pkey primary key (type, field)
 );
 
-comment on table jobq_private.spec_field is 'The fields of the specs of endpoints, and their valid values.';
+comment on table jobq_private.spec_field is
+'The fields of the specs of endpoints and of JSON Schemas, and their valid values.';
 
 insert into jobq_private.spec_field (type, field, is_needed, meaning, path)
 select t.type, f.field, f.is_needed, f.meaning, f.path
@@ -199,5 +170,45 @@ from (
         'strict $ ? (@ >= 1 && @ <= 3600000 && @ == @.floor())')
 ) as f (types, field, is_needed, meaning, path)
 cross join unnest(f.types) as t (type);
+
+insert into jobq_private.spec_field (type, field, is_needed, meaning, path)
+select 'JSON_SCHEMA', k.field, false, c.meaning, c.path
+from (
+    values
+    ('$ref $dynamicRef', 'a location in the schema, or in the draft''s own', jsonpath
+        'strict $ ? (@ like_regex "^#" || @ starts with "https://json-schema.org/draft/2020-12/")'),
+    ('$id', 'an address without a fragment', 'strict $ ? (@ like_regex "^[^#]*#?$")'),
+    ('$anchor $dynamicAnchor', 'a plain name',
+        'strict $ ? (@ like_regex "^[A-Za-z_][-A-Za-z0-9._]*$")'),
+    ('$schema $comment title description format pattern contentEncoding contentMediaType', 'a text',
+        'strict $ ? (@.type() == "string")'),
+    ('deprecated readOnly writeOnly uniqueItems', 'true or false',
+        'strict $ ? (@.type() == "boolean")'),
+    ('minimum maximum exclusiveMinimum exclusiveMaximum', 'a number',
+        'strict $ ? (@.type() == "number")'),
+    ('multipleOf', 'a number above 0', 'strict $ ? (@ > 0)'),
+    ('minLength maxLength minItems maxItems minProperties maxProperties minContains maxContains',
+        'a whole number, 0 or more', 'strict $ ? (@ >= 0 && @ == @.floor())'),
+    ('enum examples', 'an array', 'strict $ ? (@.type() == "array")'),
+    ('required', 'an array of different names',
+        'strict $ ? (@.type() == "array" && !exists (@[*] ? (@.type() != "string")))'),
+    ('dependentRequired', 'an object of arrays of names',
+        'strict $ ? (@.type() == "object" && !exists (@.* ? (@.type() != "array"
+            || exists (@[*] ? (@.type() != "string")))))'),
+    ('type', 'a type, or an array of different ones',
+        'strict $ ? (@ like_regex "^(object|array|string|number|integer|boolean|null)$"
+            || (@.type() == "array" && exists (@[*]) && !exists (@[*] ? (!(@ like_regex
+                "^(object|array|string|number|integer|boolean|null)$")))))'),
+    ('not if then else items contains additionalProperties propertyNames contentSchema'
+        ' unevaluatedItems unevaluatedProperties', 'a schema',
+        'strict $ ? (@.type() == "object" || @.type() == "boolean")'),
+    ('allOf anyOf oneOf prefixItems', 'an array of schemas',
+        'strict $ ? (@.type() == "array" && exists (@[*])
+            && !exists (@[*] ? (@.type() != "object" && @.type() != "boolean")))'),
+    ('$defs definitions dependentSchemas patternProperties properties', 'an object of schemas',
+        'strict $ ? (@.type() == "object"
+            && !exists (@.* ? (@.type() != "object" && @.type() != "boolean")))')
+) as c (fields, meaning, path)
+cross join string_to_table(c.fields, ' ') as k (field);
 
 commit;

@@ -35,8 +35,8 @@ begin
             ('all', '{limit_state}', $$queue is null or works['*', queue]$$, null),
             ('all', '{edge,pending,node,reported_cost,limit_change}', 'true', null),
             ('all', '{history,total,waiting_count,latency}', $$works['*']$$, null),
-            ('all', '{endpoint,endpoint_secret,payload_spec,config,secret}', $$works['*']$$, null),
-            ('all', '{pinned_definition,definition_version}', $$works['*']$$, null),
+            ('all', '{endpoint,endpoint_definition,definition,definition_version}',
+                $$works['*']$$, null),
             ('select', '{attempt}',
                 'exists (select from jobq.job as j where j.job_id = %1$I.job_id)', null),
             ('delete', '{attempt}',
@@ -119,16 +119,18 @@ begin
                 select from jobq_private.kind_queue as o
                 where o.kind = endpoint.endpoint and sees[o.queue]
             )$$, null),
-            ('select', '{endpoint_secret,pinned_definition}',
+            ('select', '{endpoint_definition}',
                 'endpoint in (select e.endpoint from jobq_private.endpoint as e)', null),
-            ('select', '{payload_spec,config}',
-                '%1$I in (select e.%1$I from jobq_private.endpoint as e)', null),
-            ('select', '{secret}',
-                'secret in (select s.secret from jobq_private.endpoint_secret as s)', null),
+            ('select', '{definition}', $$(type, name) in (
+                select d.type, d.name from jobq_private.endpoint_definition as d where d.is_current
+            )$$, null),
             ('select', '{definition_version}', $$
                 type in ('endpoint', 'delivery')
                 and name in (select e.endpoint from jobq_private.endpoint as e)
-                or (type, name) in (select p.type, p.name from jobq_private.pinned_definition as p)
+                or (type, name) in (
+                    select d.type, d.name from jobq_private.endpoint_definition as d
+                    where d.type <> 'secret'
+                )
             $$, null),
 
             -- A key of the HTTP API belongs to the login that created it; it is valid only on

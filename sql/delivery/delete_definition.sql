@@ -14,43 +14,27 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-#variable_conflict use_column
 declare
-    _type constant text := delete_definition.type;
-    _name constant text := delete_definition.name;
-    _endpoint text;
-    _jobs text;
+    _user text;
 begin
-    perform jobq_private.begin_definition(_type, _name, 'update');
-    select d.endpoint into _endpoint
-    from (
-        select 'payload_spec' as type, e.payload_spec as name, e.endpoint
-        from jobq_private.endpoint as e
-        union all
-        select 'config', e.config, e.endpoint
-        from jobq_private.endpoint as e
-        union all
-        select 'secret', s.secret, s.endpoint
-        from jobq_private.endpoint_secret as s
-    ) as d
-    where d.type = _type and d.name = _name
-    order by d.endpoint
-    limit 1;
-    if found then
-        perform jobq_private.raise_error('HAS_DEPENDENTS', format('endpoint %s', _endpoint));
-    elsif _type = 'secret' then
-        _jobs := jobq_private.needed_by_jobs('secret', _name);
-        if _jobs is not null then
-            perform jobq_private.raise_error('HAS_DEPENDENTS', _jobs);
-        end if;
-        delete from jobq_private.secret as s where s.secret = _name;
-    elsif _type = 'payload_spec' then
-        delete from jobq_private.payload_spec as p where p.payload_spec = _name;
-    elsif _type = 'config' then
-        delete from jobq_private.config as c where c.config = _name;
-    else
-        perform jobq_private.forget_kind(_name);
+    perform jobq_private.begin_definition(
+        delete_definition.type, delete_definition.name, 'update'
+    );
+    if delete_definition.type = 'endpoint' then
+        perform jobq_private.forget_kind(delete_definition.name);
+        return;
     end if;
+    select 'endpoint ' || min(r.endpoint) into _user
+    from jobq_private.endpoint_definition as r
+    where r.type = delete_definition.type and r.name = delete_definition.name and r.is_current;
+    if _user is null and delete_definition.type = 'secret' then
+        _user := jobq_private.needed_by_jobs('secret', delete_definition.name);
+    end if;
+    if _user is not null then
+        perform jobq_private.raise_error('HAS_DEPENDENTS', _user);
+    end if;
+    delete from jobq_private.definition as d
+    where d.type = delete_definition.type and d.name = delete_definition.name;
 end
 $$;
 

@@ -24,7 +24,6 @@ returns table (
 )
 language plpgsql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 set jit = off

@@ -26,15 +26,23 @@ returns table (
 )
 language plpgsql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    _started_at timestamptz := coalesce(
-        jobq_private.execution_started_at(get_delivery.job_id), now()
-    );
+    -- The first attempt of this execution. Attempts that do not count, and those before a
+    -- redrive, are ignored.
+    _started_at constant timestamptz := coalesce((
+        select t.started_at
+        from (
+            select a.job_id, a.started_at, row_number() over (order by a.attempt desc) as n
+            from jobq_private.attempt as a
+            where a.job_id = get_delivery.job_id and a.state = 'retrying'
+        ) as t
+        join jobq_private.job as j on j.job_id = t.job_id
+        where t.n = j.attempt - j.uncounted - 1
+    ), now());
 begin
     if get_delivery.kind is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
@@ -45,11 +53,11 @@ begin
         (v.document ->> 'endpoint_version')::integer, s.document -> 'schema',
         c.document ->> 'values', c.version, c.created_at,
         (
-            select jsonb_object_agg(x.secret, jsonb_build_object(
+            select jsonb_object_agg(x.name, jsonb_build_object(
                 'key_id', x.key_id, 'ciphertext', encode(x.ciphertext, 'base64')
             ))
             from jobq_private.template_references(v.document -> 'spec') as r
-            join jobq_private.secret as x on x.secret = r.path
+            join jobq_private.definition as x on x.type = 'secret' and x.name = r.path
             where r.namespace = 'secret'
         ),
         (v.document ->> 'max_concurrency')::integer,
@@ -62,8 +70,15 @@ begin
     left join jobq_private.definition_version as s
         on s.type = 'payload_spec' and s.name = v.document ->> 'payload_spec'
         and s.version = (v.document ->> 'payload_spec_version')::integer
-    left join lateral jobq_private.version_at(
-        'config', v.document ->> 'config', _started_at
+    left join lateral (
+        select f.*
+        from jobq_private.definition_version as f
+        where f.type = 'config' and f.name = v.document ->> 'config'
+        -- the version of that time, else the first one
+        order by
+            f.created_at <= _started_at desc,
+            case when f.created_at <= _started_at then -f.version else f.version end
+        limit 1
     ) as c on true
     where e.endpoint = get_delivery.kind;
 end

@@ -5,13 +5,13 @@ create or replace function jobq_internal.list_ciphertexts()
 returns table (secret text, version integer, key_id text, ciphertext bytea)
 language sql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    select s.secret, s.version, s.key_id, s.ciphertext
-    from jobq_private.secret as s
-    order by s.secret
+    select d.name, d.version, d.key_id, d.ciphertext
+    from jobq_private.definition as d
+    where d.type = 'secret'
+    order by d.name
 $$;
 
 grant execute on function jobq_internal.list_ciphertexts to jobq_operator;

@@ -12,7 +12,6 @@ create or replace function jobq_internal.list_undeliverable(drivers text[], key_
 returns table (endpoint text, type text, secret text, key_id text)
 language plpgsql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -21,16 +20,17 @@ begin
         perform jobq_private.raise_error('NULL_ARGUMENT', 'drivers or key_ids');
     end if;
     return query
-    select distinct on (e.endpoint) e.endpoint, e.type, s.secret, s.key_id
+    select distinct on (e.endpoint) e.endpoint, e.type, s.name, s.key_id
     from jobq_private.endpoint as e
     left join (
-        jobq_private.endpoint_secret as r
-        join jobq_private.secret as s on s.secret = r.secret
+        jobq_private.endpoint_definition as r
+        join jobq_private.definition as s on s.type = r.type and s.name = r.name
     ) on r.endpoint = e.endpoint
+        and r.is_current
         and e.type = any(list_undeliverable.drivers)
         and s.key_id <> all(list_undeliverable.key_ids)
-    where s.secret is not null or e.type <> all(list_undeliverable.drivers)
-    order by e.endpoint, s.secret;
+    where s.name is not null or e.type <> all(list_undeliverable.drivers)
+    order by e.endpoint, s.name;
 end
 $$;
 

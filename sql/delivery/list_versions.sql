@@ -9,7 +9,6 @@ create or replace function jobq_internal.list_versions(type text, name text)
 returns table (version integer, document jsonb, created_at timestamptz)
 language plpgsql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$

@@ -10,14 +10,13 @@ create or replace function jobq_internal.page_definitions(
 returns table (item json, cursor text)
 language sql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
     select t.item, case when t.n < count(*) over () then t.name end
     from (
         select d.item, d.name, row_number() over (order by d.name) as n
-        from jobq_private.definition as d
+        from jobq_private.definition_document as d
         where d.type = page_definitions.type
         and (page_definitions.after is null or d.name > page_definitions.after)
         order by d.name

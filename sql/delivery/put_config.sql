@@ -16,7 +16,6 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _version integer;
     _problem constant text := jobq_private.definition_problem(put_config.entries);
     _jobs text;
 begin
@@ -33,20 +32,7 @@ begin
     if _jobs is not null then
         perform jobq_private.raise_error('TEMPLATE_RESOLUTION_FAILED', _jobs);
     end if;
-    _version := jobq_private.record_version('config', put_config.config,
-        jsonb_build_object('values', put_config.entries));
-
-    insert into jobq_private.config as c (config, entries, version)
-    values (put_config.config, put_config.entries, _version)
-    on conflict on constraint config_pkey do update
-    set entries = excluded.entries, version = excluded.version, updated_at = now()
-    where c.version <> excluded.version;
-    return jobq_internal.show_definition('config', put_config.config);
-exception
-    when check_violation then
-        perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'config: 1 to 128 lowercase letters, digits, hyphens and underscores');
-        return null;
+    return jobq_private.store_definition('config', put_config.config, put_config.entries);
 end
 $$;
 

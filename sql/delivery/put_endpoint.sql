@@ -37,7 +37,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _entries jsonb := '{}'::jsonb;
+    _entries jsonb;
     _violated text;
 begin
     perform jobq_private.begin_definition('endpoint', put_endpoint.endpoint,
@@ -47,23 +47,24 @@ begin
     end if;
     perform jobq_private.check_endpoint_spec(put_endpoint.type, put_endpoint.spec);
     if put_endpoint.payload_spec is not null and not exists (
-        select from jobq_private.payload_spec as p
-        where p.payload_spec = put_endpoint.payload_spec
+        select from jobq_private.definition as d
+        where d.type = 'payload_spec' and d.name = put_endpoint.payload_spec
     ) then
         perform jobq_private.raise_error(
             'INVALID_PAYLOAD_SPEC_REF', format('payload_spec %s', put_endpoint.payload_spec)
         );
-    elsif put_endpoint.config is not null then
-        select c.entries into _entries
-        from jobq_private.config as c
-        where c.config = put_endpoint.config;
-        if not found then
-            perform jobq_private.raise_error(
-                'INVALID_CONFIG_REF', format('config %s', put_endpoint.config)
-            );
-        end if;
     end if;
-    perform jobq_private.check_references(put_endpoint.endpoint, put_endpoint.spec, _entries);
+    select d.document into _entries
+    from jobq_private.definition as d
+    where d.type = 'config' and d.name = put_endpoint.config;
+    if not found and put_endpoint.config is not null then
+        perform jobq_private.raise_error(
+            'INVALID_CONFIG_REF', format('config %s', put_endpoint.config)
+        );
+    end if;
+    perform jobq_private.check_references(
+        put_endpoint.endpoint, put_endpoint.spec, coalesce(_entries, '{}')
+    );
 
     insert into jobq_private.kind as k (
         kind, queue, max_attempts, timeout, retry_strategy, retry_initial_delay,
@@ -83,17 +84,23 @@ begin
         timeout = excluded.timeout, retry_strategy = excluded.retry_strategy,
         retry_initial_delay = excluded.retry_initial_delay,
         retry_max_delay = excluded.retry_max_delay, retry_jitter = excluded.retry_jitter,
-        max_running = null, rate_limit = null, rate_period = null, rate_burst = null,
         updated_at = now()
     where exists (select from jobq_private.endpoint as e where e.endpoint = k.kind);
     if not found then
         perform jobq_private.raise_error('KIND_EXISTS', format('kind %s', put_endpoint.endpoint));
     end if;
-    perform jobq_private.store_endpoint(
-        put_endpoint.endpoint, put_endpoint.type, put_endpoint.spec,
-        put_endpoint.payload_spec, put_endpoint.config, put_endpoint.max_concurrency,
-        put_endpoint.max_per_second
-    );
+    insert into jobq_private.endpoint (
+        endpoint, type, payload_spec, config, spec, max_concurrency, max_per_second, version
+    )
+    values (
+        put_endpoint.endpoint, put_endpoint.type, put_endpoint.payload_spec, put_endpoint.config,
+        put_endpoint.spec, put_endpoint.max_concurrency, put_endpoint.max_per_second, 0
+    )
+    on conflict on constraint endpoint_pkey do update
+    set
+        type = excluded.type, payload_spec = excluded.payload_spec, config = excluded.config,
+        spec = excluded.spec, max_concurrency = excluded.max_concurrency,
+        max_per_second = excluded.max_per_second;
     perform jobq_private.pin_delivery(put_endpoint.endpoint);
     return jobq_internal.show_definition('endpoint', put_endpoint.endpoint);
 exception

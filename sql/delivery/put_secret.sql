@@ -12,29 +12,14 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    _version integer;
 begin
     perform jobq_private.begin_definition('secret', put_secret.secret, put_secret.mode);
-    if put_secret.ciphertext is null or put_secret.key_id is null then
+    if num_nulls(put_secret.ciphertext, put_secret.key_id) > 0 then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'ciphertext or key_id');
     end if;
-    _version := jobq_private.record_version('secret', put_secret.secret,
-        jsonb_build_object('sha256', encode(sha256(put_secret.ciphertext), 'hex')));
-
-    insert into jobq_private.secret as s (secret, ciphertext, key_id, version)
-    values (put_secret.secret, put_secret.ciphertext, put_secret.key_id, _version)
-    on conflict on constraint secret_pkey do update
-    set
-        ciphertext = excluded.ciphertext, key_id = excluded.key_id,
-        version = excluded.version, updated_at = now();
-    return jobq_internal.show_definition('secret', put_secret.secret);
-exception
-    when check_violation then
-        perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'secret: 1 to 128 lowercase letters, digits, hyphens and underscores, '
-            || 'encrypted in 28 to 65564 bytes, key_id of 1 to 64 characters');
-        return null;
+    return jobq_private.store_definition(
+        'secret', put_secret.secret, null, put_secret.ciphertext, put_secret.key_id
+    );
 end
 $$;
 

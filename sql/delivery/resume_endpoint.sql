@@ -17,7 +17,6 @@ set enable_seqscan = off
 as $$
 declare
     _ids uuid[];
-    _queues text[];
     _parked record;
 begin
     if resume_endpoint.endpoint is null then
@@ -54,12 +53,7 @@ begin
     end loop;
     delete from jobq_private.parked_job as p
     where p.endpoint = resume_endpoint.endpoint;
-    select array_agg(distinct j.queue)
-    into _queues
-    from jobq_private.job as j
-    where j.job_id = any (_ids);
-    perform jobq_private.open_keys(_ids);
-    perform jobq_private.wake(coalesce(_queues, '{}'));
+    perform jobq_private.announce_jobs(_ids);
     perform jobq_private.record_audit('resume_endpoint', resume_endpoint.endpoint);
     return cardinality(_ids);
 end

@@ -17,12 +17,14 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform jobq_private.begin_definition('secret', rotate_secret.secret, 'update');
-    update jobq_private.secret as s
+    update jobq_private.definition as d
     set ciphertext = rotate_secret.ciphertext, key_id = rotate_secret.key_id
-    where s.secret = rotate_secret.secret and s.version = rotate_secret.version;
+    where d.type = 'secret'
+    and d.name = rotate_secret.secret
+    and d.version = rotate_secret.version;
     return found;
 exception
-    when check_violation or not_null_violation then
+    when check_violation then
         perform jobq_private.raise_error('INVALID_ARGUMENT',
             'ciphertext of 28 to 65564 bytes, key_id of 1 to 64 characters');
         return null;

@@ -12,7 +12,6 @@ create or replace function jobq_internal.show_definition(type text, name text)
 returns json
 language plpgsql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -20,7 +19,7 @@ declare
     _item json;
 begin
     select d.item into _item
-    from jobq_private.definition as d
+    from jobq_private.definition_document as d
     where d.type = show_definition.type and d.name = show_definition.name;
     if not found then
         perform jobq_private.refuse_definition(show_definition.type, show_definition.name);

@@ -66,17 +66,7 @@ begin
         )::jobq_private.new_job
         from unnest(_slots) with ordinality as u (at, n)
     );
-    for slot_at, job_id in
-        select j.slot_at, f.job_id
-        from jobq_private.schedule_store(_jobs) as f
-        join unnest(_jobs) as j on j.ordinal = f.ordinal
-        order by f.ordinal
-    loop
-        if _found.graph is not null then
-            perform jobq_private.attach_graph(job_id, _found.graph);
-        end if;
-        return next;
-    end loop;
+    return query select f.slot_at, f.job_id from jobq_private.schedule_store(_jobs) as f;
     perform jobq_private.record_audit(
         'backfill_schedule', _found.name,
         concat_ws(': ', cardinality(_slots) || ' slots', backfill_schedule.reason)

@@ -6,7 +6,6 @@ create or replace function jobq_internal.get_schedule(schedule text)
 returns jobq.schedule
 language sql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$

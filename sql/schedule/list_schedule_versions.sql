@@ -8,7 +8,6 @@ create or replace function jobq_internal.list_schedule_versions(schedule text)
 returns setof jobq.schedule
 language sql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$

@@ -16,7 +16,6 @@ create or replace function jobq_internal.list_schedules(
 returns setof jobq.schedule
 language plpgsql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$

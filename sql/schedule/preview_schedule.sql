@@ -7,7 +7,6 @@ create or replace function jobq_internal.preview_schedule(schedule text, ticks i
 returns table (slot_at timestamptz, local_time timestamp)
 language plpgsql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$

@@ -16,7 +16,6 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _found jobq_private.schedule := jobq_private.schedule_find(run_schedule.schedule);
-    _jobs jobq_private.new_job[];
     _job_id uuid;
 begin
     if _found.status = 'retired' then
@@ -39,9 +38,7 @@ begin
     if _found.graph is not null and not exists (
         select from jobq_private.node as n where n.job_id = _job_id
     ) then
-        _jobs := jobq_private.node_jobs(jobq_private.graph_nodes(_found.graph));
-        perform jobq_private.check_new_jobs(_jobs);
-        perform jobq_private.attach_graph(_job_id, _found.graph);
+        perform jobq_private.attach_graph(_job_id, _found.graph, false);
     end if;
     return _job_id;
 end

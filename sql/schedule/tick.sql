@@ -19,40 +19,30 @@ as $$
 #variable_conflict use_column
 declare
     _until constant timestamptz := clock_timestamp();
-    _due uuid[];
-    _id uuid;
+    _max integer := tick.max_schedules;
+    _ids uuid[] := '{}'::uuid[];
+    _n integer := 0;
+    _jobs jobq_private.new_job[];
     _detail text;
 begin
     perform jobq_private.check_count('max_schedules', tick.max_schedules, 1, 10000);
-
     perform jobq_private.schedule_follow(tick.max_schedules);
-    begin
-        return query
-        select * from jobq_private.fire_due(tick.max_schedules, _until);
-        return;
-    exception
-        when transaction_rollback then
-            raise;
-        when others then
-            null;
-    end;
-    -- One by one, so that each failure is undone by itself. After two seconds the rest is
-    -- left to the next call.
-    _due := array(
-        select s.schedule_id
-        from jobq_private.due_schedule as s
-        where s.due_at <= _until
-        order by s.due_at
-        limit tick.max_schedules
-    );
-    foreach _id in array _due loop
-        exit when clock_timestamp() > _until + interval '2 s';
+    -- First all schedules at once (_ids[0] is null). If that fails, one by one, so that each
+    -- failure is undone by itself. After two seconds the rest is left to the next call.
+    loop
         begin
+            _jobs := jobq_private.schedule_advance(_max, _until, _ids[_n]);
             return query
-            select *
-            from jobq_private.fire_due(
-                greatest(tick.max_schedules / cardinality(_due), 1), _until, _id
-            );
+            with fired as materialized (
+                select f.* from jobq_private.schedule_store(_jobs) as f
+            ),
+            awaiting as (
+                update jobq_private.schedule as s
+                set awaited_job_id = f.job_id
+                from fired as f
+                where s.schedule_id = f.schedule_id and s.from_completion
+            )
+            select f.* from fired as f;
         exception
             when transaction_rollback then
                 raise;
@@ -65,10 +55,22 @@ begin
                 where s.schedule_id = (
                     select f.schedule_id
                     from jobq_private.schedule as f
-                    where f.schedule_id = _id and f.status = 'active'
+                    where f.schedule_id = _ids[_n] and f.status = 'active'
                     for no key update skip locked
                 );
+                if _n = 0 then
+                    _ids := array(
+                        select s.schedule_id
+                        from jobq_private.due_schedule as s
+                        where s.due_at <= _until
+                        order by s.due_at
+                        limit tick.max_schedules
+                    );
+                    _max := greatest(tick.max_schedules / greatest(cardinality(_ids), 1), 1);
+                end if;
         end;
+        _n := _n + 1;
+        exit when _n > cardinality(_ids) or clock_timestamp() > _until + interval '2 s';
     end loop;
 end
 $$;

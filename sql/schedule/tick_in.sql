@@ -8,7 +8,6 @@
 create or replace function jobq_internal.tick_in()
 returns interval
 language sql
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 set jit = off

@@ -53,14 +53,10 @@ as $$
         select 'limit', l.queue || ' ' || l.concurrency_key, to_jsonb(l)
         from jobq_private.key_limit as l
         union all
-        select 'payload_spec', p.payload_spec, to_jsonb(p) from jobq_private.payload_spec as p
-        union all
-        select 'config', c.config, to_jsonb(c) from jobq_private.config as c
-        union all
         select
-            'secret', s.secret,
-            to_jsonb(s) || jsonb_build_object('checksum', md5(s.ciphertext))
-        from jobq_private.secret as s
+            d.type, d.name,
+            to_jsonb(d) || jsonb_build_object('checksum', md5(d.ciphertext))
+        from jobq_private.definition as d
         union all
         select
             'endpoint', e.endpoint,

@@ -1,6 +1,8 @@
 -- Purpose: the hook on_end() of a full installation: slots of limits become free, and
 -- those who wait for the jobs, and their batches, are noted to be looked at.
--- Invariant: see sql/job/private/on_end.sql.
+-- Invariant: see sql/job/private/on_end.sql. Takes no lock that others wait for, so the
+-- transaction can be long. The next claim of any transaction resolves the rows of pending,
+-- else maintain(). Signals, which have no index by job, stay for the retention of events.
 create or replace function jobq_private.on_end(endings jobq_private.ending[])
 returns void
 language plpgsql
@@ -21,10 +23,15 @@ begin
         perform jobq_private.leave_keys(_limited);
     end if;
     if _awaited <> '{}' then
-        perform jobq_private.add_pending(_awaited);
+        insert into jobq_private.pending (about, id)
+        select 'parent', e.job_id from unnest(_awaited) as e where e.is_awaited
+        union all
+        select distinct 'batch', e.batch_id from unnest(_awaited) as e where e.batch_id is not null;
+        perform jobq_private.wake(array(select distinct e.queue from unnest(_awaited) as e));
     end if;
     if _gone <> '{}' then
-        perform jobq_private.forget_steps(_gone);
+        delete from jobq_private.step as s where s.job_id = any(_gone);
+        delete from jobq_private.waiter as w where w.job_id = any(_gone);
     end if;
 end
 $$;

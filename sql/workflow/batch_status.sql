@@ -39,7 +39,6 @@ create or replace function jobq_internal.batch_status(
 )
 language plpgsql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$

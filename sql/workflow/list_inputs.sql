@@ -13,7 +13,6 @@ create or replace function jobq_internal.list_inputs(job_id uuid)
 returns table (parent_id uuid, name text, kind text, state text, result jsonb, after_failure text)
 language plpgsql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$

@@ -10,7 +10,6 @@ create or replace function jobq.list_steps(job_id uuid)
 returns table (name text, value jsonb, attempt integer, saved_at timestamptz)
 language plpgsql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$

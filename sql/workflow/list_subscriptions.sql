@@ -9,7 +9,6 @@ create or replace function jobq_internal.list_subscriptions()
 returns table (event text, kind text, queue text, created_at timestamptz)
 language sql
 stable
-parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$

@@ -402,7 +402,7 @@ async def test_a_secret_is_never_shown(api: Api, monkeypatch: pytest.MonkeyPatch
     for path in ("/secrets/email_api_key", "/secrets"):
         answers += [(await api.ask("GET", path)).json()]
     assert "sk-" not in str(answers)
-    stored = str(api.run("select s::text from jobq_private.secret as s"))
+    stored = str(api.run("select d::text from jobq_private.definition as d"))
     assert b"sk-2".hex() not in stored
     unused = await api.ask("DELETE", "/secrets/email_api_key")
     assert unused.status_code == 204

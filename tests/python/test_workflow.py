@@ -57,8 +57,11 @@ def test_no_event_is_missed_however_an_emit_and_a_wait_race(
         time.sleep(apart)
         assert value(waiting, wait, job_id, f"e{n}") in {"arrived", "waiting"}
         thread.join()
-    waiting.execute("select jobq.maintain()")
     late = "select count(*) from jobq.job where run_at > now() + interval '1 s'"
+    until = time.monotonic() + 60
+    while value(waiting, late) > 0 and time.monotonic() < until:
+        waiting.execute("select jobq.maintain()")  # does only some of it on a busy machine
+        time.sleep(0.05)
     assert value(waiting, late) == 0
 
 

@@ -10,6 +10,7 @@ declare
     _new constant jsonb := case when tg_op <> 'DELETE' then to_jsonb(new) end;
     _row constant jsonb := coalesce(_new, to_jsonb(old));
     _action constant text := case
+        when tg_argv[0] in ('put', 'delete') then tg_argv[0] || '_' || (_row ->> 'type')
         when tg_argv[0] <> 'queue' then tg_argv[0]
         when _row ->> 'paused_at' is null then 'resume_queue'
         else 'pause_queue'

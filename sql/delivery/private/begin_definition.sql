@@ -15,7 +15,7 @@ begin
     end if;
     lock table jobq_private.definition_version in share row exclusive mode;
     select exists (
-        select from jobq_private.definition as d
+        select from jobq_private.definition_document as d
         where d.type = begin_definition.type and d.name = begin_definition.name
     ) into _exists;
 

@@ -7,7 +7,6 @@ create or replace function jobq_private.check_endpoint_spec(type text, spec json
 returns void
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _problem text := jobq_private.definition_problem(check_endpoint_spec.spec);

@@ -4,7 +4,6 @@ create or replace function jobq_private.check_endpoints(endpoints text[])
 returns void
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _unknown constant text := (

@@ -9,7 +9,6 @@ create or replace function jobq_private.check_references(
 returns void
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _to_target constant text :=
@@ -32,16 +31,14 @@ begin
         end)
     into _problem
     from jobq_private.template_references(check_references.spec) as r
+    left join jobq_private.definition as s on s.type = r.namespace and s.name = r.path
     where case r.namespace
         when 'config' then
-            r.is_optional
-            or config_entries #> string_to_array(r.path, '.') is not null
+            r.is_optional or config_entries #> string_to_array(r.path, '.') is not null
         when 'input' then jobq_private.takes_input(r.field, spec)
         when 'job' then jobq_private.takes_input(r.field, spec) and r.path ~ _job
         when 'secret' then
-            r.field ~ _to_target
-            and not r.is_optional
-            and exists (select from jobq_private.secret as s where s.secret = r.path)
+            r.field ~ _to_target and not r.is_optional and s.name is not null
         else false
     end is not true
     order by r.field, r.written

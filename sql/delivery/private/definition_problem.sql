@@ -6,7 +6,6 @@ create or replace function jobq_private.definition_problem(value jsonb)
 returns text
 language plpgsql
 immutable
-parallel safe
 as $$
 begin
     return (jobq_private.value_problem(definition_problem.value, 1048576, 150))[2];

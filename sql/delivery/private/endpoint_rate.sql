@@ -6,7 +6,6 @@ create or replace function jobq_private.endpoint_rate(
 )
 language plpgsql
 immutable
-parallel safe
 as $$
 declare
     _even double precision;

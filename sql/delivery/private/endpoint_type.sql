@@ -6,12 +6,9 @@ create or replace function jobq_private.endpoint_type(kind text, delivery_versio
 returns text
 language plpgsql
 stable
-parallel safe
+strict
 as $$
 begin
-    if endpoint_type.delivery_version is null then
-        return null;
-    end if;
     return (
         select v.document ->> 'type'
         from jobq_private.definition_version as v

@@ -1,12 +1,11 @@
 -- Purpose: the reason why a JSON Schema (draft 2020-12) cannot be used to check the
 -- input of endpoints, or null.
--- Invariant: clients and deliveries also refuse what this refuses, except schemas of
+-- Invariant: unknown keywords are ignored. Clients and deliveries also refuse what this refuses, except schemas of
 -- another draft; they detect circular references, which this does not.
 create or replace function jobq_private.json_schema_problem(schema jsonb)
 returns text
 language plpgsql
-immutable
-parallel safe
+stable
 as $$
 declare
     _problem text;
@@ -25,8 +24,8 @@ begin
         cross join lateral (
             select o.key, o.value, case when not p.is_map then m.meaning else 'a schema' end
             from jsonb_each(case jsonb_typeof(p.value) when 'object' then p.value end) as o
-            cross join lateral jobq_private.schema_keyword(o.key, o.value) as m
-            where p.is_map or m.is_met
+            left join jobq_private.spec_field as m on m.type = 'JSON_SCHEMA' and m.field = o.key
+            where p.is_map or o.value @? m.path
             union all
             select (a.n - 1)::text, a.value, 'a schema'
             from jsonb_array_elements(
@@ -47,7 +46,17 @@ begin
     cross join lateral jsonb_each(
         case when jsonb_typeof(p.value) = 'object' and not p.is_map then p.value end
     ) as k
-    left join lateral jobq_private.schema_keyword(k.key, k.value) as m on true
+    left join lateral (
+        select f.meaning, k.value @? f.path and (
+            k.key not in ('required', 'type')
+            or jsonb_typeof(k.value) = 'string'
+            or jsonb_array_length(k.value) = (
+                select count(distinct e.item) from jsonb_array_elements(k.value) as e (item)
+            )
+        ) as is_met
+        from jobq_private.spec_field as f
+        where f.type = 'JSON_SCHEMA' and f.field = k.key
+    ) as m on true
     left join lateral (
         select jobq_private.shared_pattern_problem(t.pattern)
         from (

@@ -5,7 +5,6 @@ returns bigint
 language sql
 immutable
 strict
-parallel safe
 as $$
     select (pg_catalog.date_part('epoch', length) * 1000)::bigint
 $$;

@@ -9,7 +9,6 @@ create or replace function jobq_private.needed_by_jobs(
 returns text
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _jobs text;

@@ -5,7 +5,6 @@ create or replace function jobq_private.parked_until()
 returns timestamptz
 language sql
 immutable
-parallel safe
 as $$
     select timestamptz '9999-12-30 00:00:00 UTC'
 $$;

@@ -5,7 +5,6 @@ create or replace function jobq_private.refuse_definition(type text, name text)
 returns void
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _codes constant text[] := array['PAYLOAD_SPEC_NOT_FOUND', 'CONFIG_NOT_FOUND',

@@ -4,7 +4,6 @@ create or replace function jobq_private.retry_document(kind jobq_private.kind)
 returns jsonb
 language sql
 immutable
-parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
     select jsonb_build_object(

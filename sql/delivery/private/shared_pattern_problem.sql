@@ -6,7 +6,6 @@ create or replace function jobq_private.shared_pattern_problem(pattern text)
 returns text
 language plpgsql
 immutable
-parallel safe
 set standard_conforming_strings = on
 as $$
 declare

@@ -4,7 +4,6 @@ create or replace function jobq_private.takes_input(field text, spec jsonb)
 returns boolean
 language plpgsql
 immutable
-parallel safe
 set standard_conforming_strings = on
 as $$
 declare

@@ -9,30 +9,30 @@ returns table (
 )
 language plpgsql
 immutable
-parallel safe
 set standard_conforming_strings = on
 as $$
 begin
     return query
+    with texts as materialized (
+        select s.key as field, t.text #>> '{}' as text
+        from jsonb_each(template_references.spec) as s
+        cross join lateral jsonb_path_query(
+            s.value, 'strict $.** ? (@.type() == "string")'
+        ) as t (text)
+    )
     select distinct
-        s.key, r.parts[1], ltrim(r.parts[2], '.'), format('{{%s}}', m.found[1]),
+        t.field, r.parts[1], ltrim(r.parts[2], '.'), format('{{%s}}', m.found[1]),
         r.parts[3] is not null
-    from jsonb_each(template_references.spec) as s
-    cross join lateral jsonb_path_query(
-        s.value, 'strict $.** ? (@.type() == "string")'
-    ) as t (text)
-    cross join lateral regexp_matches(t.text #>> '{}', '\{\{(.*?)\}\}', 'g') as m (found)
+    from texts as t
+    cross join lateral regexp_matches(t.text, '\{\{(.*?)\}\}', 'g') as m (found)
     left join lateral regexp_match(m.found[1],
         '^\s*(input|config|secret|job)((?:\.[\w-]+)*)'
         || '\s*(?:\?\?\s*("[^"\\]*"|-?\d+(?:\.\d+)?|true|false|null|\[\])\s*)?$'
     ) as r (parts) on r.parts[2] <> '' or r.parts[1] = 'input'
     union
-    select s.key, null, null, m.found[1], false
-    from jsonb_each(template_references.spec) as s
-    cross join lateral jsonb_path_query(
-        s.value, 'strict $.** ? (@.type() == "string")'
-    ) as t (text)
-    cross join lateral regexp_replace(t.text #>> '{}', '\{\{.*?\}\}', ' ', 'g') as p (rest)
+    select t.field, null, null, m.found[1], false
+    from texts as t
+    cross join lateral regexp_replace(t.text, '\{\{.*?\}\}', ' ', 'g') as p (rest)
     cross join lateral regexp_match(p.rest, case
         when p.rest ~ '\{\{' then '\{\{.{0,60}'
         when regexp_count(p.rest, '\{') < regexp_count(p.rest, '\}') then '.{0,60}\}\}'
@@ -46,8 +46,8 @@ begin
     ) as n (name)
     where n.name #>> '{}' ~ '\{\{'
     union
-    select 'sign_with', 'secret', template_references.spec ->> 'sign_with',
-        template_references.spec ->> 'sign_with', false
-    where template_references.spec ? 'sign_with';
+    select 'sign_with', 'secret', t.text, t.text, false
+    from texts as t
+    where t.field = 'sign_with';
 end
 $$;

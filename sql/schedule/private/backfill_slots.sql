@@ -7,7 +7,6 @@ create or replace function jobq_private.backfill_slots(
 returns timestamptz[]
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _until constant timestamptz := least(

@@ -4,7 +4,6 @@ create or replace function jobq_private.cron_bits(field integer, list text)
 returns bigint
 language plpgsql
 immutable
-parallel safe
 as $$
 declare
     _bits bigint := 0;

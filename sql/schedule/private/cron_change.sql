@@ -8,7 +8,6 @@ create or replace function jobq_private.cron_change(time_zone text, latest times
 returns timestamptz
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _high double precision := pg_catalog.floor(pg_catalog.date_part('epoch', latest));

@@ -1,14 +1,9 @@
 -- Purpose: refuse invalid time zones and invalid rules for clock changes.
--- Invariant: reads only the zone database. Not parallel safe because of its EXCEPTION
--- block.
+-- Invariant: reads only the zone database. PostgreSQL also accepts fixed offsets with the
+-- opposite sign (UTC+3 is west), any word with a number after it, and abbreviations that
+-- hide the summer time of the zone of the same name (CET); schedules do not.
 -- Raises: 22004, 22023, JQ009.
-
--- PostgreSQL also accepts fixed offsets with the opposite sign (UTC+3 is west), any
--- word with a number after it, and abbreviations that hide the summer time of the zone
--- of the same name (CET). None of these is valid for a schedule.
-create or replace function jobq_private.cron_check(
-    time_zone text, gap text default 'auto', fold text default 'auto'
-)
+create or replace function jobq_private.cron_check(time_zone text, gap text, fold text)
 returns void
 language plpgsql
 stable

@@ -4,7 +4,6 @@ create or replace function jobq_private.cron_first(bits bigint, start integer)
 returns integer
 language sql
 immutable
-parallel safe
 as $$
     select (
         pg_catalog.ln(nullif((bits >> start) & -(bits >> start), 0)::double precision)

@@ -6,7 +6,6 @@ create or replace function jobq_private.cron_has_day(
 returns boolean
 language plpgsql
 immutable
-parallel safe
 as $$
 declare
     _day constant integer := pg_catalog.date_part('day', date);

@@ -8,7 +8,6 @@ create or replace function jobq_private.cron_last(
 returns timestamptz
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     -- _fires is a slot; from _none to the end there is none

@@ -12,7 +12,6 @@ create or replace function jobq_private.cron_next(
 returns timestamptz
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _zone constant text := cron.time_zone;

@@ -9,26 +9,26 @@ create or replace function jobq_private.cron_next_local(
 returns timestamp
 language plpgsql
 immutable
-parallel safe
 as $$
 declare
     _date date := start;
     _from time := start;
     _time time;
     _year integer := pg_catalog.date_part('year', _date);
-    _month_end date;
+    _next_month date;
     _last_year constant integer := case when cron.years is null then _year + 40 else 2199 end;
 begin
     while _year <= _last_year loop
+        -- of a timestamp: that of a date would depend on the session's time zone
+        _next_month := pg_catalog.date_trunc('month', _date::timestamp) + interval '1 month';
         if _year <> all(cron.years) then
             _date := pg_catalog.make_date(_year + 1, 1, 1);
         elsif (cron.months >> pg_catalog.date_part('month', _date)::integer) & 1 = 0 then
-            _date := jobq_private.next_month(_date);
+            _date := _next_month;
         else
-            _month_end := jobq_private.next_month(_date) - 1;
-            while _date <= _month_end loop
+            while _date < _next_month loop
                 if jobq_private.cron_has_day(
-                    cron, _date, pg_catalog.date_part('day', _month_end)::integer
+                    cron, _date, pg_catalog.date_part('day', _next_month - 1)::integer
                 ) then
                     _time := jobq_private.cron_time(cron, _from);
                     if _time is not null then

@@ -7,7 +7,6 @@ create or replace function jobq_private.cron_numbers(field integer, item text)
 returns integer[]
 language plpgsql
 immutable
-parallel safe
 as $$
 declare
     _first constant integer := ('{0,0,0,1,1,0,1970}'::integer[])[field];

@@ -9,7 +9,6 @@ create or replace function jobq_private.cron_parse(
 returns jobq_private.cron
 language plpgsql
 immutable
-parallel safe
 as $$
 declare
     _every_week constant bigint := 270549121;  -- bits 0, 7, 14, 21 and 28

@@ -5,7 +5,6 @@ create or replace function jobq_private.cron_time(cron jobq_private.cron, start 
 returns time
 language plpgsql
 immutable
-parallel safe
 as $$
 declare
     _hour integer := pg_catalog.date_part('hour', start)::int;

@@ -5,7 +5,6 @@ create or replace function jobq_private.schedule_find(schedule text)
 returns jobq_private.schedule
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _found jobq_private.schedule;

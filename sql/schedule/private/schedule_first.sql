@@ -7,7 +7,6 @@ create or replace function jobq_private.schedule_first(
 returns timestamptz
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _after constant timestamptz := greatest(

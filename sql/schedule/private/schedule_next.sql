@@ -9,7 +9,6 @@ create or replace function jobq_private.schedule_next(
 returns timestamptz
 language plpgsql
 stable
-parallel safe
 as $$
 begin
     if every is null then

@@ -10,10 +10,8 @@ language plpgsql
 as $$
 declare
     _next jobq_private.schedule := new;
-    _timing constant text[] := array[
-        'cron', 'every', 'from_completion', 'time_zone', 'gap', 'fold', 'starts_at',
-        'ends_at'
-    ];
+    _timing constant text[] :=
+        '{cron,every,from_completion,time_zone,gap,fold,starts_at,ends_at}'::text[];
     _is_alive constant boolean := coalesce(old.status <> 'retired', false);
     _is_same constant boolean := not exists (
         select from unnest(_timing) as t (name)

@@ -23,3 +23,18 @@ priority, max_attempts, timeout, cron, parsed, every, from_completion, time_zone
 fold, missed, catch_up, dedup, dedup_key, concurrency_key, graph, jitter, starts_at, ends_at, created_at
 on jobq_private.schedule
 for each row execute function jobq_private.refuse_schedule_change();
+
+-- A schedule only moves forward: its last slot grows, and a retired version stays retired.
+-- With the check that next_run_at is after last_tick_at, no writer can make a slot fire
+-- again. A retired row gets the id of its successor once.
+create or replace trigger schedule_progress
+before update on jobq_private.schedule
+for each row
+when (
+    new.last_tick_at is distinct from greatest(new.last_tick_at, old.last_tick_at)
+    or (
+        old.status = 'retired'
+        and (new.status <> 'retired' or old.replaced_by_id is not null)
+    )
+)
+execute function jobq_private.refuse_schedule_change();

@@ -11,18 +11,14 @@ declare
     _nodes constant jsonb := jobq_private.graph_nodes(add_graph.graph);
     _graph_id constant uuid := jobq_private.graph_id(add_graph.graph_of);
     _size constant integer := jsonb_array_length(_nodes);
-    _names constant text[] := array(
-        select n.node ->> 'name'
-        from jsonb_array_elements(_nodes) with ordinality as n (node, place)
-        order by n.place
-    );
+    _names text[];
     _others uuid[];
     _arrows jobq_private.arrow[];
     _paths jobq_private.arrow[] := '{}'::jobq_private.arrow[];
     _ids uuid[];
 begin
-    select l.others, l.arrows into _others, _arrows
-    from jobq_private.graph_links(_nodes, _names, _graph_id) as l;
+    select l.names, l.others, l.arrows into _names, _others, _arrows
+    from jobq_private.graph_links(_nodes, _graph_id) as l;
     if exists (select from unnest(_arrows) as a where a.child > _size) then
         _paths := jobq_private.hold_children(_arrows, _others, _size);
     end if;

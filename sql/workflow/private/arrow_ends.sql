@@ -4,7 +4,6 @@ create or replace function jobq_private.arrow_ends(arrows jobq_private.arrow[], 
 returns integer[]
 language sql
 immutable
-parallel safe
 as $$
     select array_agg(c.before order by c.place)
     from (

@@ -1,9 +1,9 @@
--- Purpose: add the graph of a schedule after the job of a slot.
--- Invariant: jobs without parents in the graph wait for that job. Repeats no check of
--- new jobs.
+-- Purpose: add the graph of a schedule after its job.
+-- Invariant: jobs without parents in the graph wait for that job. With is_checked, repeats
+-- no check of new jobs. Raises: JQ005, JQ006, JQ010.
 -- Never: NULL_ARGUMENT, INVALID_ARGUMENT, GRAPH_CYCLE, JOB_IS_RECURRING, JOB_NOT_FOUND, BATCH_NOT_FOUND,
--- BATCH_ENDED, ILLEGAL_STATE, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID, QUEUE_FULL.
-create or replace function jobq_private.attach_graph(job_id uuid, graph jsonb)
+-- BATCH_ENDED, ILLEGAL_STATE.
+create or replace function jobq_private.attach_graph(job_id uuid, graph jsonb, is_checked boolean)
 returns void
 language sql
 as $$
@@ -18,6 +18,6 @@ as $$
             from jsonb_array_elements(attach_graph.graph -> 'jobs')
                 with ordinality as n (node, place)
         )),
-        attach_graph.job_id, true
+        attach_graph.job_id, attach_graph.is_checked
     ) as a
 $$;

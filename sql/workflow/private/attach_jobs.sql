@@ -5,9 +5,6 @@
 create or replace function jobq_private.attach_jobs(jobs jobq_private.new_job[])
 returns void
 language plpgsql
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
 as $$
 declare
     _batches constant uuid[] := array(

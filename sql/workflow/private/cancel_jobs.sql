@@ -42,13 +42,8 @@ begin
     select 'cancel', c.job_id::text, cancel_jobs.reason
     from unnest(cancel_jobs.job_ids) as c (job_id);
     return query
-    select c.job_id, case
-        when exists (
-            select from jobq_private.job as j where j.job_id = c.job_id
-        )
-        then 'cancel_requested'
-        else 'cancelled'
-    end
-    from unnest(cancel_jobs.job_ids) as c (job_id);
+    select c.job_id, case when j.job_id is null then 'cancelled' else 'cancel_requested' end
+    from unnest(cancel_jobs.job_ids) as c (job_id)
+    left join jobq_private.job as j on j.job_id = c.job_id;
 end
 $$;

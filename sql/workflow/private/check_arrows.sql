@@ -6,7 +6,6 @@ create or replace function jobq_private.check_arrows(arrows jobq_private.arrow[]
 returns void
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _children constant integer[] := array(select a.child from unnest(arrows) as a order by a.parent);

@@ -4,7 +4,6 @@ create or replace function jobq_private.check_event(event text, payload jsonb)
 returns void
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _problem text[];

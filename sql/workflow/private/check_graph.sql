@@ -5,21 +5,14 @@ create or replace function jobq_private.check_graph(graph jsonb, kind text)
 returns void
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _nodes constant jsonb := jobq_private.graph_nodes(graph);
-    _names constant text[] := array(
-        select n.node ->> 'name'
-        from jsonb_array_elements(_nodes) with ordinality as n (node, place)
-        order by n.place
-    );
     _links record;
     _jobs jobq_private.new_job[];
 begin
-    select l.others, l.arrows into _links
-    from jobq_private.graph_links(_nodes, _names, null) as l;
-    if kind = any(_names) or _links.others <> '{}'
+    select l.* into _links from jobq_private.graph_links(_nodes, null) as l;
+    if kind = any(_links.names) or _links.others <> '{}'
         or jsonb_path_exists(_nodes, '$[*].batch_id')
     then
         perform jobq_private.raise_error(
@@ -34,7 +27,7 @@ begin
             'jobs of a schedule''s graph cannot have run_at or expires_at'
         );
     end if;
-    perform jobq_private.check_arrows(_links.arrows, _names);
+    perform jobq_private.check_arrows(_links.arrows, _links.names);
     _jobs := jobq_private.node_jobs(_nodes);
     for _n in 1 .. cardinality(_jobs) loop
         _jobs[_n].schedule_id := jobq_private.id_floor('epoch');

@@ -8,14 +8,12 @@ create or replace function jobq_private.close_edges(
 )
 returns void
 language plpgsql
-set jit = off
 set enable_hashjoin = off
 as $$
 declare
     _cancelled uuid[];
     _attempts integer[];
     _released uuid[];
-    _queues text[];
 begin
     update jobq_private.edge as e set is_open = false
     where e.ctid = any(array(
@@ -71,13 +69,11 @@ begin
             order by e.parent desc
             limit 1
         ) is null
-        returning j.job_id, j.queue
+        returning j.job_id
     )
-    select array_agg(r.job_id), array_agg(distinct r.queue) into _released, _queues
-    from released as r;
+    select array_agg(r.job_id) into _released from released as r;
     if _released is not null then
-        perform jobq_private.open_keys(_released);
-        perform jobq_private.wake(_queues);
+        perform jobq_private.announce_jobs(_released);
     end if;
 end
 $$;

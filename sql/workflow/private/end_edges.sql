@@ -6,8 +6,6 @@ create or replace function jobq_private.end_edges(edges jobq_private.pending_edg
 returns jobq_private.pending_edge[]
 language sql
 stable
-set jit = off
-set enable_mergejoin = off
 as $$
     select array(
         select row(

@@ -7,7 +7,6 @@ returns text[]
 language plpgsql
 stable
 strict
-parallel safe
 set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off

@@ -4,7 +4,6 @@ create or replace function jobq_private.find_batch(batch_id uuid)
 returns jobq_private.batch
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _batch jobq_private.batch;

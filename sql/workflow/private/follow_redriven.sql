@@ -7,9 +7,6 @@
 create or replace function jobq_private.follow_redriven(job_ids uuid[])
 returns void
 language plpgsql
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
 as $$
 declare
     _back uuid[];

@@ -1,19 +1,24 @@
--- Purpose: what the jobs of a graph name in after and before: existing jobs, by id or by
--- name in the graph that they join, and the edges by place: first the new jobs, then the
--- existing ones.
+-- Purpose: the names of the jobs of a graph, and what these name in after and before:
+-- existing jobs, by id or by name in the graph that they join, and the edges by place:
+-- first the new jobs, then the existing ones.
 -- Invariant: each must exist. A name of a new job has precedence over one of the graph.
 -- Raises: 22023, JQ001.
 create or replace function jobq_private.graph_links(
-    nodes jsonb, names text[], graph_id uuid, out others uuid[], out arrows jobq_private.arrow[]
+    nodes jsonb, graph_id uuid,
+    out names text[], out others uuid[], out arrows jobq_private.arrow[]
 )
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _taken text;
     _missing text;
 begin
+    names := array(
+        select e.node ->> 'name'
+        from jsonb_array_elements(nodes) with ordinality as e (node, place)
+        order by e.place
+    );
     select n.name into _taken
     from jobq_private.node as n
     where n.graph_id = graph_links.graph_id and n.name = any(graph_links.names)

@@ -5,7 +5,6 @@ create or replace function jobq_private.graph_nodes(graph jsonb)
 returns jsonb
 language plpgsql
 stable
-parallel safe
 as $$
 declare
     _problem text;
@@ -37,13 +36,13 @@ begin
     ) as p
     where p.problem is not null
     limit 1;
-    if _problem is null then
-        select format('name %s is used twice', n.node ->> 'name') into _problem
+    _problem := coalesce(_problem, (
+        select format('name %s is used twice', n.node ->> 'name')
         from jsonb_array_elements(_nodes) as n (node)
         group by n.node ->> 'name'
         having count(*) > 1
-        limit 1;
-    end if;
+        limit 1
+    ));
     if _problem is not null then
         perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
     end if;

@@ -6,7 +6,6 @@ returns uuid
 language sql
 immutable
 strict
-parallel safe
 as $$
     select (lpad(to_hex(
         greatest(0, least(281474976710655, floor(extract(epoch from moment) * 1000)))::bigint

@@ -7,7 +7,6 @@ create or replace function jobq_private.needed_jobs(day date, oldest timestamptz
 returns setof uuid
 language sql
 stable
-parallel safe
 set timezone = 'UTC'
 as $$
     with recursive below as (

@@ -7,7 +7,6 @@ create or replace function jobq_private.needed_until(
 returns timestamptz
 language plpgsql
 stable
-parallel safe
 as $$
 begin
     return case

@@ -1,4 +1,5 @@
--- Purpose: make jobs that wait for an event due now, and wake their queues.
+-- Purpose: make jobs that wait for an event due now, if it was emitted, and wake their
+-- queues.
 -- Invariant: waits for no lock: returns false if another transaction holds one of the
 -- jobs. Skips jobs that run, retry or have ended: they check for the event themselves.
 -- The rows of waiters stay until the jobs have checked.
@@ -24,9 +25,12 @@ declare
         ))
         and j.state = 'queued'
         and j.run_at > clock_timestamp()
+        and exists (
+            select from jobq_private.event as e
+            where e.event = release_waiters.event and e.job_id in (release_waiters.job_id, _all)
+        )
     );
     _released uuid[];
-    _queues text[];
 begin
     if _waiting = '{}' then
         return true;
@@ -43,13 +47,11 @@ begin
         set run_at = least(j.run_at, clock_timestamp())
         from held as h
         where j.job_id = any(_waiting) and j.job_id = h.job_id
-        returning j.job_id, j.queue
+        returning j.job_id
     )
-    select array_agg(r.job_id), array_agg(distinct r.queue) into _released, _queues
-    from released as r;
+    select array_agg(r.job_id) into _released from released as r;
     if _released is not null then
-        perform jobq_private.open_keys(_released);
-        perform jobq_private.wake(_queues);
+        perform jobq_private.announce_jobs(_released);
     end if;
     return cardinality(_released) is not distinct from cardinality(_waiting);
 end

@@ -22,6 +22,7 @@ declare
     _done bigint := 0;
     _rounds integer := 0;
     _group record;
+    _slot integer;
     _is_settled boolean;
 begin
     -- A snapshot of the whole transaction is too old to show the remaining parents.
@@ -54,7 +55,13 @@ begin
             elsif _queues is not null then
                 _is_settled := false;  -- members and waiters may be in any queue
             elsif _group.about = 'event' then
-                _is_settled := jobq_private.settle_event(_group.event, _group.id);
+                -- Settled when all transactions have ended that were emitting or waiting. Tests
+                -- this before it reads the rows, so that these include their changes.
+                _slot := hashtext(_group.event) & 1023;
+                _is_settled := not jobq_private.is_held('emitting', _slot)
+                    and not jobq_private.is_held('expecting', _slot);
+                _is_settled := jobq_private.release_waiters(_group.event, _group.id)
+                    and _is_settled;
             else
                 _is_settled := jobq_private.settle_batch(_group.id);
             end if;

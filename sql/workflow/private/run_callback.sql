@@ -8,8 +8,6 @@ create or replace function jobq_private.run_callback(
 returns boolean
 language plpgsql
 as $$
-declare
-    _queue text;
 begin
     update jobq_private.job as j
     set
@@ -21,16 +19,14 @@ begin
         from jobq_private.job as c
         where c.job_id = run_callback.job_id and c.state = 'blocked'
         for update skip locked
-    )
-    returning j.queue into _queue;
+    );
     if not found then
         return not exists (
             select from jobq_private.job as c
             where c.job_id = run_callback.job_id and c.state = 'blocked'
         );
     elsif run_callback.state = 'queued' then
-        perform jobq_private.open_keys(array[run_callback.job_id]);
-        perform jobq_private.wake(array[_queue]);
+        perform jobq_private.announce_jobs(array[run_callback.job_id]);
     end if;
     return true;
 end

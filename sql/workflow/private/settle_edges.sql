@@ -11,10 +11,6 @@ create or replace function jobq_private.settle_edges(
     out due bigint[], out put_off bigint[]
 )
 language plpgsql
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_mergejoin = off
 as $$
 declare
     _most constant integer := 10 + 1000 / cardinality(pending);

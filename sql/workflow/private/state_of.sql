@@ -4,7 +4,6 @@ create or replace function jobq_private.state_of(job_id uuid)
 returns text
 language sql
 stable
-parallel safe
 as $$
     select coalesce(
         (select j.state from jobq_private.job as j where j.job_id = state_of.job_id),

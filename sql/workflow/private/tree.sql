@@ -6,7 +6,6 @@ create or replace function jobq_private.tree(
 returns setof uuid
 language sql
 stable
-parallel safe
 as $$
     with recursive found as (
         select tree.job_id

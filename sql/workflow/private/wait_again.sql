@@ -10,9 +10,6 @@
 create or replace function jobq_private.wait_again(job_ids uuid[])
 returns uuid[]
 language plpgsql
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
