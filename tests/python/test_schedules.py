@@ -157,7 +157,8 @@ def test_what_a_killed_ticker_had_taken_fires_again_and_nobody_waited_for_it(
     script = (
         "import sys, psycopg\n"
         "c = psycopg.connect(sys.argv[1])\n"
-        "print(c.execute('select count(*) from jobq_internal.tick(30)').fetchone()[0], flush=True)\n"
+        "ticked = c.execute('select count(*) from jobq_internal.tick(30)').fetchone()[0]\n"
+        "print(ticked, flush=True)\n"
         "sys.stdin.readline()\n"
     )
     process = subprocess.Popen(
