@@ -2,6 +2,7 @@
 create or replace function jobq_private.jobs_health()
 returns table (subject text, is_ok boolean, finding text, remedy text)
 language sql
+set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$

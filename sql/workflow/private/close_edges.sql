@@ -8,6 +8,7 @@ create or replace function jobq_private.close_edges(
 )
 returns void
 language plpgsql
+set jit = off
 set enable_hashjoin = off
 as $$
 declare

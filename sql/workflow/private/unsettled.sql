@@ -8,6 +8,7 @@ create or replace function jobq_private.unsettled(
 returns bigint[]
 language sql
 stable
+set jit = off
 set enable_hashjoin = off
 as $$
     select array(

@@ -10,6 +10,7 @@
 create or replace function jobq_private.wait_again(job_ids uuid[])
 returns uuid[]
 language plpgsql
+set jit = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
