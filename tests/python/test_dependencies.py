@@ -127,6 +127,23 @@ def test_a_child_that_comes_while_its_parent_ends_is_released(
     assert looks(one) == 0
 
 
+def test_a_child_that_comes_after_an_uncommitted_end_was_looked_at_is_released(
+    sessions: Callable[[], Connection],
+) -> None:
+    ending, other = sessions(), sessions()
+    parent = enqueue(other, "parent")
+    enqueue(other, "first", parent)
+    settled(other)  # has looked at the first child, so the parent is awaited
+    claim(ending)
+    ending.commit()
+    exchange(ending, parent)  # looks at the end before it is committed
+    enqueue(other, "late", parent)
+    settled(other)  # has looked at the second child, whose parent lives
+    ending.commit()
+    settled(other)
+    assert states(other)["late"] == "queued"
+
+
 def test_no_claim_settles_a_whole_wide_graph(sessions: Callable[[], Connection]) -> None:
     one = sessions()
     flow = Graph()

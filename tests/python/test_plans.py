@@ -392,8 +392,8 @@ def test_many_jobs_change_in_steps_and_not_one_by_one(
         assert done == (100,)
         [[calls]] = connection.execute(ONE_BY_ONE)
     # A job that stays live wakes a worker by its own trigger, as a raw update does, and once more
-    # for the place that it frees.
-    each = 1 + has_places if name in ("retry", "recover") else 0
+    # for the place that it frees, and for its key, which a third of them have.
+    each = 1 + has_places + 1 / 3 if name in ("retry", "recover") else 0
     assert calls <= 2 + 100 * each
     expected = {"cancel": (0, 0, None), "fail": (100, 100, "dead"), "redrive": (100, 100, "dead")}
     assert connection.execute(NOTED).fetchone() == expected.get(name, (100, 100, "retrying"))
@@ -584,7 +584,7 @@ def test_priorities_with_nothing_due_cost_a_claim_no_probe_each(connect: Connect
         # so that the session knows that they are many
         connection.execute(f"select from {call}".encode())
         reads = [cost(connection, call, {}) for _ in range(2)][1]
-        assert reads[0] < 400, f"{call}: a probe each would be 9,000"
+        assert reads[0] < 500, f"{call}: a probe each would be 9,000"
     connection.execute("select jobq.enqueue('due')")
     assert connection.execute("select kind from jobq.claim('{default}', 'w')").fetchall() == [
         ("due",)

@@ -30,11 +30,11 @@ begin
         using unnest(job_ids, attempts) with ordinality as s (settled_id, settled_attempt, position)
         where j.job_id = any(job_ids)
         -- Where xmax is neither 0 nor xmin, another transaction may have locked the job.
-        and (not skip_held or j.xmax in ('0', j.xmin) or j.job_id = any(array(
+        and (not skip_held or j.xmax in ('0', j.xmin) or j.job_id in (
             select f.job_id from jobq_private.job as f
             where f.job_id = any(job_ids) and f.xmax not in ('0', f.xmin)
             for update skip locked
-        )))
+        ))
         and j.job_id = s.settled_id and j.attempt = s.settled_attempt
         and (j.lease_expires_at is not null or archive_jobs.state in ('dead', 'cancelled', j.state))
         returning
