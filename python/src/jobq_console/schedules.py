@@ -86,17 +86,20 @@ async def run_now(visit: Visit) -> Response:
     return visit.back(f"/jobs/{job_id}")
 
 
-def acting(part: str, words: str) -> Page:
-    """Return the action of a form that pauses or resumes a schedule."""
+def acting(function: str, words: str) -> Page:
+    """Return the action of a form that calls one function with the schedule's id.
+
+    Functions that pause take the form's reason too.
+    """
 
     async def act(visit: Visit) -> Response:
         schedule_id = id_of(visit)
-        reason = {"reason": visit.reason} if part == "pause" else {}
-        await visit.visitor.act(f"{part}_schedule", schedule=str(schedule_id), **reason)
+        reason = {"reason": visit.reason} if function.startswith("pause") else {}
+        await visit.visitor.act(function, schedule=str(schedule_id), **reason)
         visit.tell(words)
         return visit.back(f"/schedules/{schedule_id}")
 
-    return Page(f"/schedules/{{schedule_id}}/{part}", act, "POST")
+    return Page(f"/schedules/{{schedule_id}}/{function.removesuffix('_schedule')}", act, "POST")
 
 
 PAGES = (
@@ -104,6 +107,6 @@ PAGES = (
     Page("/schedules/{schedule_id}", show_one),
     Page("/schedules/{schedule_id}/payload.json", download),
     Page("/schedules/{schedule_id}/run", run_now, "POST"),
-    acting("pause", "The schedule is paused. Existing jobs continue."),
-    acting("resume", "The schedule is resumed."),
+    acting("pause_schedule", "The schedule is paused. Existing jobs continue."),
+    acting("resume_schedule", "The schedule is resumed."),
 )
