@@ -177,11 +177,12 @@ async def asks(worker: ShardedWorker, number: int) -> bool:
 def test_the_command_takes_a_database_again_and_again(urls: list[str]) -> None:
     done = CliRunner().invoke(main, ["worker", "--database", urls[0], "--database", urls[0]])
     assert done.exit_code == 2 and "given twice" in done.output
-    pooled = ["--listen-database", urls[0]]
-    done = CliRunner().invoke(
-        main, ["worker", "--database", urls[0], "--database", urls[1], *pooled]
-    )
-    assert done.exit_code == 2 and "only with one database" in done.output
+    for options in (["--listen-database", urls[0]], ["--until-empty"]):
+        done = CliRunner().invoke(
+            main, ["worker", "--database", urls[0], "--database", urls[1], *options]
+        )
+        assert done.exit_code == 2 and "only with one database" in done.output
+        assert options[0] in done.output
 
 
 # ---- the rule itself

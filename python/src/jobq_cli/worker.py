@@ -160,6 +160,8 @@ def worker(
     registries = {url: copy(registry) for url in database_urls}
     if len(registries) < len(database_urls):
         raise click.BadParameter("the same database is given twice", param_hint="--database")
+    if len(registries) > 1 and (options["listen_database"] or options["until_empty"]):
+        raise click.UsageError("--listen-database and --until-empty work only with one database")
     if is_silent:
         options["metrics_port"] = None
     try:
