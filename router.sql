@@ -320,7 +320,7 @@ create function jobq_router.find_job(partition_ integer, kind text, idempotency_
 returns uuid
 language plproxy
 as $$
-    cluster 'jobq'; run on partition_; select jobq.find_job(kind, idempotency_key);
+    cluster 'jobq'; run on partition_; select jobq_internal.find_job(kind, idempotency_key);
 $$;
 
 -- The first epoch chooses the partition of a schedule, by its name.

@@ -82,7 +82,7 @@ def test_loads_side_by_side_follow_the_specification() -> None:
 # A function, what to replace in it, and what else the product would refuse the bug with.
 PLANTED = {
     "a claim does not raise the attempt": (
-        "jobq.claim",
+        "jobq_private.start_jobs",
         ("attempt = j.attempt + 1", "attempt = j.attempt"),
         "alter table jobq_private.job disable trigger job_transition",
     ),
