@@ -110,8 +110,8 @@ def idle(connection: Connection, rounds: int) -> None:
     for schedules in (0, 1000, 20_000):
         create(connection, f"idle {schedules}", schedules)
         connection.execute("vacuum analyze jobq_private.schedule")
-        for function in ("tick", "maintain"):
-            query = f"select count(*) from jobq.{function}()"
+        for function in ("jobq_internal.tick", "jobq.maintain"):
+            query = f"select count(*) from {function}()"
             what = f"{function}() with {schedules:,} schedules, none due"
             report(what, rounds, partial(calls, connection, query))
         clear(connection)
