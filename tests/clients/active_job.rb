@@ -6,8 +6,9 @@ require "json"
 
 ActiveJob::Base.logger = Logger.new(IO::NULL)
 ActiveJob::Base.queue_adapter = :jobq
-CONNECTION = PG.connect(ENV.fetch("DATABASE_URL"))
-Jobq.active_job_connection = -> { CONNECTION }
+# A connection for each thread, as Active Record has it: a job that is retried enqueues in its thread.
+Jobq.active_job_connection = -> { Thread.current[:connection] ||= PG.connect(ENV.fetch("DATABASE_URL")) }
+CONNECTION = Jobq.active_job_connection.call
 RAN = Queue.new
 Thread.new { sleep 240; warn "a job did not run"; exit! 3 }
 

@@ -13,7 +13,7 @@ module Jobq
   #   exit worker.run
   class << self
     # Returns the connection to enqueue on; by default that of Active Record, in whose transaction
-    # the job then is.
+    # the job then is. Each thread needs its own: a job that is retried enqueues in its thread.
     attr_writer :active_job_connection
 
     def active_job_connection
