@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 import random
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, update_wrapper
@@ -155,7 +156,7 @@ class _Plan:
     is_group: bool = False
 
 
-class Canvas:
+class Canvas(ABC):
     """A signature, a chain or a group: what can be joined by ``|`` and enqueued."""
 
     def __or__(self, other: Canvas) -> chain:
@@ -176,9 +177,9 @@ class Canvas:
         results = [Result(str(ids[node.name])) for node in plan.waits]
         return GroupResult(results) if plan.is_group else results[0]
 
+    @abstractmethod
     def _planned(self, plan: _Plan, options: Options) -> _Plan:
         """Add its jobs to a plan."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

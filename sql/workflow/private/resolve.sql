@@ -69,13 +69,11 @@ begin
                 _put_off := _put_off || _group.pending_ids;
             end if;
         end loop;
-        -- Of what ended in this transaction, others still see the parent alive: a child that is added
-        -- meanwhile is not put off for it. So such ends are looked at again after the commit.
+        -- Others see what ended in this transaction still alive, so it is looked at again later.
         _put_off := array(
             select p from unnest(_put_off) as p
             union
-            select l.pending_id
-            from unnest(_pending) as l
+            select l.pending_id from unnest(_pending) as l
             where l.about = 'parent' and l.created_at >= now() and l.pending_id <> all(_due)
         );
         update jobq_private.pending as l
