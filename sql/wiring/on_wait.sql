@@ -26,6 +26,7 @@ begin
                     jobq_private.first_due(q.queue, on_wait.except_kinds),
                     case when _has_keys then jobq_private.next_key(q.queue, on_wait.except_kinds) end
                 )
+                offset 0  -- evaluated once
             ) as d (due_at)
             left join lateral jobq_private.opening(q.queue, _now) as p (opens_at)
                 on d.due_at is not null

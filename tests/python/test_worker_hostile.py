@@ -455,7 +455,7 @@ async def test_handlers_connections_that_none_needs_are_closed(
     connect: Callable[[], Connection],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tuning, "CALL_SECONDS", 0.3)
+    monkeypatch.setattr(tuning, "CALL_SECONDS", 1.0)
     connection = connect()
     those = (
         "select count(*) from pg_stat_activity where application_name = 'jobq handler'"
