@@ -61,6 +61,7 @@ begin
     -- A join with the function would call it for each queue.
     cross join lateral (
         select case when not e.is_exact then jobq_private.first_due(s.queue, null) end as due
+        offset 0  -- evaluated once
     ) as f
     cross join lateral (select case when f.due <= _now then f.due end as due) as d;
 end
