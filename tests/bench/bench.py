@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -96,6 +97,7 @@ def database(**settings: str) -> Iterator[tuple[Connection, str]]:
     Args:
         settings: parameters of the server, beside those of every benchmark.
     """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the server ends too
     with (
         TemporaryDirectory() as folder,
         Server(Path(folder) / "data", settings={**SETTINGS, **settings}) as server,

@@ -17,6 +17,7 @@ import csv
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -120,6 +121,7 @@ def main() -> None:
         return
     if options.harness is None:
         parser.error("name the folder of the harness")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the server ends too
     wanted = options.cells.split(",")
     cells = [n for n, cell in CELLS.items() if n in wanted or cell.group in wanted]
     harness = Harness(options.harness.resolve(), options.port)
