@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from jobq_embedded import Server
+from jobq_http.app import OPERATIONS
+from jobq_http.errors import ERRORS as SERVER_ERRORS
+from jobq_http.errors import RENAMED
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "sql"))
@@ -57,7 +60,38 @@ def render(connection: psycopg.Connection[Any]) -> str:
         ("SQLSTATE", "code", "HTTP", "message", "hint"),
         [(f"`{s}`", f"`{c}`", str(h), m, hint) for s, c, h, m, hint in errors],
     )
-    return reference.page(listed, matrix)
+    return "\n".join((reference.page(listed, matrix), http_routes(), http_errors()))
+
+
+def http_routes() -> str:
+    """Render the routes of the HTTP API with their scopes."""
+    rows = [
+        (f"`{o.method} {o.path}`", o.summary.rstrip("."), ", ".join(o.scopes) or "no key")
+        for o in sorted(OPERATIONS, key=lambda o: (o.path, o.method))
+    ]
+    return f"""## HTTP routes
+
+[The HTTP API](http.md) describes them. Any of the scopes allows a request. `/docs` of a server
+lists parameters and bodies.
+
+{table(("route", "does", "scopes"), rows)}
+"""
+
+
+def http_errors() -> str:
+    """Render the errors of the HTTP server."""
+    own = [(f"`{code}`", str(status), text) for code, (status, text) in SERVER_ERRORS.items()]
+    renamed = [(f"`{code}`", f"`{name}`") for code, name in RENAMED.items()]
+    return f"""## HTTP errors
+
+The server raises these itself:
+
+{table(("code", "HTTP", "message"), own)}
+
+All others are [errors](#errors) of the database. Some have another code over HTTP:
+
+{table(("database", "HTTP"), renamed)}
+"""
 
 
 @contextmanager
