@@ -34,7 +34,7 @@ HOUSE = {
     ),
 }
 PAGES = (
-    "*.md", "docs/*.md", "docs/alerts.yml", "docs/glossary.toml", "sql/README.md",
+    "*.md", "docs/**/*.md", "docs/alerts.yml", "docs/glossary.toml", "sql/README.md",
     "python/README.md", "clients/README.md", "clients/*/README.md",
 )  # fmt: skip
 CODE = re.compile(r"```.*?```|`[^`\n]*`|\]\([^)]*\)|<!--.*?-->", re.DOTALL)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The worker as the conformance suite wants to be spoken to, level worker: docs/conformance.md.
+# Connects the worker to the conformance suite, level worker: docs/contributing/conformance.md.
 here=$(cd "$(dirname "$0")" && pwd)
 JOBQ_ORDERS=$(mktemp -d) && export JOBQ_ORDERS
 exec 3<&0 4>&1 # the handlers speak on 4

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 OWN = (sys.executable, "-m", "jobq_conformance.worker")
-PAGE = (ROOT / "docs/conformance.md").read_text()
+PAGE = (ROOT / "docs/contributing/conformance.md").read_text()
 SABOTAGE = """
 import asyncio, runpy, jobq.worker.heartbeat, jobq.worker.queries
 {}

@@ -55,7 +55,7 @@ def test_a_transcript_is_true(database: str, page: str) -> None:
         assert squeeze(actual) == squeeze(expected), statement
 
 
-PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("clients/**/README.md")]
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("clients/**/README.md")]
 # What stands after "jobq." and is no name of the database or of Python: files and folders.
 FILES = {"sql", "go", "rb", "ts"}
 OTHERS = "\n".join(

@@ -1,4 +1,4 @@
-// The client as the conformance suite wants to be spoken to: docs/conformance.md.
+// The client as the conformance suite wants to be spoken to: docs/contributing/conformance.md.
 package main
 
 import (

@@ -34,7 +34,7 @@ def conformance(
 ) -> None:
     """Test COMMAND, a client in any language, against a private server.
 
-    COMMAND reads and writes JSON lines: see docs/conformance.md.
+    COMMAND reads and writes JSON lines: see docs/contributing/conformance.md.
     Exit status: 0 if all scenarios of the level pass, else 1.
     """
     from jobq_conformance import suite  # noqa: PLC0415 - only here

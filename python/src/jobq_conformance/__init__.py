@@ -1,7 +1,7 @@
 """The conformance suite: checks a program in any language against docs/protocol.md.
 
 `jobq conformance -- COMMAND` starts the program, exchanges JSON lines with it, and causes difficult
-situations on a private server: see docs/conformance.md. The scenarios are in ``scenarios/``.
+situations on a private server: see docs/contributing/conformance.md. ``scenarios/`` has them.
 """
 
 from jobq_conformance.suite import run

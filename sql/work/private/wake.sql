@@ -2,8 +2,8 @@
 -- session of each queue for which a worker sleeps, at its commit.
 -- Invariant: the producer locks P (shared) before it tests W; an idle worker locks W (shared) before
 -- it tests P. So one of them always sees the other, and NOTIFY, whose lock serializes commits, is
--- sent only if a worker sleeps; docs/protocol.md has the proof. Queues share 1024 locks. 16 more stand
--- for all of them: a caller with more than 16 queues takes those. Every sleeping worker also holds
+-- sent only if a worker sleeps: docs/contributing/design.md has the proof. Queues share 1024 locks.
+-- A caller with more than 16 queues takes 16 wider locks instead. Every sleeping worker also holds
 -- W 1040. Callers pin the search path.
 create or replace function jobq_private.wake(queues text[])
 returns void
