@@ -111,9 +111,9 @@ cluster = group(
           "Send no new keys to the shard SHARD_ID. Its jobs continue until they have ended.",
           SHARD_ID, wait("Seconds until it receives no new keys."), LOGIN),
     lined("move", moved,
-          "Move waiting jobs off the drained shard SHARD_ID. Repeat after an interruption, or for"
-          " more.\n\nJobs keep their id, keys, times and attempts. Running jobs stay, and jobs"
-          " that others refer to.",
+          "Move waiting jobs off the drained shard SHARD_ID. Repeat it after an interruption, or to"
+          " move jobs that were running.\n\nJobs keep their id, keys, times and attempts. Running"
+          " jobs stay, and jobs that others refer to.",
           SHARD_ID, option("--to", "successor", type=int, required=True,
                            help="Shard that takes the jobs."), LOGIN),
     lined("remove", removed,

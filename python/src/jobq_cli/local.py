@@ -159,7 +159,7 @@ def install(database_url: str, say: Callable[[str], None]) -> None:
 
 
 def listener(port: int, say: Callable[[str], None]) -> socket.socket:
-    """Return a socket that listens on a port of the loopback address, a free one if need be."""
+    """Return a socket on this port of the loopback address; if it is taken, on a free one."""
     try:
         return socket.create_server((HOST, port))
     except OSError:
@@ -249,14 +249,14 @@ def finish(api: httpx.Client, jobs: list[Example], say: Callable[[str], None]) -
 
 
 def outcome(job: Mapping[str, Any]) -> str:
-    """What a job has brought about, in one line."""
+    """Return the result or the last error of a job, in one line."""
     if job["state"] == "succeeded":
         return ", ".join(f"{name} {value}" for name, value in (job["result"] or {}).items())
     return f"{job['last_error_code']}: {job['last_error']}" if job["last_error"] else ""
 
 
 def hints(database_url: str, api: httpx.Client, say: Callable[[str], None]) -> None:
-    """Say what to try next."""
+    """Print what to try next."""
     curl = f"curl -s {api.base_url}/jobs -H 'Authorization: {api.headers['Authorization']}'"
     say(
         f"""
@@ -278,7 +278,7 @@ Serving until interrupted (Ctrl-C)."""  # noqa: S608 (words for a person)
 
 
 def answers(client: httpx.Client) -> bool:
-    """Whether the HTTP API is ready."""
+    """Return whether the HTTP API is ready."""
     try:
         return client.get("/ready", timeout=SECONDS_TO_ANSWER).is_success
     except httpx.TransportError:

@@ -21,7 +21,7 @@ from jobq_operations.migration import migration as made
             "until",
             default=__version__,
             show_default=True,
-            help="The release to come to.",
+            help="The target release.",
         ),
         option(
             "--format", "form", default="sql", type=click.Choice(list(FORMATS)), help="The tool."

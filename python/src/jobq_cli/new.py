@@ -59,7 +59,7 @@ def _path(path: Path, name: str) -> Path:
 
 
 def _source() -> str:
-    """Return what pip takes to get this jobq once more: where it was installed from."""
+    """Return the requirement with which pip installs this jobq again, from the same source."""
     installed = distribution("jobq")
     direct = json.loads(installed.read_text("direct_url.json") or "{}")
     if not direct:

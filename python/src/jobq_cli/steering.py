@@ -44,7 +44,7 @@ def limited(method: str) -> Callable[..., Any]:
 
 
 def cancelled(client: Client, **given: Any) -> Iterable[object]:  # noqa: ANN401
-    """Cancel one job that is named by its id only, or many. Exit with 1 if it had ended."""
+    """Cancel one job by its id, or many. Exit with 1 if the one had already finished."""
     job_ids = given["job_ids"] or []
     others = ("queue", "kind", "metadata", "state", "dry_run")
     if len(job_ids) != 1 or any(given[name] for name in others):

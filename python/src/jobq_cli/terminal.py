@@ -107,7 +107,7 @@ def show_rows(
     *,
     is_json: bool,
 ) -> None:
-    """Print records as JSON, or as a table: of each these cells, or the members of these names."""
+    """Print records as JSON, or as a table of their cells or of their members with these names."""
     if is_json:
         show_json(found)
     elif cells:

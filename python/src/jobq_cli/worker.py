@@ -186,7 +186,7 @@ def worker(
 
 
 def take_from_environment(command: click.Command) -> None:
-    """Let the environment give what the command line omits: ``JOBQ_WORKER_QUEUE`` for --queue.
+    """Read omitted options from the environment: ``JOBQ_WORKER_QUEUE`` for --queue.
 
     Not --watch, whose child would watch again.
     """
