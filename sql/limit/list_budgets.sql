@@ -1,12 +1,16 @@
--- Purpose: Lists the budgets, with how much of each is spent and reserved in its
--- present period; a budget of each key has one more row per key with spending.
+-- Purpose: Lists the budgets, with the amounts spent and reserved in the current
+-- period; a budget of each key has one more row per key with spending.
 -- Invariant: reads only. Raises: nothing.
--- Argument scope_type: of this type alone, queue or kind; null means of both.
--- Argument scope: of this queue or kind alone; null means of all.
--- Argument max_keys: at most so many keys of each budget for each key, those that have spent most.
--- Column concurrency_key: null where the budget is that of the whole scope or, with each_key, of each key.
--- Column spent: what is charged in this period, with what running jobs have reserved.
--- Column reserved: of it what running jobs have reserved that have not reported their cost.
+-- Argument scope_type: only of this type, queue or kind; null means both.
+-- Argument scope: only of this queue or kind; null means all.
+-- Argument max_keys: maximum number of keys of each budget for each key; those that
+-- have spent most come first.
+-- Column concurrency_key: null if the budget is that of the whole scope or, with
+-- each_key, of each key.
+-- Column spent: the charges of this period, including the amounts reserved by running
+-- jobs.
+-- Column reserved: the part of it that is reserved by running jobs which have not
+-- reported their cost.
 -- Column next_period_at: when the next period begins.
 -- Example: select * from jobq_internal.list_budgets();
 create or replace function jobq_internal.list_budgets(

@@ -1,7 +1,7 @@
 -- Purpose: Lists the limits of single concurrency keys, with how many jobs of each run.
 -- Invariant: reads only. Raises: nothing.
--- Argument queue: of this queue alone; null means of all.
--- Column updated_at: when the limit was put.
+-- Argument queue: only of this queue; null means all.
+-- Column updated_at: when the limit was set.
 -- Returns: a row for each limit.
 -- Example: select * from jobq_internal.list_limits('mail');
 create or replace function jobq_internal.list_limits(queue text default null)

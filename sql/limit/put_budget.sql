@@ -7,7 +7,8 @@
 -- Argument amount: what may be spent in a period, at least 0; null for no budget.
 -- Argument period: day, week (from Monday) or month.
 -- Argument time_zone: in which the period begins at midnight, such as Europe/Berlin.
--- Argument concurrency_key: the budget is that of one key of the queue, in place of that of each.
+-- Argument concurrency_key: the budget is that of one key of the queue, instead of the
+-- budget of each key.
 -- Argument each_key: whether the budget is that of each concurrency key.
 -- Returns: nothing.
 -- Example: select jobq.put_budget('queue', 'llm', 1000000, 'day', 'Europe/Berlin');

@@ -4,8 +4,8 @@
 -- continue.
 -- Raises: 22004, 22023.
 -- Argument concurrency_key: the key, of 1 to 1024 bytes.
--- Argument max_running: at most so many of its jobs run at once in the queue, 1 to 32767; null
--- means what the queue says.
+-- Argument max_running: maximum number of its jobs that run at once in the queue, 1 to
+-- 32767; null means the queue's value.
 -- Returns: nothing.
 -- Example: select jobq.put_limit('mail', 'customer-7', 3);
 create or replace function jobq.put_limit(

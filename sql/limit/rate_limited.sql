@@ -4,7 +4,7 @@
 -- hold. A stale attempt changes nothing. Raises: 22004, 22023, JQ001, JQ003.
 -- Argument retry_in: for how long, 0 to 365 days.
 -- Argument reason: why, for explain(); 512 characters at most are kept.
--- Returns: the new state: queued, or cancelled where that was asked for.
+-- Returns: the new state: queued, or cancelled if that was requested.
 -- Example: select jobq.rate_limited(:'running', 1, '30 s', 'status 429');
 create or replace function jobq.rate_limited(
     job_id uuid, attempt integer, retry_in interval, reason text default null

@@ -1,6 +1,6 @@
 -- Purpose: Lets the jobs of a held concurrency key, or of a held kind, start again, and
 -- returns whether it was held.
--- Invariant: at once; what the limits say goes on to hold. Raises: 22004, 22023.
+-- Invariant: at once; limits continue to apply. Raises: 22004, 22023.
 -- Argument kind: in place of a key.
 -- Returns: whether it was held.
 -- Example: select jobq.release_key('mail', 'customer-7');

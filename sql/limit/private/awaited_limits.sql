@@ -1,6 +1,6 @@
--- Purpose: the limits of kinds for which keys of a queue wait, how many jobs each lets
--- start (null for any number), and when that changes by itself. Callers pin the
--- planner's settings.
+-- Purpose: the limits of kinds for which keys of a queue wait, how many jobs each
+-- allows to start (null for any number), and when that changes by itself. Callers pin
+-- the planner's settings.
 create or replace function jobq_private.awaited_limits(queue text, now timestamptz)
 returns table (limit_id uuid, max_starts integer, opens_at timestamptz)
 language plpgsql

@@ -1,8 +1,8 @@
--- Purpose: the limits that keep a job from starting now, in words; no row if it may
--- start. reason is held, rate_limited, budget, ordered_behind, queue_busy, kind_busy or
--- key_busy.
--- Invariant: a look, no promise, for a caller that has not locked the limits. A caller
--- that needs at most one pays for no more.
+-- Purpose: the limits that prevent a job from starting now, with their reasons: held,
+-- rate_limited, budget, ordered_behind, queue_busy, kind_busy or key_busy; no row if
+-- the job may start.
+-- Invariant: exact only for a caller that has locked the limits. With at_most, further
+-- limits are not evaluated.
 create or replace function jobq_private.blocking_limits(
     job jobq_private.job, now timestamptz, at_most integer default null
 )

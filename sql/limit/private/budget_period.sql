@@ -1,5 +1,5 @@
--- Purpose: when the period of a budget begins and ends that has this moment: a calendar
--- day, a week from Monday, or a month, in the budget's time zone.
+-- Purpose: the begin and the end of the budget period that contains this moment: a
+-- calendar day, a week from Monday, or a month, in the budget's time zone.
 -- Invariant: one row. Inlined, so no SET clause.
 create or replace function jobq_private.budget_period(
     budget jobq_private.budget, now timestamptz

@@ -1,10 +1,9 @@
--- Purpose: charge costs to limits that the caller has locked, and note which job was
--- the last to start in an ordered key. A negative cost corrects what the start of a job
--- at claimed_at was charged.
--- Invariant: counted from the clock after the starts. A refund is what time has not
--- paid for yet, and what was charged in the budget's present period, not before
--- charged_since. Also written for limits that span keys or queues, so that an older
--- repeatable snapshot fails.
+-- Purpose: charge costs to limits that the caller has locked, and record the last job
+-- that started in an ordered key. A negative cost corrects the charge of a job that
+-- started at claimed_at.
+-- Invariant: uses the clock after the starts. A refund is at most the debt of the rate,
+-- and for a budget the charges of its current period since charged_since. Limits that
+-- span keys or queues are also written, so that an older repeatable snapshot fails.
 create or replace function jobq_private.charge(
     limits uuid[], costs numeric[], jobs uuid[], claimed_at timestamptz default null,
     charged numeric default null

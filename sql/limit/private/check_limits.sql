@@ -1,10 +1,9 @@
--- Purpose: what these limits let start now, in their order: for how many more jobs
--- there are slots, for what cost there is rate and budget left (null for any), how many
--- jobs of cost 1 may start, when that changes by itself, and the only job that may
--- start in an ordered key.
+-- Purpose: for each of these limits, in order: the number of free slots, the cost that
+-- rate and budget still allow (null for any), how many jobs of cost 1 may start, when
+-- that changes by itself, and the only job that may start in an ordered key.
 -- Invariant: exact for a caller that has locked the limits, because it counts rows.
--- Cheaper jobs wait behind one that did not fit into a budget; it must be met again
--- every 10 s. Callers pin the planner's settings.
+-- Cheaper jobs wait behind one that did not fit into a budget, as long as a claim finds
+-- that job again every 10 s. Callers pin the planner's settings.
 create or replace function jobq_private.check_limits(scopes jobq_private.scope[], now timestamptz)
 returns table (
     n bigint, limit_id uuid, queue text, kind text, concurrency_key text, max_starts integer,

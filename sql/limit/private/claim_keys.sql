@@ -1,10 +1,10 @@
--- Purpose: lease runnable jobs of a queue's keys to a worker: those of a higher
--- priority than the given one, at which a claim finds jobs without a key, and half of
--- what it wants at that priority; all if there are none (null). A key is left if
--- another kind goes first.
--- Invariant: bounded in keys; waits for nobody. What may start is counted after the
--- limits were locked; the caller has locked the queue's. Keys take turns. A key in
--- which nothing was found is closed.
+-- Purpose: lease runnable jobs of a queue's keys to a worker. The given priority is
+-- that of the first job without a key (null if there is none): jobs of higher
+-- priorities come first, and keys get half of the slots at that priority. A key whose
+-- first job has an excluded kind is skipped.
+-- Invariant: reads a bounded number of keys; waits for no lock. Free slots are counted
+-- after the limits were locked; the caller has locked the queue's. Keys take turns. A
+-- key without a runnable job is closed.
 create or replace function jobq_private.claim_keys(
     queue text, worker text, max_jobs integer, priority integer, look jobq_private.queue_look,
     kinds text[] default null, except_kinds text[] default null

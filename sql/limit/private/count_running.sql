@@ -1,6 +1,7 @@
--- Purpose: how many jobs run under a limit, and their slots, but those of a queue.
--- Invariant: counts rows with the snapshot of the statement, so that nothing leaks;
--- those of a kind's key also if they were started before the kind had limits for each
+-- Purpose: the number of running jobs under a limit, and their slots, except those of a
+-- queue.
+-- Invariant: counts rows with the snapshot of the statement, so no counter can leak.
+-- For a key of a kind, includes jobs that started before the kind had limits for each
 -- key. Inlined, so no SET clause; offset 0, so that it is evaluated once.
 create or replace function jobq_private.count_running(
     limit_id uuid, queue text, kind text, concurrency_key text

@@ -1,7 +1,7 @@
--- Purpose: what a claim must know of a queue before it looks for jobs; and lock the limit
--- of the whole queue until the commit, if it has one.
--- Invariant: waits for nobody: while another has the limit, max_starts is 0. Callers pin
--- the planner's settings.
+-- Purpose: read what a claim needs about a queue before it searches for jobs, and lock
+-- the limit of the whole queue, if any, until the commit.
+-- Invariant: waits for no lock: while another transaction has the limit, max_starts is
+-- 0. Callers pin the planner's settings.
 create or replace function jobq_private.enter_queue(queue text, now timestamptz)
 returns jobq_private.queue_look
 language plpgsql

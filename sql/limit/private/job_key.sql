@@ -1,5 +1,5 @@
 -- Purpose: refuse to take a job out of its key, or to give a running job's slot to
--- another queue. Fires for no hot statement. Raises: JQ002.
+-- another queue. No hot statement fires it. Raises: JQ002.
 create or replace function jobq_private.keep_key()
 returns trigger
 language plpgsql

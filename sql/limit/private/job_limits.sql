@@ -1,5 +1,5 @@
--- Purpose: the limits that a job passes when it starts: of its whole queue, its whole
--- kind, and its key; without a key, a hold of its kind in its queue.
+-- Purpose: the limits that apply to the start of a job: those of its whole queue, its
+-- whole kind, and its key; without a key, a hold of its kind in its queue.
 create or replace function jobq_private.job_limits(job jobq_private.job)
 returns setof jobq_private.scope
 language sql

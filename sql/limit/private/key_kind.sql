@@ -1,5 +1,5 @@
 -- Purpose: the kind to which the key of a job belongs; null if it belongs to the queue.
--- Its key_id decides, whatever the kind has declared since. Inlined, so no SET clause.
+-- Derived from its key_id, not from the current declaration. Inlined, so no SET clause.
 create or replace function jobq_private.key_kind(
     key_id uuid, queue text, concurrency_key text, kind text
 )

@@ -1,5 +1,5 @@
--- Purpose: the limit under which a job waits: of its key, which is the kind's if the
--- kind has limits for each key, else the queue's; without a key, of its kind if that is
+-- Purpose: the limit under which a job waits: that of its key (of the kind, if the kind
+-- has limits for each key, else of the queue); without a key, that of its kind if it is
 -- limited; else null.
 create or replace function jobq_private.key_of(
     queue text, kind text, concurrency_key text, is_limited boolean

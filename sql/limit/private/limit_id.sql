@@ -1,7 +1,7 @@
 -- Purpose: the id of a limit: of a queue, a kind, a key of a queue, or a key of a kind
 -- in all queues; with both a queue and a kind, of a hold of the kind in the queue.
--- Invariant: a hash, so that nobody can make two scopes meet. Not inlined: a statement
--- would set up each function within for every job.
+-- Invariant: a hash for which no caller can construct collisions. Not inlined, because
+-- a statement would initialize each inner function for every job.
 create or replace function jobq_private.limit_id(queue text, kind text, concurrency_key text)
 returns uuid
 language plpgsql

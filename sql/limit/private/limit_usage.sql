@@ -1,9 +1,8 @@
--- Purpose: the limits of a scope, and what is used of them: of a rate, the cost that
--- time has not paid for yet (a leaky bucket); of a budget, what was charged in its
--- present period.
--- Invariant: one row. A limit of a single key replaces that which its queue puts on
--- each. A charge in the future is of a clock that was set back, and counts no more.
--- Inlined, so no SET clause; offset 0, so that it is evaluated once.
+-- Purpose: the limits of a scope and their usage: of a rate, the level of its leaky
+-- bucket; of a budget, the charges of its current period.
+-- Invariant: one row. A limit of a single key replaces the queue's limit for each key.
+-- A charge in the future comes from a clock that was set back, and is ignored. Inlined,
+-- so no SET clause; offset 0, so that it is evaluated once.
 create or replace function jobq_private.limit_usage(
     limit_id uuid, queue text, kind text, concurrency_key text, now timestamptz
 )

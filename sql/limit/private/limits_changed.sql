@@ -1,8 +1,8 @@
--- Purpose: a change of the limits of a queue, its keys, or a kind applies to the next
--- claim: closed keys are opened, and what runs without a slot counts.
--- Invariant: fires for a change only, also by raw SQL. Waits for no claim, however long
--- its transaction is open, and keeps none off. What such a claim starts under the old
--- limits counts once it commits; maintain() finds a key that it closes by them.
+-- Purpose: apply a change of the limits of a queue, its keys, or a kind to the next
+-- claim: open closed keys, and count running jobs without a slot.
+-- Invariant: fires only for real changes, also by raw SQL. Waits for no open claim and
+-- blocks none. Jobs that such a claim starts under the old limits count when it
+-- commits; maintain() finds a key that it closes.
 create or replace function jobq_private.limits_changed()
 returns trigger
 language plpgsql

@@ -1,5 +1,5 @@
--- Purpose: lock limits, and return those that were locked: all, after waiting, first
--- for those without a row; or without waiting, those that nobody else holds.
+-- Purpose: lock limits, and return the locked ones: all of them after waiting, or
+-- without waiting those that no other transaction has locked.
 -- Invariant: the only lock under which jobs start. A limit without a row gets one under
 -- an advisory lock, so that no claim waits for another's insert. A repeatable snapshot
 -- that has not seen the last charge fails here with 40001. Callers pin the planner's

@@ -1,5 +1,5 @@
--- Purpose: of jobs that a claim has locked, those that wait under the right key; the
--- others, stored before their kind got or lost limits, are moved under theirs.
+-- Purpose: return those of a claim's locked jobs that wait under the right key, and
+-- move the others, which were stored before their kind got or lost limits, to theirs.
 create or replace function jobq_private.move_jobs(inout jobs tid[], inout slots smallint[])
 language plpgsql
 as $$

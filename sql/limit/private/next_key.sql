@@ -1,7 +1,7 @@
--- Purpose: when the next key of a queue may have work; -infinity if one may have it
--- now, which a claim will find, or has passed over because another held its limits.
+-- Purpose: when the next key of a queue may have a runnable job; -infinity if one may
+-- have one now, also if a claim skipped it because its limits were locked.
 -- Invariant: two index probes, one more for each limit that keys wait for, and with
--- excepted kinds one for each key at whose head one of them waits.
+-- excluded kinds one for each key whose first job has such a kind.
 create or replace function jobq_private.next_key(queue text, except_kinds text[])
 returns timestamptz
 language sql

@@ -1,7 +1,7 @@
--- Purpose: give slots to what runs without, if limits may count it; and forget that
--- limits have changed once all is counted.
--- Invariant: slots from the top of a key: claims take the lowest, so the two do not
--- meet. A row that somebody has locked is left. One session at a time.
+-- Purpose: give slots to running jobs without one, if limits may count them; then
+-- delete the record that limits have changed.
+-- Invariant: takes the highest slots of a key; claims take the lowest, so the two do
+-- not conflict. Skips locked rows. One session at a time.
 create or replace function jobq_private.number_running()
 returns void
 language plpgsql

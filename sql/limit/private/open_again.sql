@@ -1,6 +1,6 @@
 -- Purpose: open the keys of these rows, and wake their queues.
--- Invariant: adds rows, so that it waits for no claim, and a claim that closes one of
--- the keys at the same moment does not undo it.
+-- Invariant: adds rows, so it waits for no claim, and a concurrent claim that closes
+-- one of the keys does not undo it.
 create or replace function jobq_private.open_again(rows jobq_private.waiting_key[])
 returns void
 language plpgsql

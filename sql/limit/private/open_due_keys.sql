@@ -1,6 +1,6 @@
--- Purpose: open the keys of a queue whose time has come; and of those that wait for
--- limits of kinds, for each limit as many of the highest priority as it lets jobs
--- start, in the session's turn.
+-- Purpose: open the keys of a queue that are due. Of those that wait for the limit of a
+-- kind, open as many of the highest priority as the limit allows to start, in the
+-- session's turn.
 -- Invariant: bounded; skips locked rows. Callers pin the planner's settings.
 create or replace function jobq_private.open_due_keys(queue text, now timestamptz)
 returns void

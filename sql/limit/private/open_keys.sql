@@ -1,8 +1,7 @@
--- Purpose: have claims look at the keys of jobs that have come to wait, and at keys
--- that got room or lost the first of an order. A key needs no new row if one promises a
--- look: an open one; for a new job also a full one, or one that opens when the job is
--- due.
--- Invariant: the protocol of close_keys(). A repeatable snapshot is too old to look.
+-- Purpose: open the keys of jobs that now wait, and keys with a free slot or a new
+-- first job. A key needs no new row if it has an open one; for a new job also a full
+-- one, or one that opens when the job is due.
+-- Invariant: the protocol of close_keys(). A repeatable snapshot is too old to check.
 create or replace function jobq_private.open_keys(job_ids uuid[], freed uuid[] default '{}')
 returns void
 language plpgsql

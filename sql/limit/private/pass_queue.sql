@@ -1,6 +1,6 @@
--- Purpose: of jobs without a key that a claim has locked, the first max_jobs that may
--- start, charged to the limits of their queue; moved counts those that now wait under
--- the limit of their kind.
+-- Purpose: return the first max_jobs of a claim's locked jobs without a key that may
+-- start, and charge them to the limits of their queue; moved counts jobs that now wait
+-- under the limit of their kind.
 create or replace function jobq_private.pass_queue(
     queue text, inout jobs tid[], max_jobs integer, look jobq_private.queue_look,
     out moved integer

@@ -1,8 +1,8 @@
--- Purpose: the next open keys of a queue and priority in the session's turn; null where
--- there are none. If limits apply, null stands for each key whose limit another
--- transaction has locked.
--- Invariant: each session goes round by itself, from where it was; a lost cursor only
--- begins a new round. Callers pin the planner's settings.
+-- Purpose: the next open keys of a queue and priority in the session's turn; null if
+-- there are none. If limits apply, each key whose limit another transaction has locked
+-- is replaced by null.
+-- Invariant: each session has its own cursor; without it, a new round begins. Callers
+-- pin the planner's settings.
 create or replace function jobq_private.pick_keys(
     queue text, priority integer, max_keys integer, has_limits boolean
 )

@@ -1,8 +1,8 @@
--- Purpose: forget limits that remember nothing, holds that are over, and costs reported
--- by attempts that have ended. Returns how many rows.
--- Invariant: looks at a sample of limits. One for which jobs wait stays, so that no
--- claim finds it locked by this call; so does one charged within a minute: a repeatable
--- snapshot that has not seen that start fails at it.
+-- Purpose: delete limits without usage, expired holds, and costs reported by attempts
+-- that have ended. Returns the number of rows.
+-- Invariant: reads a sample of limits. Keeps those with waiting jobs, so that no claim
+-- finds them locked, and those charged within a minute, so that a repeatable snapshot
+-- that has not seen that start fails at them.
 create or replace function jobq_private.prune_limits(max_rows integer)
 returns bigint
 language plpgsql

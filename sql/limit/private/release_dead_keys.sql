@@ -1,5 +1,5 @@
--- Purpose: let the keys start again that are held for one of these dead jobs, where
--- that has been deleted, pruned or redriven, by whomever.
+-- Purpose: release the keys that are held for one of these dead jobs, if the job has
+-- been deleted, pruned or redriven, by any writer.
 create or replace function jobq_private.release_dead_keys(job_ids uuid[])
 returns void
 language plpgsql

@@ -1,7 +1,8 @@
 -- Purpose: the running jobs without a slot that limits may have to count.
--- Invariant: a change of limits waits for nobody, so what was started before it, or by
--- a transaction that was open then, is counted one by one until number_running() gives
--- it a slot. While limit_change has only its first row, this costs one look.
+-- Invariant: a change of limits waits for no transaction, so jobs that started before
+-- it, or in a transaction that was open then, are counted one by one until
+-- number_running() gives them slots. Reads one row while limit_change has only its
+-- first.
 create or replace function jobq_private.running_without_slot()
 returns setof jobq_private.job
 language sql

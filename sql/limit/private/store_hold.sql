@@ -1,6 +1,6 @@
 -- Purpose: hold a key, or without a key a kind, in a queue until a time, or while a
--- dead job is there. The longest hold counts.
--- Invariant: waits for nobody.
+-- dead job exists. The longest hold applies.
+-- Invariant: waits for no lock.
 create or replace function jobq_private.store_hold(
     queue text, kind text, concurrency_key text, until timestamptz, reason text,
     dead_job_id uuid default null

@@ -1,6 +1,6 @@
--- Purpose: the slot of a job that starts by no claim of a batch, but by its id or by
--- raw SQL; null if no limit applies. Its cost is charged.
--- Invariant: waits for the locks of all its limits, and then looks. Raises: JQ011.
+-- Purpose: take a slot for a job that is started by its id or by raw SQL, and charge
+-- its cost; null if no limit applies.
+-- Invariant: waits for the locks of all its limits, then checks them. Raises: JQ011.
 create or replace function jobq_private.take_slot(
     job jobq_private.job, out slot smallint, out started_at timestamptz
 )

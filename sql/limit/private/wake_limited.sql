@@ -1,7 +1,7 @@
--- Purpose: after jobs of these queues and kinds have made room: wake the queues in
--- which others may start now, under a limit of the whole queue or kind.
--- Invariant: a claim may be about to have keys wait for a kind, which nobody sees yet:
--- so the queues in which jobs of limited kinds have ended are woken in any case.
+-- Purpose: wake the queues in which jobs may start now under a limit of a whole queue
+-- or kind, after jobs of these queues and kinds have freed slots.
+-- Invariant: a concurrent claim may be about to make keys wait for a kind. Queues in
+-- which jobs of limited kinds have ended are therefore always woken.
 create or replace function jobq_private.wake_limited(queues text[], kinds text[])
 returns void
 language plpgsql
