@@ -10,6 +10,9 @@ RUFF := $(BIN)/ruff
 CONFIG := --config python/pyproject.toml
 CODE := python sql tests docs clients
 
+# Write the Python modules that are made of sql/, if their sources are newer.
+GENERATED := $(shell $(PYTHON) python/generate.py)
+
 # Modules are compiled when they are first imported, all others never.
 unexport PYTHONDONTWRITEBYTECODE
 # Of these pip would warn everybody, whatever they do; .venv is no system's Python.

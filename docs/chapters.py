@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from contract import Contracts, Promise
+from contract import Contracts, Glossary, Promise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,8 +46,6 @@ SHORT_TYPES = {
     "timestamp with time zone": "timestamptz",
     "timestamp without time zone": "timestamp",
 }
-# Functions whose optional arguments are filters.
-CHOOSING = re.compile(r"^(list|page|show)_|_many$")
 HEADLINE = "<!-- made by `make docs` from the headers of sql/ and docs/glossary.toml -->"
 
 
@@ -112,11 +109,9 @@ class Reference:
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.contracts = Contracts(ROOT)
-        glossary = tomllib.loads((ROOT / "docs/glossary.toml").read_text())
-        self.about: str = glossary["about"]
-        self.names: dict[str, str] = glossary["names"]
-        self.filters: dict[str, str] = glossary["filters"]
-        self.topics: dict[str, str] = glossary["topics"]
+        self.glossary = Glossary(ROOT)
+        self.about: str = self.glossary.text["about"]
+        self.topics: dict[str, str] = self.glossary.text["topics"]
         self.functions = {
             f"{schema}.{name}": Function(
                 schema, name, comment, result, roles,
@@ -170,9 +165,7 @@ class Reference:
     def relation(self, name: str, comment: str, columns: list[Parameter]) -> str:
         """Render a view or a row type."""
         promise = self.contracts.by_name.get(name)
-        rows = [
-            (f"`{c.name}`", c.short_type, self.meaning(promise, "Column", c.name)) for c in columns
-        ]
+        rows = [(f"`{c.name}`", c.short_type, self.column(promise, c.name, name)) for c in columns]
         return f"### {name}\n\n{comment}\n\n{table(('column', 'type', 'is'), rows)}\n"
 
     def function(self, function: Function) -> str:
@@ -221,12 +214,22 @@ class Reference:
         ]
 
     def argument(self, function: Function, given: Parameter) -> str:
-        """What an argument means: the glossary describes filters in a section of their own."""
-        is_filter = CHOOSING.search(function.name) and given.default_clause == " default null"
-        said = function.promise.header.named.get("Argument", {})
-        if is_filter and given.name in self.filters and given.name not in said:
-            return self.filters[given.name]
-        return self.meaning(function.promise, "Argument", given.name)
+        """What an argument means.
+
+        Raises:
+            Unexplained: nothing says it.
+        """
+        default = given.default_clause.removeprefix(" default ")
+        said = self.glossary.argument(function.promise, given.name, default)
+        return in_cell(said, f"{function.promise.name}: Argument {given.name}")
+
+    def column(self, promise: Promise | None, column: str, of: str) -> str:
+        """What a column of a function, a view or a row type means.
+
+        Raises:
+            Unexplained: nothing says it.
+        """
+        return in_cell(self.glossary.column(promise, column), f"{of}: Column {column}")
 
     def answer(self, function: Function) -> list[str]:
         """Render what a function returns."""
@@ -238,7 +241,7 @@ class Reference:
             raise Unexplained(f"{function.schema}.{function.name}: Returns")
         if function.columns:
             rows = [
-                (f"`{c.name}`", c.short_type, self.meaning(function.promise, "Column", c.name))
+                (f"`{c.name}`", c.short_type, self.column(function.promise, c.name, function.name))
                 for c in function.columns
             ]
             parts.append(table(("column", "type", "is"), rows) + "\n")
@@ -262,19 +265,6 @@ class Reference:
             )
         return f"{what} has the members {code(document_members(builder.code))}.\n"
 
-    def meaning(self, promise: Promise | None, kind: str, name: str) -> str:
-        """What a name means: by the header of its source, else by the glossary.
-
-        Raises:
-            Unexplained: neither has it.
-        """
-        said = promise.header.named.get(kind, {}).get(name) if promise else None
-        text = said or self.names.get(name)
-        if text is None:
-            where = promise.name if promise else "a row type"
-            raise Unexplained(f"{where}: {kind} {name}")
-        return text.rstrip(".").replace("|", "\\|")
-
     def errors(self, function: Function) -> str:
         """The errors of a function by SQLSTATE with their symbolic codes."""
         name = f"{function.schema}.{function.name}"
@@ -295,6 +285,17 @@ class Reference:
         if "Example" not in function.promise.header.texts:
             raise Unexplained(f"{function.promise.name}: Example")
         return function.promise.header.texts["Example"]
+
+
+def in_cell(meaning: str | None, name: str) -> str:
+    """Return a meaning for a cell of a table.
+
+    Raises:
+        Unexplained: there is none.
+    """
+    if meaning is None:
+        raise Unexplained(name)
+    return meaning.rstrip(".").replace("|", "\\|")
 
 
 def document_members(source: str) -> list[str]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import tomllib
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -39,6 +40,8 @@ ERROR_CODE = re.compile(r"'([A-Z_]+)'")
 SQLSTATE = re.compile(r"\b(?:JQ\d{3}|\d[0-9A-Z]{4})\b")
 CALL = re.compile(r"\b(jobq(?:_\w+)?\.\w+)\s*\(")
 EXECUTES = re.compile(r"\bexecute\s+function\s+(jobq\w*\.\w+)")
+# Functions whose optional arguments are filters.
+CHOOSING = re.compile(r"^(list|page|show)_|_many$")
 WRITES = re.compile(r"\b(?:insert\s+into|update|delete\s+from)\s+(jobq\w*\.\w+)")
 
 
@@ -121,6 +124,26 @@ class Promise:
     def written(self) -> set[str]:
         """The tables that it writes."""
         return set(WRITES.findall(self.code))
+
+
+class Glossary:
+    """What names mean: by the header of their source, or else by docs/glossary.toml."""
+
+    def __init__(self, root: Path) -> None:
+        self.text = tomllib.loads((root / "docs/glossary.toml").read_text())
+
+    def argument(self, promise: Promise, name: str, default: str | None) -> str | None:
+        """What an argument means; None if nothing says it."""
+        said = promise.header.named.get("Argument", {}).get(name)
+        is_filter = default == "null" and CHOOSING.search(promise.name.split(".")[1])
+        if said is None and is_filter:
+            said = self.text["filters"].get(name)
+        return said or self.text["names"].get(name)
+
+    def column(self, promise: Promise | None, name: str) -> str | None:
+        """What a column means; None if nothing says it."""
+        said = promise.header.named.get("Column", {}).get(name) if promise else None
+        return said or self.text["names"].get(name)
 
 
 class Contracts:

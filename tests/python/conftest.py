@@ -18,6 +18,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import before  # noqa: F401 - before jobq is imported
 import chance
 import deadline
 import history

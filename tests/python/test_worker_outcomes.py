@@ -687,7 +687,7 @@ async def test_a_waiting_job_in_the_workers_hands_is_not_started(
 ) -> None:
     """A job that was claimed ahead and then cancelled never runs."""
     # So that it is not given back before a slow machine comes to cancelling it.
-    monkeypatch.setattr(tuning, "PREFETCH_PATIENCE", 3600.0)
+    monkeypatch.setattr(tuning, "PATIENCE", 3600.0)
     await client.configure(lease="1 h")
     gate, started = Gate.within(tmp_path), []
     registry = Registry()

@@ -131,12 +131,12 @@ async def test_one_that_stops_answering_costs_the_other_nothing(urls: list[str])
                 await one.result(job.job_id, 60)
 
 
-@pytest.mark.parametrize("prompt", [tuning.SLOW_ANSWER, 600.0], ids=["slow", "under way"])
+@pytest.mark.parametrize("prompt", [tuning.PATIENCE, 600.0], ids=["slow", "under way"])
 async def test_slots_are_kept_for_an_exchange_under_way_until_it_is_slow(
     urls: list[str], monkeypatch: pytest.MonkeyPatch, prompt: float
 ) -> None:
     monkeypatch.setattr(tuning, "CALL_SECONDS", 600.0)  # no connection is given up meanwhile
-    monkeypatch.setattr(tuning, "SLOW_ANSWER", prompt)
+    monkeypatch.setattr(tuning, "PATIENCE", prompt)
     ran: list[int] = []
     gate = asyncio.Event()
     registries = {urls[0]: handlers([], 0), urls[1]: handlers(ran, 1, gate)}

@@ -2,7 +2,6 @@
 
 from jobq.calls.events import Event, EventPage
 from jobq.calls.graph import Graph
-from jobq.calls.schedules import Schedule, Slot
 from jobq.client import AsyncClient, Client
 from jobq.errors import EventTimeout, JobqError
 from jobq.models import (
@@ -17,6 +16,8 @@ from jobq.models import (
     LogLine,
     QueueGrant,
     QueueStats,
+    Schedule,
+    Slot,
     Steered,
     Step,
     Worked,

@@ -11,8 +11,8 @@ from typing import Any, Final, get_args
 import click
 
 from jobq.calls.options import Fold, Gap, ScheduleOptions
-from jobq.calls.schedules import Schedule, ScheduleStatus, Slot
 from jobq.client import Client
+from jobq.models import Schedule, ScheduleStatus, Slot
 from jobq_cli.declared import calling, listing_group
 from jobq_cli.parameters import (
     AS_JSON,

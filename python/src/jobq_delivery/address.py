@@ -35,7 +35,7 @@ Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
 # IANA's registries of special-purpose addresses, as of 2025, including globally reachable ones,
-# # and multicast. The library's `is_global` has fewer, depending on Python's version.
+# and multicast. The library's `is_global` has fewer, depending on Python's version.
 SPECIAL_IPV4: Final = tuple(
     IPv4Network(text)
     for text in """0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12

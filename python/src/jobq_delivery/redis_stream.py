@@ -34,7 +34,7 @@ ONCE_SECONDS: Final = 7 * 24 * 3600
 ARGUMENTS: Final = ", with args beginning with"
 
 # A job that was added within a week is not added again. The second key contains the stream's
-# # name as a hash tag, so that a cluster stores both on one node.
+# name as a hash tag, so that a cluster stores both on one node.
 ONCE: Final = """
 local known = redis.call('GET', KEYS[2])
 if known then return {known, 1} end

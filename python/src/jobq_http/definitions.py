@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, defstruct
 
-from jobq.calls import definitions
+from jobq.models import Version
 from jobq_http import examples
 from jobq_http.declared import section
 from jobq_http.errors import ApiError
@@ -46,7 +46,7 @@ IGNORED: Final = frozenset({"version", "created_at", "updated_at", "paused_at", 
 Definition = answer(
     "Definition", "What every definition has.", "name version created_at updated_at"
 )
-PastVersion = answer_of(definitions.Version, "PastVersion")
+PastVersion = answer_of(Version, "PastVersion")
 Versions = page_of(
     "Versions", "A page of the versions of a definition, the newest first.", PastVersion
 )

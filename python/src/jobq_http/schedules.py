@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from starlette.responses import Response
 
 from jobq.calls.options import Missed, ScheduleDedup
-from jobq.calls.schedules import Backfilled
+from jobq.models import Backfilled
 from jobq_http.declared import section
 from jobq_http.errors import ApiError
 from jobq_http.operation import Answer, Call, json

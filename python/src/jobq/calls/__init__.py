@@ -1,1 +1,1 @@
-"""Calls of the functions of the database, one module for each noun."""
+"""Calls of the functions of the database; `generated` has those that are only one function."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
@@ -94,6 +95,11 @@ def as_text(value: object) -> str:
         raise InvalidArgument("an argument that is needed is None")
     text = encode(value)
     return value if isinstance(value, str) else text.strip('"')
+
+
+def as_number(value: float | Decimal | None) -> str | None:
+    """Return a number for a parameter of type numeric, which takes no float; None stays None."""
+    return None if value is None else as_text(value)
 
 
 def refuse_lists(arguments: Mapping[str, object], texts: AbstractSet[str] = TEXTS) -> None:

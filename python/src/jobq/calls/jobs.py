@@ -1,8 +1,8 @@
-"""Calls that enqueue, show, run, cancel and redrive jobs."""
+"""Calls that enqueue, list and change jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final, Unpack
 from uuid import UUID
@@ -12,6 +12,7 @@ from jobq.calls.arguments import (
     as_jsonb,
     as_object,
     as_text,
+    as_timedelta,
     as_uuid,
     as_uuids,
     encode,
@@ -19,21 +20,9 @@ from jobq.calls.arguments import (
     refuse_unknown,
 )
 from jobq.calls.call import Call, column, first, scalar
-from jobq.calls.options import EnqueueOptions
-from jobq.models import (
-    Attempt,
-    CancelOutcome,
-    Enqueued,
-    Explanation,
-    Job,
-    JobPage,
-    Json,
-    LogLine,
-    RedriveOutcome,
-    State,
-    Worked,
-    record,
-)
+from jobq.calls.options import EnqueueOptions, Span
+from jobq.errors import InvalidArgument
+from jobq.models import Enqueued, Job, JobPage, Json, State, record
 from jobq.tracing import with_trace
 
 # Statements name arguments in this order, so that there are few different ones.
@@ -100,16 +89,6 @@ def enqueue_many(jobs: Iterable[Mapping[str, Json]]) -> Call[list[Enqueued]]:
     return Call("enqueue_many", {"jobs": as_jsonb(given)}, list, record(Enqueued), inputs)
 
 
-def get(job_id: UUID | str) -> Call[Job]:
-    """Return one job, live or archived."""
-    return Call("get_job", locals(), first, record(Job))
-
-
-def find(kind: str, idempotency_key: str) -> Call[UUID | None]:
-    """Return the id of the job with an idempotency key, or None."""
-    return Call("find_job", locals(), scalar)
-
-
 def list_jobs(
     state: State | None = None,
     kind: str | None = None,
@@ -139,96 +118,72 @@ def list_jobs(
     return Call("list_jobs", arguments, read, record(Job), may_lag=True)
 
 
-def attempts(job_id: UUID | str) -> Call[list[Attempt]]:
-    """Return the attempts of a job, oldest first."""
-    return Call("list_attempts", locals(), list, record(Attempt))
-
-
-def logs(job_id: UUID | str) -> Call[list[LogLine]]:
-    """Return the log lines of a job, oldest first."""
-    return Call("list_logs", locals(), list, record(LogLine))
-
-
-def explain(job_id: UUID | str) -> Call[list[Explanation]]:
-    """Return every reason why a job is not running, the most important first."""
-    return Call("explain", locals(), list, record(Explanation))
-
-
-def cancel(job_id: UUID | str, reason: str | None = None) -> Call[CancelOutcome]:
-    """Cancel a waiting job, or ask the worker of a running job to stop it.
-
-    Args:
-        job_id: the job.
-        reason: at most 512 characters, stored with the job.
-    """
-    return Call("cancel", locals(), scalar)
-
-
-def redrive(
-    job_id: UUID | str, *, latest: bool = False, max_attempts: int | None = None
-) -> Call[RedriveOutcome]:
-    """Run a dead or cancelled job again, with all its attempts, and return its new state.
-
-    It is ``queued``, or ``blocked`` if the job must wait for others again.
-
-    Args:
-        job_id: the job.
-        latest: whether a delivery uses the current version of its endpoint instead of the one
-            at the time of the enqueue.
-        max_attempts: new maximum number of failed attempts; unchanged by default.
-
-    Raises:
-        IllegalState: it is neither dead nor cancelled.
-        Conflict: a live job has the same dedup key.
-    """
-    return Call("redrive", locals(), scalar)
-
-
-def rerun(job_id: UUID | str) -> Call[UUID]:
-    """Enqueue a copy of a finished job, and return its id.
-
-    Its metadata contain the original as ``rerun_of``.
-
-    Raises:
-        IllegalState: it has not ended.
-    """
-    return Call("rerun", locals(), scalar)
-
-
-def redrive_many(
+def change_many(
+    job_ids: Iterable[UUID | str] | None = None,
+    *,
+    run_at: datetime | None = None,
+    run_now: bool = False,
+    priority: int | None = None,
+    to_queue: str | None = None,
+    payload: Json = None,
+    timeout: Span | None = None,
+    expires_at: datetime | None = None,
+    max_attempts: int | None = None,
     queue: str | None = None,
     kind: str | None = None,
-    since: datetime | None = None,
-    error_code: str | None = None,
+    metadata: Mapping[str, Json] | None = None,
     max_jobs: int = 1000,
-    *,
-    job_ids: Iterable[UUID | str] | None = None,
     dry_run: bool = False,
-    latest: bool = False,
+    reason: str | None = None,
 ) -> Call[list[UUID]]:
-    """Run many dead jobs again and return their ids.
+    """Change waiting jobs, all or none, and return their ids. None leaves a value unchanged.
 
     Args:
+        job_ids: these jobs; each must be waiting.
+        run_at: earliest start.
+        run_now: start as soon as possible, instead of ``run_at``.
+        priority: higher values run first.
+        to_queue: the queue to move them to.
+        payload: JSON, only for jobs that have never run.
+        timeout: timeout of each attempt.
+        expires_at: no attempt starts after this time.
+        max_attempts: new maximum number of failed attempts, including those so far.
         queue: only jobs of this queue.
         kind: only jobs of this kind.
-        since: only jobs that ended at or after this time.
-        error_code: only jobs whose last error has this code.
-        max_jobs: maximum number, 1 to 100000.
-        job_ids: only these jobs.
-        dry_run: whether to only return the ids.
-        latest: as for `redrive`.
+        metadata: only jobs whose metadata contain this.
+        max_jobs: maximum number, 1 to 100000, the oldest first.
+        dry_run: whether to change nothing.
+        reason: at most 512 characters, for the audit.
+
+    Raises:
+        JobNotFound: one of ``job_ids`` does not exist.
+        IllegalState: one of ``job_ids`` is not waiting, has run and would get a payload, or has
+            used that many attempts.
+        PayloadInvalid: the payload does not match the schema of a job's kind.
+        QueueFull: the queue is at its ``max_depth``.
+        InvalidArgument: no jobs are selected, nothing is to change, or a job would expire before
+            it is due.
+        NotPermitted: the login may not work a job's queue, or ``to_queue``.
     """
-    return Call("redrive_many", locals(), column)
-
-
-def work(queues: Sequence[str] = ("default",), max_jobs: int = 100) -> Call[list[Worked]]:
-    """Run jobs whose kinds are database functions, in one transaction.
-
-    They run with the privileges of the client's login. The rows that a job writes commit together
-    with its completion; a failed job rolls back only its own rows.
-
-    Args:
-        queues: the queues of the jobs.
-        max_jobs: maximum number, 0 to 10000.
-    """
-    return Call("work", locals(), list, record(Worked))
+    if run_now and run_at is not None:
+        raise InvalidArgument("give run_now or run_at, not both")
+    changes = {
+        "run_at": "now" if run_now else run_at,
+        "priority": priority,
+        "queue": to_queue,
+        "payload": payload,
+        "timeout": as_timedelta(timeout),
+        "expires_at": expires_at,
+        "max_attempts": max_attempts,
+    }
+    arguments = {
+        "changes": as_jsonb({name: value for name, value in changes.items() if value is not None}),
+        "job_ids": job_ids,
+        "queue": queue,
+        "kind": kind,
+        "metadata": as_jsonb(metadata),
+        "max_jobs": max_jobs,
+        "dry_run": dry_run,
+        "reason": reason,
+    }
+    return Call("change_many", arguments, column)

@@ -1,4 +1,4 @@
-"""Calls that declare and show kinds of jobs."""
+"""Calls that declare kinds and queues."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, Unpack
 
 from jobq.calls.arguments import as_jsonb, as_text, refuse_unknown
 from jobq.calls.call import Call, column, nothing
-from jobq.calls.options import KindOptions, in_time
-from jobq.models import DeclaredKind, Json, record
+from jobq.calls.options import KindOptions, QueueOptions, in_time
+from jobq.models import Json
 
 
 def put_kind(kind: str, **options: Unpack[KindOptions]) -> Call[None]:
@@ -47,25 +47,12 @@ def list_undeclared_kinds(kinds: Sequence[str], version: int | None = None) -> C
     return Call("list_undeclared_kinds", locals(), column)
 
 
-def list_kinds() -> Call[list[DeclaredKind]]:
-    """Return the declared kinds, by name."""
-    return Call("list_kinds", {}, list, record(DeclaredKind))
+def put_queue(queue: str, **options: Unpack[QueueOptions]) -> Call[None]:
+    """Declare a queue, or replace its declaration.
 
-
-def pause_kind(kind: str, reason: str | None = None) -> Call[None]:
-    """Stop claims of jobs of a kind, in all queues; what runs goes on, and enqueueing too."""
-    return Call("pause_kind", locals(), nothing)
-
-
-def resume_kind(kind: str) -> Call[None]:
-    """Allow claims of jobs of a paused kind again."""
-    return Call("resume_kind", locals(), nothing)
-
-
-def delete_kind(kind: str) -> Call[None]:
-    """Delete the declaration of a kind.
-
-    Raises:
-        Conflict: it has live jobs or schedules, or is an endpoint.
+    Args:
+        queue: its name.
+        options: see `jobq.calls.options.QueueOptions`.
     """
-    return Call("delete_kind", locals(), nothing)
+    refuse_unknown(options, QueueOptions)
+    return Call("put_queue", in_time({"queue": queue, **options}), nothing)

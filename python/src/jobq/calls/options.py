@@ -25,6 +25,9 @@ OnDead = Literal["continue", "hold"]
 Gap = Literal["auto", "run", "skip"]
 Fold = Literal["auto", "once", "both"]
 Missed = Literal["all", "latest", "none"]
+Mode = Literal["put", "create", "update"]
+DefinitionType = Literal["payload_spec", "config", "secret", "endpoint"]
+EndpointType = Literal["HTTP", "KAFKA", "REDIS_STREAM"]
 
 
 class LimitOptions(TypedDict, total=False):

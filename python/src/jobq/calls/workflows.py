@@ -8,9 +8,9 @@ from uuid import UUID
 from psycopg.rows import args_row
 
 from jobq.calls.arguments import as_jsonb, as_object, as_text, encode
-from jobq.calls.call import Call, column, first, nothing, scalar
+from jobq.calls.call import Call, scalar
 from jobq.calls.graph import Graph, as_document, payloads_of
-from jobq.models import Batch, CancelledBatch, Input, Json, Steered, Step, Subscription, record
+from jobq.models import Input, Json, Steered
 from jobq.tracing import with_trace
 
 
@@ -28,22 +28,6 @@ def emit(event: str, payload: Json = None) -> Call[bool]:
         PayloadTooLarge: the payload has too many bytes.
     """
     return Call("emit", {"event": as_text(event), "payload": encode(payload)}, scalar)
-
-
-def subscribe(event: str, kind: str, queue: str | None = None) -> Call[None]:
-    """Subscribe a kind to an event: each `publish` enqueues a job of it.
-
-    Args:
-        event: name of the event, 1 to 256 characters.
-        kind: kind of the jobs.
-        queue: queue of the jobs; the kind's by default.
-    """
-    return Call("subscribe", locals(), nothing)
-
-
-def unsubscribe(event: str, kind: str) -> Call[bool]:
-    """End the subscription of a kind to an event, and return whether there was one."""
-    return Call("unsubscribe", locals(), scalar)
 
 
 def publish(
@@ -75,11 +59,6 @@ def publish(
     return Call("publish", arguments, dict)
 
 
-def list_subscriptions() -> Call[list[Subscription]]:
-    """Return which kinds have subscribed to which events."""
-    return Call("list_subscriptions", {}, list, record(Subscription))
-
-
 def signal(job_id: UUID | str, name: str, payload: Json = None) -> Call[bool]:
     """Send a signal to one job: an event that only this job sees.
 
@@ -96,14 +75,6 @@ def signal(job_id: UUID | str, name: str, payload: Json = None) -> Call[bool]:
     """
     given = {"job_id": job_id, "name": as_text(name), "payload": encode(payload)}
     return Call("signal", given, scalar)
-
-
-def list_steps(job_id: UUID | str) -> Call[list[Step]]:
-    """Return the recorded steps of a job, oldest first.
-
-    Events that the job has waited for are included, with names that begin with ``event:``.
-    """
-    return Call("list_steps", locals(), list, record(Step))
 
 
 def list_inputs(job_id: UUID | str) -> Call[list[Input]]:
@@ -137,32 +108,6 @@ def open_batch(
     return Call("open_batch", given, scalar, inputs=inputs)
 
 
-def seal_batch(batch_id: UUID | str) -> Call[None]:
-    """Seal a batch. It ends as soon as none of its members is live.
-
-    Until it ends, running members can add other members.
-    """
-    return Call("seal_batch", locals(), nothing)
-
-
-def cancel_batch(
-    batch_id: UUID | str, reason: str | None = None, max_jobs: int = 10_000
-) -> Call[CancelledBatch]:
-    """Cancel the members of a batch, and seal it. Repeat while some remain.
-
-    Args:
-        batch_id: the batch.
-        reason: at most 512 characters, stored with the jobs.
-        max_jobs: maximum number, 1 to 100000.
-    """
-    return Call("cancel_batch", locals(), first, record(CancelledBatch))
-
-
-def batch(batch_id: UUID | str) -> Call[Batch]:
-    """Return the progress of a batch."""
-    return Call("batch_status", locals(), first, record(Batch))
-
-
 def enqueue_graph(
     graph: Graph | Mapping[str, Json], graph_of: UUID | str | None = None
 ) -> Call[dict[str, UUID]]:
@@ -183,16 +128,6 @@ def enqueue_graph(
     return Call("enqueue_graph", arguments, dict, inputs=payloads_of(given))
 
 
-def graph(job_id: UUID | str, max_nodes: int = 1000) -> Call[dict[str, Json]]:
-    """Return a job and all connected jobs as ``nodes`` and ``edges``.
-
-    Args:
-        job_id: any job of the tree.
-        max_nodes: maximum number of jobs, 1 to 10000; ``is_whole`` is true if these are all.
-    """
-    return Call("show_graph", locals(), scalar)
-
-
 def cancel_tree(
     job_id: UUID | str, reason: str | None = None, scope: str = "all"
 ) -> Call[list[Steered]]:
@@ -204,17 +139,3 @@ def cancel_tree(
         scope: ``all``, or ``downstream`` for the job and those that wait for it.
     """
     return Call("cancel_tree", locals(), list, args_row(Steered))
-
-
-def redrive_tree(job_id: UUID | str, scope: str = "failed") -> Call[list[UUID]]:
-    """Redrive dead and cancelled jobs of a tree, and return their ids.
-
-    Args:
-        job_id: any job of the tree; for ``downstream`` the first one.
-        scope: ``failed`` (dead jobs and those cancelled because of them), ``downstream`` or
-            ``all``.
-
-    Raises:
-        Conflict: a live job has the same key as one of them.
-    """
-    return Call("redrive_tree", locals(), column)

@@ -36,7 +36,7 @@ from uuid import UUID
 from psycopg import AsyncConnection, Connection
 from psycopg.pq import TransactionStatus
 
-from jobq.calls import jobs, kinds
+from jobq.calls import generated, kinds
 from jobq.calls.arguments import as_given
 from jobq.calls.call import Call, reading_json, statement
 from jobq.calls.events import Event, EventPage
@@ -174,13 +174,13 @@ class _Client(ABC, Generic[C]):
     async def _result(
         self, job_id: UUID | str, seconds: float | None, of: Callable[..., Any] | None
     ) -> Json:
-        job = await self._ask(jobs.get(job_id))
+        job = await self._ask(generated.get(job_id))
         with self._waiting_for(job) as wait:
             for pause in _pauses(seconds, self._listen_database is not None):
                 if job.is_finished:
                     break
                 await awaited(wait(pause))
-                job = await self._ask(jobs.get(job_id))
+                job = await self._ask(generated.get(job_id))
         return _result_of(job, of)
 
     def _refuse_open(self) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, TypeVar, Unpack, overload
 from uuid import UUID
 
-from jobq.calls import schedules, workflows
+from jobq.calls import generated, schedules
 from jobq.calls.arguments import TEXTS, refuse_lists, refuse_unknown
 from jobq.calls.call import Call, Caller
 from jobq.calls.kinds import put_kind
@@ -102,7 +102,7 @@ class Registry:
             called: Any = function() if inspect.isclass(function) else function
             events = options.get("subscribe_to") or ()
             for event in [events] if isinstance(events, str) else events:
-                self._subscriptions.append(workflows.subscribe(event, kind))
+                self._subscriptions.append(generated.subscribe(event, kind))
             self._handlers[kind] = describe(kind, called, options, definition, batch=batch)
             enqueueing(function, kind)
             return function

@@ -93,7 +93,7 @@ class Threads:
 # ---- processes
 
 # Requests to a process: import a function, or call it. Its messages begin with ASK when the
-# # handler calls a method of its context.
+# handler calls a method of its context.
 LOAD: Final = b"l"
 CALL: Final = b"c"
 ASK: Final = b"a"

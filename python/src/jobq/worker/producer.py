@@ -409,7 +409,7 @@ class Producer:
                 self.settle(job, Failed("TIMEOUT", text))
                 job.interrupt()
         first = self._waiting[0] if self._waiting else None
-        if first and now - first.extended_at > min(tuning.PREFETCH_PATIENCE, first.lease / 5):
+        if first and now - first.extended_at > min(tuning.PATIENCE, first.lease / 5):
             logger.info("releasing %d jobs that wait for a slot", len(self._waiting))
             late = list(self._waiting)
             self._waiting.clear()
@@ -489,7 +489,7 @@ class Producer:
     @property
     def wants(self) -> bool:
         """Whether jobs wait for a slot, or may be available to claim."""
-        is_slow = bool(self._sent) and time.monotonic() - self._sent_at > tuning.SLOW_ANSWER
+        is_slow = bool(self._sent) and time.monotonic() - self._sent_at > tuning.PATIENCE
         if not self.is_claiming or self._is_away or is_slow:
             return False
         return self._is_hungry or self._asked > 0 or len(self._waiting) > 0

@@ -7,19 +7,18 @@ from typing import Final
 # ---- claiming and settling
 
 # Jobs in one exchange, and lines or steps in one call. A larger batch saves almost nothing, and
-# # holds locks for longer.
+# holds locks for longer.
 MAX_BATCH: Final = 500
 # Seconds of work that a worker prefetches. Short, so that other workers get jobs too.
 PREFETCH_SECONDS: Final = 0.05
 # Bytes of prefetched payloads, so that large ones do not fill the memory.
 PREFETCH_BYTES: Final = 16 * 1024 * 1024
-# Seconds that a claimed job waits for a slot, at most a fifth of its lease. Then it is released.
-PREFETCH_PATIENCE: Final = 1.0
+# Seconds after which others get what this worker does not use: a claimed job that waits for a slot
+# (at most a fifth of its lease), and, from a database that does not answer, its share of the slots.
+PATIENCE: Final = 1.0
 # Seconds that a settlement waits for the next claim, if jobs arrive more often than this. A job
-# # that something waits for is settled at once.
+# that something waits for is settled at once.
 SETTLE_DELAY: Final = 0.01
-# Seconds without an answer after which a database gives up its slots to the other databases.
-SLOW_ANSWER: Final = 1.0
 
 # ---- sleeping
 
@@ -63,7 +62,7 @@ STOP_WITHIN: Final = 20.0
 # ---- misbehaving handlers
 
 # Seconds after the settlement of an attempt until the slot of its running handler counts as
-# # stuck. When half of the slots are stuck, the worker restarts.
+# stuck. When half of the slots are stuck, the worker restarts.
 STUCK_SECONDS: Final = 5.0
 # Seconds that a coroutine may block the event loop. Heartbeats of other jobs are still in time.
 BLOCKED_LOOP: Final = 10.0

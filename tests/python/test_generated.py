@@ -1,0 +1,106 @@
+"""What python/generate.py makes of the sources agrees with the database that they install."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import os
+import runpy
+import tomllib
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobq import Client, models
+from jobq.calls import generated
+from jobq.models.generated import Limit
+from servers import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import psycopg
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+GENERATE = ROOT / "python" / "generate.py"
+DECLARED = tomllib.loads((ROOT / "python" / "calls.toml").read_text())
+METHODS = {name: said.partition(" -> ")[0] for name, said in DECLARED["methods"].items()}
+RECORDS = {name: given[0] for name, given in DECLARED["records"].items()}
+# Names, modes, and the columns of a composite result.
+FUNCTION = """
+    select coalesce(p.proargnames, '{}'), coalesce(p.proargmodes::text[], '{}'), p.pronargdefaults,
+        array(
+            select attname::text from pg_attribute as a
+            where a.attrelid = t.typrelid and a.attnum > 0 order by a.attnum
+        )
+    from pg_proc as p
+    join pg_type as t on t.oid = p.prorettype
+    where p.proname = %s and p.pronamespace in ('jobq'::regnamespace, 'jobq_internal'::regnamespace)
+"""
+VIEW = """
+    select array(
+        select attname::text from pg_attribute where attrelid = %s::regclass and attnum > 0
+        order by attnum
+    )
+"""
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_call_has_the_arguments_of_its_function(
+    connect: Callable[[], Connection], method: str
+) -> None:
+    [(names, modes, defaults, _)] = connect().execute(FUNCTION, [METHODS[method]]).fetchall()
+    inputs = [n for n, mode in zip(names, modes or ["i"] * len(names), strict=True) if mode == "i"]
+    parameters = inspect.signature(getattr(generated, method)).parameters.values()
+    assert [parameter.name for parameter in parameters] == inputs
+    optional = [p.name for p in parameters if p.default is not inspect.Parameter.empty]
+    assert optional == inputs[len(inputs) - defaults :]
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_a_record_has_the_columns_of_its_rows(
+    connect: Callable[[], Connection], record: str
+) -> None:
+    connection, source = connect(), RECORDS[record]
+    found = connection.execute(FUNCTION, [source]).fetchall()
+    if found:
+        [(names, modes, _, columns)] = found
+        columns = columns or [n for n, mode in zip(names, modes, strict=True) if mode in "to"]
+    else:
+        [(columns,)] = connection.execute(VIEW, [f"jobq.{source}"]).fetchall()
+    assert [field.name for field in dataclasses.fields(getattr(models, record))] == columns
+
+
+def test_methods_show_what_the_sources_say() -> None:
+    assert str(inspect.signature(Client.put_limit)).startswith("(self, /, queue: str,")
+    said = inspect.getdoc(Client.delete_limit) or ""
+    assert said.startswith("Deletes the limits of one key") and "\nRaises:\n    NotFound: " in said
+    words = models.words_of(Limit)
+    assert words.keys() == {field.name for field in dataclasses.fields(Limit)}
+    assert words["max_running"].endswith("None means no limit.")
+
+
+def test_they_are_written_again_when_a_source_is_newer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = runpy.run_path(str(GENERATE))
+    targets = {name: tmp_path / f"{name}.py" for name in ("RECORDS", "CALLS", "METHODS")}
+    for name, target in targets.items():
+        monkeypatch.setitem(made["update"].__globals__, name, target)
+    made["update"]()
+    texts = [target.read_text() for target in targets.values()]
+    assert texts == [made_of.read_text() for made_of in originals()]
+    targets["CALLS"].write_text("older")
+    made["update"]()
+    assert targets["CALLS"].read_text() == "older"
+    os.utime(targets["CALLS"], (0, 0))
+    made["update"]()
+    assert [target.read_text() for target in targets.values()] == texts
+
+
+def originals() -> list[Path]:
+    paths = SimpleNamespace(**runpy.run_path(str(GENERATE)))
+    return [paths.RECORDS, paths.CALLS, paths.METHODS]
