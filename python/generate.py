@@ -302,8 +302,10 @@ class Function:
         texts = self.source.promise.header.texts
         purpose = f'"""{texts["Purpose"][:1].upper()}{texts["Purpose"][1:]}'
         returned = texts.get("Returns", "nothing.").rstrip(".")
-        arguments = [(a.name, self.words.argument(self.source, a)) for a in self.source.arguments]
-        text = paragraph(purpose, 4) + "\n" + listed("Args", arguments)
+        arguments = {a.name: self.words.argument(self.source, a) for a in self.source.arguments}
+        if self.from_now:
+            arguments[self.from_now] += "; or for how long from now, by the database's clock"
+        text = paragraph(purpose, 4) + "\n" + listed("Args", arguments.items())
         if returned != "nothing":
             text += f"\n    Returns:\n{paragraph(returned)}\n"
         return text + listed("Raises", self.words.errors(self.source)) + '    """\n'

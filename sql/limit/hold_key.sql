@@ -1,6 +1,6 @@
 -- Purpose: Starts no job of one concurrency key of a queue until a time.
 -- Invariant: running jobs continue; a longer hold stays. Raises: 22004, 22023.
--- Argument until: until then, or infinity until release_key() is called.
+-- Argument until: the time, or infinity until release_key() is called.
 -- Argument reason: why, for explain(); 512 characters at most are kept.
 -- Returns: nothing.
 -- Example: select jobq.hold_key('mail', 'customer-7', now() + interval '1 min', 'asked to wait');

@@ -67,7 +67,7 @@ class Method(Generic[P, T]):
 
 
 def dressed(function: F, make: Callable[..., Call[Any]]) -> F:
-    """Set the name, the documentation and the signature that help() shows."""
+    """Set the name, the documentation and the signature that help() and the site show."""
     update_wrapper(function, make)
     signature = inspect.signature(make, eval_str=True)
     (answer,) = get_args(signature.return_annotation)
@@ -75,6 +75,7 @@ def dressed(function: F, make: Callable[..., Call[Any]]) -> F:
     parameters = [own, *signature.parameters.values()]
     shown = signature.replace(parameters=parameters, return_annotation=answer)
     vars(function)["__signature__"] = shown
+    function.__annotations__ = {**make.__annotations__, "return": answer}
     return function
 
 
