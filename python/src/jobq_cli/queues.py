@@ -73,7 +73,7 @@ def pause_known(
             "queue not found",
             code="QUEUE_NOT_FOUND",
             detail=f"queue {queue}",
-            hint="jobq queues lists those that there are; --new pauses any other",
+            hint="check the name: jobq queues; to pause a queue before its first job, pass --new",
         )
     client.pause(str(queue), reason)
 
