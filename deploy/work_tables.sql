@@ -102,7 +102,8 @@ comment on type jobq.claimed_job is 'A job as its worker receives it; attempt is
 -- jobs claimed before. At no priority a job waits, or can still appear, before the front.
 create type jobq_private.claim_hint as (
     queue text,
-    began_at timestamptz,
+    -- when it is forgotten
+    expires_at timestamptz,
     written_at timestamptz,
     -- when the fronts are moved again
     refresh_at timestamptz,

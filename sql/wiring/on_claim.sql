@@ -1,14 +1,12 @@
--- Purpose: give limits their turn in a claim, and do first what has to follow from jobs
--- that ended.
+-- Purpose: give limits their turn in a claim.
 -- Invariant: replaces the core's hook of this name. null where the queue has no limits:
 -- then the claim itself looks. Else jobs with keys and others take turns by priority:
 -- claim_keys() starts those above the priority of the others, and half of what is
 -- wanted at it. What is found without a key is counted here, and started by the claim.
--- Nothing of a lower priority starts before. What waits for jobs that have ended is
--- released before, once for each claim.
+-- Nothing of a lower priority starts before.
 create or replace function jobq_private.on_claim(
     queue text, worker text, max_jobs integer, max_limited integer, except_kinds text[],
-    kinds text[], is_first boolean
+    kinds text[]
 )
 returns jobq_private.claim_turn
 language plpgsql
@@ -21,11 +19,6 @@ declare
     _found tid[];
     _moves_left integer := 50;
 begin
-    if on_claim.is_first
-        and exists (select from jobq_private.pending as l where l.due_at <= clock_timestamp())
-    then
-        perform jobq_private.resolve();
-    end if;
     _look := jobq_private.enter_queue(queue, clock_timestamp());
     if not (
         coalesce(_look.is_paused or _look.is_limited, false) or _look.has_keys

@@ -24,29 +24,23 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-    _left integer := claim.max_jobs;
-    _queue text;
-    _turn jobq_private.claim_turn;
-begin
-    perform jobq_private.check_claim(
+    _left integer := jobq_private.check_claim(
         claim.queues, claim.worker, claim.max_jobs, claim.except_kinds, claim.max_limited,
         claim.kinds
     );
+    _queue text;
+    _turn jobq_private.claim_turn;
+begin
     claim.except_kinds := nullif(claim.except_kinds || array(
         select p.kind from jobq_private.paused_kind as p
     ), '{}');
-    if '*' = any(claim.except_kinds) then
+    if _left = 0 or '*' = any(claim.except_kinds) then
         return;
     end if;
-    claim.queues := jobq_private.match_queues(claim.queues);
-    foreach _queue in array case
-        when cardinality(claim.queues) <= 16 then claim.queues
-        else array(select jobq_private.on_look(claim.queues))
-    end loop
+    foreach _queue in array jobq_private.on_look(jobq_private.match_queues(claim.queues)) loop
         exit when _left = 0;
         _turn := jobq_private.on_claim(
-            _queue, claim.worker, _left, claim.max_limited, claim.except_kinds, claim.kinds,
-            _queue = claim.queues[1]
+            _queue, claim.worker, _left, claim.max_limited, claim.except_kinds, claim.kinds
         );
         if _turn.jobs <> '{}' then
             return query select * from unnest(_turn.jobs);
@@ -58,7 +52,9 @@ begin
         ));
         continue when _turn.found = '{}';
         return query
-        select * from jobq_private.start_jobs(_turn.found, claim.worker, _turn.slots);
+        select s.*
+        from jobq_private.start_jobs(_turn.found, claim.worker, _turn.slots) as s
+        where s.lease_expires_at is not null;  -- an expired job has died instead
         _left := _left - cardinality(_turn.found);
     end loop;
 end

@@ -16,10 +16,11 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _results constant jsonb :=
-        case when complete.result is not null then jsonb_build_array(complete.result) end;
+    _results constant jsonb := jobq_private.check_results(
+        array[complete.job_id], array[complete.attempt],
+        case when complete.result is not null then jsonb_build_array(complete.result) end
+    );
 begin
-    perform jobq_private.check_results(array[complete.job_id], array[complete.attempt], _results);
     if jobq_private.archive_jobs(
         array[complete.job_id], array[complete.attempt], 'succeeded', _results
     ) is not null then

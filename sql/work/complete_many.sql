@@ -16,15 +16,13 @@ set plan_cache_mode = force_generic_plan
 set jit = off
 as $$
 declare
-    _moved bigint[];
+    _moved constant bigint[] := coalesce(jobq_private.archive_jobs(
+        complete_many.job_ids, complete_many.attempts, 'succeeded', jobq_private.check_results(
+            complete_many.job_ids, complete_many.attempts, complete_many.results
+        )
+    ), '{}');
     _repeated bigint[];
 begin
-    perform jobq_private.check_results(
-        complete_many.job_ids, complete_many.attempts, complete_many.results
-    );
-    _moved := coalesce(jobq_private.archive_jobs(
-        complete_many.job_ids, complete_many.attempts, 'succeeded', complete_many.results
-    ), '{}');
     -- Only then, because the query locks every partition. The time leaves most of them unread.
     if cardinality(_moved) < cardinality(complete_many.job_ids) then
         _repeated := array(

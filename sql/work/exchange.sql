@@ -45,14 +45,16 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _results constant jsonb := jobq_private.check_results(
+        exchange.job_ids, exchange.attempts, exchange.results
+    );
     _moved bigint[] := array[]::bigint[];
     _failures jobq_private.failure[];
     _locked uuid[];
 begin
-    perform jobq_private.check_results(exchange.job_ids, exchange.attempts, exchange.results);
-    if cardinality(exchange.job_ids) > 0 then
+    if exchange.job_ids <> '{}' then
         _moved := coalesce(jobq_private.archive_jobs(
-            exchange.job_ids, exchange.attempts, 'succeeded', exchange.results, true
+            exchange.job_ids, exchange.attempts, 'succeeded', _results, true
         ), '{}');
     end if;
     if exchange.failures is not null then

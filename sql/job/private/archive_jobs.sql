@@ -30,10 +30,8 @@ begin
         using unnest(job_ids, attempts) with ordinality as s (settled_id, settled_attempt, position)
         where j.job_id = any(job_ids)
         -- Where xmax is neither 0 nor xmin, another transaction may have locked the job.
-        and (not skip_held or j.xmax in ('0', j.xmin) or j.job_id in (
-            select f.job_id from jobq_private.job as f
-            where f.job_id = any(job_ids) and f.xmax not in ('0', f.xmin)
-            for update skip locked
+        and (not skip_held or j.xmax in ('0', j.xmin) or (
+            select true from jobq_private.job as f where f.ctid = j.ctid for update skip locked
         ))
         and j.job_id = s.settled_id and j.attempt = s.settled_attempt
         and (j.lease_expires_at is not null or archive_jobs.state in ('dead', 'cancelled', j.state))
@@ -44,8 +42,11 @@ begin
             greatest((select clock_timestamp()), j.created_at) as finished_at,
             -- What is not legal goes to the archive, whose foreign key refuses it.
             case when j.keep[_final] = '0' and not j.is_awaited and j.batch_id is null then (
-                coalesce(nullif(j.state, archive_jobs.state), j.previous_state), archive_jobs.state
-            ) in (select t.from_state, t.to_state from jobq_private.transition as t) end as is_gone,
+                select true
+                from jobq_private.transition as t
+                where t.to_state = archive_jobs.state
+                and t.from_state = coalesce(nullif(j.state, archive_jobs.state), j.previous_state)
+            ) end as is_gone,
             j.*
     ),
     stored as (

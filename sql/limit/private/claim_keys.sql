@@ -56,7 +56,10 @@ begin
                 where _has_limits and j.ctid = any(_batch.jobs)
             );
             return query
-            select * from jobq_private.start_jobs(_batch.jobs, claim_keys.worker, _batch.slots);
+            select s.*
+            from jobq_private.start_jobs(_batch.jobs, claim_keys.worker, _batch.slots) as s
+            where s.lease_expires_at is not null  -- an expired job has died instead
+            order by s.run_at, s.job_id;
             _left := _left - cardinality(_batch.jobs);
             if _ids <> '{}' then
                 perform jobq_private.charge_jobs(_ids, coalesce(look.is_limited, false));

@@ -5,7 +5,7 @@ language plpgsql
 stable
 as $$
 begin
-    if job_ids is null or attempts is null then
+    if num_nulls(job_ids, attempts) > 0 then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'job_ids and attempts');
     elsif cardinality(job_ids) <> cardinality(attempts) then
         perform jobq_private.raise_error(

@@ -1,9 +1,9 @@
--- Purpose: refuse a claim with invalid arguments. Raises: 22004, 22023.
+-- Purpose: refuse a claim with invalid arguments, and return max_jobs. Raises: 22004, 22023.
 create or replace function jobq_private.check_claim(
     queues text[], worker text, max_jobs integer, except_kinds text[] default null,
     max_limited integer default null, kinds text[] default null
 )
-returns void
+returns integer
 language plpgsql
 stable
 as $$
@@ -34,5 +34,6 @@ begin
     elsif _invalid is not null then
         perform jobq_private.raise_error('INVALID_ARGUMENT', _invalid);
     end if;
+    return max_jobs;
 end
 $$;

@@ -20,6 +20,7 @@ declare
     _priorities smallint[];
     _due_ats timestamptz[];
     _job_ids uuid[];
+    _last integer;
 begin
     if _hint.priorities = '{}' then
         return '{}'::tid[];
@@ -55,7 +56,7 @@ begin
                 and (
                     _is_second or j.xmax = '0' or j.xmax = j.xmin
                     or j.xmax = pg_current_xact_id_if_assigned()::xid
-                    or age(j.xmax) > (select age(pg_snapshot_xmax(pg_current_snapshot())::xid))
+                    or age(j.xmax) > age(pg_snapshot_xmax(pg_current_snapshot())::xid)
                     and j.xmax <> all(array(select x::xid from pg_snapshot_xip(pg_current_snapshot()) as x))
                 )
                 order by j.due_at, j.job_id
@@ -70,9 +71,10 @@ begin
         _is_second := true;
     end loop;
     if _found is not null and find_jobs.kinds is null then
-        _hint.priority := _priorities[cardinality(_found)];
-        _hint.due_at := _due_ats[cardinality(_found)];
-        _hint.job_id := _job_ids[cardinality(_found)];
+        _last := cardinality(_found);
+        _hint.priority := _priorities[_last];
+        _hint.due_at := _due_ats[_last];
+        _hint.job_id := _job_ids[_last];
         _hint.written_at := null;
     end if;
     if _hint.written_at is null or _now >= _hint.refresh_at then

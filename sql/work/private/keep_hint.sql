@@ -4,7 +4,7 @@
 -- transactions have ended that were open at a moment, the candidate, no job due before it can
 -- appear any more. Then each front moves there, or to the first waiting job, locked or not,
 -- because a claim may be rolled back. So claims walk each dead entry of the index a bounded number
--- of times. Callers assign what it returns: an assignment costs less than PERFORM.
+-- of times. Callers assign what it returns: an expression costs less than PERFORM.
 create or replace function jobq_private.keep_hint(
     hint jobq_private.claim_hint, now timestamptz
 )
@@ -40,7 +40,8 @@ begin
             + greatest(interval '0.5 s', 20 * (clock_timestamp() - keep_hint.now));
     end if;
     _hint.written_at := keep_hint.now;
-    perform set_config('jobq.hint_' || (hashtext(_hint.queue) & 1023), _hint::text, false);
-    return _hint;
+    return case when set_config(
+        'jobq.hint_' || (hashtext(_hint.queue) & 1023), _hint::text, false
+    ) is not null then _hint end;
 end
 $$;

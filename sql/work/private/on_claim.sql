@@ -3,7 +3,7 @@
 -- paused.
 create or replace function jobq_private.on_claim(
     queue text, worker text, max_jobs integer, max_limited integer, except_kinds text[],
-    kinds text[], is_first boolean
+    kinds text[]
 )
 returns jobq_private.claim_turn
 language sql

@@ -1,23 +1,26 @@
--- Purpose: hook: which of many queues a claim may find something in, in their order. The first
--- always counts, so that each claim calls on_claim().
+-- Purpose: hook, called when a claim begins. Returns the queues in which it may find something, in
+-- their order: of more than 16, those with waiting jobs.
 create or replace function jobq_private.on_look(queues text[])
-returns setof text
+returns text[]
 language plpgsql
 stable
 as $$
 begin
-    return query
-    select q.queue
-    from unnest(on_look.queues) with ordinality as q (queue, n)
-    where q.n = 1
-    or (
-        select true
-        from jobq_private.job as j
-        where j.queue = q.queue
-        and j.state in ('queued', 'retrying')
-        and j.due_at is not null
-        limit 1
-    )
-    order by q.n;
+    if cardinality(queues) <= 16 then
+        return queues;
+    end if;
+    return array(
+        select q.queue
+        from unnest(on_look.queues) with ordinality as q (queue, n)
+        where (
+            select true
+            from jobq_private.job as j
+            where j.queue = q.queue
+            and j.state in ('queued', 'retrying')
+            and j.due_at is not null
+            limit 1
+        )
+        order by q.n
+    );
 end
 $$;

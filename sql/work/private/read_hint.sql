@@ -16,12 +16,11 @@ declare
     _new smallint[];
 begin
     if _hint.queue is distinct from read_hint.queue
-        or read_hint.now < _hint.written_at
-        or read_hint.now > _hint.began_at + interval '1 min'
+        or read_hint.now not between _hint.written_at and _hint.expires_at
     then
         _hint := null;
         _hint.queue := read_hint.queue;
-        _hint.began_at := read_hint.now;
+        _hint.expires_at := read_hint.now + interval '1 min';
         _hint.refresh_at := read_hint.now;
         _hint.priorities := '{}';
         _hint.fronts := '{}';

@@ -1,8 +1,9 @@
--- Purpose: start jobs that a claim has locked, and return them in the order of claims. slots has the
--- slot of each where a limit of running jobs applies.
--- Invariant: by ctid, since nobody else can move what is locked. The only function that may set
--- attempt: see job_start. The clock is read here, after what runs was counted, so that no end of
--- what made room is later. Callers pin the planner's settings.
+-- Purpose: start jobs that a claim has locked, and return them in their order; one that has expired
+-- dies instead, and has no lease. slots has the slot of each where a limit of running jobs applies.
+-- Invariant: by ctid, since nobody else can move what is locked; only a loop over the jobs can use
+-- it, so their order stays. The only function that may set attempt: see job_start. The clock is
+-- read here, after what runs was counted, so that no end of what made room is later. Callers pin
+-- the planner's settings.
 create or replace function jobq_private.start_jobs(
     jobs tid[], worker text, slots smallint[] default null
 )
@@ -13,29 +14,17 @@ declare
     _now constant timestamptz := clock_timestamp();
 begin
     return query
-    with taken as (
-        update jobq_private.job as j
-        set
-            state = 'running', previous_state = j.state,
-            transition_slot = pg_backend_pid() & 1023, worker = start_jobs.worker,
-            attempt = j.attempt + 1, claimed_at = _now, lease_expires_at = _now + j.lease,
-            slot = s.slot
-        from unnest(start_jobs.jobs, start_jobs.slots) as s (job, slot)
-        where j.ctid = s.job
-        returning
-            j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,
-            j.timeout, j.lease_expires_at, j.run_at::timestamptz, j.created_at,
-            j.idempotency_key, j.lease, j.delivery_version,
-            j.is_awaited or j.slot is not null or j.batch_id is not null as is_awaited,
-            j.priority, coalesce(j.due_at, j.run_at) as due_at
-    )
-    select
-        t.job_id, t.attempt, t.kind, t.payload, t.metadata, t.queue, t.max_attempts, t.timeout,
-        t.lease_expires_at, t.run_at, t.created_at, t.idempotency_key, t.lease,
-        t.delivery_version, t.is_awaited
-    from taken as t
-    -- an expired job has died instead
-    where t.lease_expires_at is not null
-    order by t.priority desc, t.due_at, t.job_id;
+    update jobq_private.job as j
+    set
+        state = 'running', previous_state = j.state,
+        transition_slot = pg_backend_pid() & 1023, worker = start_jobs.worker,
+        attempt = j.attempt + 1, claimed_at = _now, lease_expires_at = _now + j.lease,
+        slot = s.slot
+    from unnest(start_jobs.jobs, start_jobs.slots) as s (job, slot)
+    where j.ctid = s.job
+    returning
+        j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts, j.timeout,
+        j.lease_expires_at, j.run_at::timestamptz, j.created_at, j.idempotency_key, j.lease,
+        j.delivery_version, j.is_awaited or j.slot is not null or j.batch_id is not null;
 end
 $$;
