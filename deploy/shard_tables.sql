@@ -111,7 +111,7 @@ from (
     ('split', 'failures', 'fail_many'),
     ('refused', 'workers are connected to each shard: jobq worker --database URL --database URL', '
         claim claim_calls due_in exchange get_delivery heartbeat list_undeliverable
-        maintain_in run_calls tick_in work
+        maintain_in run_calls work
     '),
     ('refused', 'each shard lists its own: jobq cluster check', 'list_declarations'),
     ('refused', 'a shard writes them', 'list_router_statements'),

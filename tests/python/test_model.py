@@ -221,7 +221,6 @@ OTHERS = {
     "test_endpoint": ("'nobody'",),
     "tick": ("", "1"),
     "maintain_in": ("",),
-    "tick_in": ("",),
     "update_schedule": ("""'s1', '{"priority": 1}'""", """'s2', '{"priority": 2}'"""),
     "wait": ("coalesce((select max(j.job_id::text) from jobq.job as j)::uuid, gen_random_uuid())",),
     "work": ("'{other}', 1",),

@@ -252,7 +252,7 @@ HARMLESS = {
     "maintain_in", "next_tick", "preview_cron",
     "put_epoch", "put_shard", "put_successor", "receive_jobs", "send_jobs",
     "ready", "replica_lag", "revoke_queue", "shard_of", "show_login", "show_pulse", "show_totals",
-    "tick_in", "version",
+    "version",
 }  # fmt: skip
 
 # Functions whose every answer but null tells of the victim.

@@ -11,7 +11,6 @@ set standard_conforming_strings = on
 as $$
 declare
     _set jobq_private.schedule := given;
-    _job jobq_private.new_job;
 begin
     _set.payload := coalesce(given.payload, '{}');
     _set.metadata := coalesce(given.metadata, '{}');
@@ -51,18 +50,12 @@ begin
             given.cron, _set.time_zone, _set.gap, _set.fold
         );
     end if;
-    _job.ordinal := 1;
-    _job.kind := _set.kind;
-    _job.payload := _set.payload;
-    _job.queue := _set.queue;
-    _job.priority := _set.priority;
-    _job.max_attempts := _set.max_attempts;
-    _job.timeout := _set.timeout;
-    _job.dedup_key := _set.dedup_key;
-    _job.concurrency_key := _set.concurrency_key;
-    _job.metadata := _set.metadata;
-    _job.schedule_id := jobq_private.id_floor('epoch');
-    perform jobq_private.check_new_jobs(array[_job]);
+    perform jobq_private.check_new_jobs(array[jsonb_populate_record(
+        null::jobq_private.new_job,
+        to_jsonb(_set) || jsonb_build_object(
+            'ordinal', 1, 'schedule_id', jobq_private.id_floor('epoch')
+        )
+    )]);
     if given.graph is not null then
         perform jobq_private.check_graph(given.graph, given.kind);
     end if;

@@ -191,7 +191,6 @@ insert into may_execute values
 ('submit_schedule', 'p o'),
 ('test_endpoint', 'o'),
 ('tick', 'w o'),
-('tick_in', 'w o r'),
 ('update_schedule', 'p o'),
 ('wait', 'p w o r');
 

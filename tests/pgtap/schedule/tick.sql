@@ -448,7 +448,7 @@ select matches(
     '^taken should have fired at .*job_schedule_idx', 'health() says why'
 );
 select is_empty('select from jobq_internal.tick()', 'it is not tried again at once');
-select ok(jobq_internal.tick_in() between '50 s' and '1 min', 'but a minute later');
+select ok(jobq.maintain_in() between '50 s' and '1 min', 'but a minute later');
 delete from jobq_private.job as j where j.schedule_id = :'taken';
 update jobq_private.schedule set retry_at = now() where name = 'taken';
 select results_eq(
