@@ -42,8 +42,7 @@ begin
             greatest((select clock_timestamp()), j.created_at) as finished_at,
             -- What is not legal goes to the archive, whose foreign key refuses it.
             case when j.keep[_final] = '0' and not j.is_awaited and j.batch_id is null then (
-                select true
-                from jobq_private.transition as t
+                select true from jobq_private.transition as t
                 where t.to_state = archive_jobs.state
                 and t.from_state = coalesce(nullif(j.state, archive_jobs.state), j.previous_state)
             ) end as is_gone,

@@ -12,7 +12,6 @@ declare
     _after constant uuid[] := job.after;
     _holder uuid;
     _seen uuid;
-    _stored uuid[];
     _state text;
     _has_begun boolean;
     _tries integer := 0;
@@ -46,8 +45,7 @@ begin
                 job.after := _holder || _after;
                 job.after_failure := 'run';
             end if;
-            _stored := jobq_private.on_store(array[job]);
-            if _stored <> '{}' then
+            if jobq_private.on_store(array[job]) <> '{}' then
                 return job.job_id;
             end if;
             job.after := _after;

@@ -15,7 +15,6 @@ declare
     _hint jobq_private.claim_hint := jobq_private.read_hint(find_jobs.queue, _now);
     _is_wide boolean := _hint.priorities is null or _now >= _hint.refresh_at
         or find_jobs.kinds is not null;
-    _is_second boolean := false;
     _found tid[];
     _priorities smallint[];
     _due_ats timestamptz[];
@@ -28,7 +27,7 @@ begin
         _hint := jobq_private.keep_hint(_hint, _now);
         return jobq_private.find_jobs_from_head(queue, max_jobs, except_kinds, kinds);
     end if;
-    loop
+    for _pass in 1 .. 2 loop
         -- One range of the index for each priority; the loop over them stops at max_jobs.
         select array_agg(f.ctid), array_agg(f.priority), array_agg(f.due_at), array_agg(f.job_id)
         into _found, _priorities, _due_ats, _job_ids
@@ -54,7 +53,7 @@ begin
                 -- and kept from its worker until the commit. So the first pass leaves what another
                 -- transaction has touched that had not ended.
                 and (
-                    _is_second or j.xmax = '0' or j.xmax = j.xmin
+                    _pass = 2 or j.xmax = '0' or j.xmax = j.xmin
                     or j.xmax = pg_current_xact_id_if_assigned()::xid
                     or age(j.xmax) > age(pg_snapshot_xmax(pg_current_snapshot())::xid)
                     and j.xmax <> all(array(select x::xid from pg_snapshot_xip(pg_current_snapshot()) as x))
@@ -66,9 +65,8 @@ begin
             where find_jobs.priority is null or p.priority = find_jobs.priority
             limit find_jobs.max_jobs
         ) as f;
-        exit when _found is not null or _is_second;
+        exit when _found is not null;
         _is_wide := true;
-        _is_second := true;
     end loop;
     if _found is not null and find_jobs.kinds is null then
         _last := cardinality(_found);

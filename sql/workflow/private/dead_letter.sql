@@ -1,6 +1,7 @@
 -- Purpose: enqueue the dead letter that the kind of a dead job asks for.
 -- Invariant: a letter that cannot be stored does not keep the job from ending; the job's log says why.
--- The death of a letter leaves no other.
+-- The death of a letter leaves no other. PostgreSQL parses the condition of the trigger for every
+-- statement, so it is short.
 -- Never: INVALID_ARGUMENT, NULL_ARGUMENT, JOB_NOT_FOUND, BATCH_NOT_FOUND, BATCH_ENDED, QUEUE_FULL,
 -- DEDUP_CONFLICT, PAYLOAD_INVALID, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, ILLEGAL_STATE.
 create or replace function jobq_private.send_dead_letter()
@@ -15,7 +16,7 @@ declare
 begin
     select k.dead_letter_kind into _letter.kind
     from jobq_private.kind as k
-    where k.kind = new.kind;
+    where k.kind = new.kind and not new.metadata ? 'dead_letter_of';
     if _letter.kind is null then
         return null;
     end if;
@@ -46,5 +47,5 @@ $$;
 
 create or replace trigger dead_letter
 after insert on jobq_private.job_archive
-for each row when (new.state = 'dead' and not new.metadata ? 'dead_letter_of')
+for each row when (new.state = 'dead')
 execute function jobq_private.send_dead_letter();
