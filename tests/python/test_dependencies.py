@@ -144,6 +144,42 @@ def test_a_child_that_comes_after_an_uncommitted_end_was_looked_at_is_released(
     assert states(other)["late"] == "queued"
 
 
+def test_a_parent_redriven_while_its_end_is_looked_at_holds_its_child_again(
+    sessions: Callable[[], Connection],
+) -> None:
+    looking, other = sessions(), sessions()
+    parent, live = enqueue(other, "parent"), enqueue(other, "live")
+    enqueue(other, "child", parent, live, failure="run")
+    other.execute("select jobq.cancel(%s)", (parent,))
+    other.commit()
+    looking.execute("select jobq_private.resolve()")  # closes the edge, and does not commit
+    other.execute("set lock_timeout = '100ms'")
+    with pytest.raises(psycopg.errors.LockNotAvailable):
+        other.execute("select jobq.redrive(%s)", (parent,))
+    other.rollback()
+    looking.commit()
+    other.execute("select jobq.redrive(%s)", (parent,))
+    assert other.execute("select is_open from jobq_private.edge").fetchall() == [(True,), (True,)]
+
+
+def test_no_job_joins_a_batch_whose_end_has_started_one_of_its_jobs(
+    sessions: Callable[[], Connection],
+) -> None:
+    holding, other = sessions(), sessions()
+    batch = Client(other).open_batch(on_success={"kind": "report"}, on_end={"kind": "end"})
+    Client(other).seal_batch(batch)
+    other.commit()
+    holding.execute("select from jobq_private.job where kind = 'end' for update")
+    other.execute("select jobq_private.resolve()")
+    assert states(other) == {"report": "queued", "end": "blocked"}
+    with pytest.raises(IllegalState, match="ended"):
+        Client(other).enqueue("late", batch_id=batch)
+    other.rollback()
+    holding.rollback()
+    settled(other)
+    assert states(other) == {"report": "queued", "end": "queued"}
+
+
 def test_no_claim_settles_a_whole_wide_graph(sessions: Callable[[], Connection]) -> None:
     one = sessions()
     flow = Graph()

@@ -68,7 +68,7 @@ begin
     ) and _is_settled;
     update jobq_private.batch as b
     set ended_at = clock_timestamp()
-    where b.batch_id = _batch.batch_id and b.ended_at is null and _is_settled;
+    where b.batch_id = _batch.batch_id and b.ended_at is null;
     return _is_settled;
 end
 $$;

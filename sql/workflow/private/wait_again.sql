@@ -2,7 +2,8 @@
 -- end of a batch that has not started them yet.
 -- Invariant: reopens edges that a death had closed: those of blocked children of these
 -- jobs, and those between these jobs and live parents. Locks blocked children in the
--- order of ids, so that none is released meanwhile; skips children that the caller may
+-- order of ids, so that none is released meanwhile. Their edges may look open: a
+-- transaction that has closed one holds the child. Skips children that the caller may
 -- not see, which is harmless if they have run. Batches with these jobs as members or
 -- callbacks do not end until the commit; for a batch that has ended, the callback is
 -- checked again. "is true" prevents the use of the index of blocked jobs, which would
@@ -31,18 +32,16 @@ begin
         where j.job_id = any(array(
             select e.child
             from jobq_private.edge as e
-            where e.parent = any(wait_again.job_ids)
-            and e.after_failure = 'run' and not e.is_open
+            where e.parent = any(wait_again.job_ids) and e.after_failure = 'run'
         ))
         and (j.state = 'blocked') is true
         order by j.job_id
         for no key update
     );
-    with closed as materialized (
+    with may_be_closed as materialized (
         select e.ctid, e.child
         from jobq_private.edge as e
-        where e.parent = any(wait_again.job_ids)
-        and e.after_failure = 'run' and not e.is_open
+        where e.parent = any(wait_again.job_ids) and e.after_failure = 'run'
         union
         select e.ctid, e.child
         from jobq_private.edge as e
@@ -52,7 +51,7 @@ begin
     )
     update jobq_private.edge as e
     set is_open = true
-    from closed as c
+    from may_be_closed as c
     where e.ctid = c.ctid
     and (
         c.child in (select w from unnest(_waiting) as w)
