@@ -48,7 +48,7 @@ declare
     _results constant jsonb := jobq_private.check_results(
         exchange.job_ids, exchange.attempts, exchange.results
     );
-    _moved bigint[] := '{}';
+    _moved bigint[] := '{}'::bigint[];
     _failures jobq_private.failure[];
     _locked uuid[];
 begin
