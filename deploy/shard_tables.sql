@@ -77,7 +77,7 @@ from (
     ('lot', '', 'open_batch publish test_endpoint'),
     ('lot', 'graph_of', 'enqueue_graph'),
     ('id', 'job_id', '
-        cancel cancel_tree claim_job complete confirm_cancel explain fail get_job
+        answer ask cancel cancel_tree claim_job complete confirm_cancel explain fail get_job
         hold_job_key list_attempts list_inputs list_logs list_steps log rate_limited
         redrive redrive_tree release rerun save_step set_progress show_graph signal spend
         wait_for
@@ -103,7 +103,7 @@ from (
         list_queues list_subscriptions list_versions next_tick page_definitions preview_cron settings
         show_definition version
     '),
-    ('lists', '', 'health list_workers'),
+    ('lists', '', 'health list_waits list_workers'),
     ('all', '', 'maintain recover tick'),
     ('some', 'max_jobs', 'cancel_many change_many delete_many redrive_many'),
     ('jobs', 'jobs', 'enqueue_many'),

@@ -47,12 +47,21 @@ create table jobq_private.waiter (
     event text collate "C" not null,
     deadline timestamptz not null,
     since timestamptz not null default now(),
+    question text,
+    form jsonb,
+    asked_by text,
     constraint waiter_pkey primary key (job_id, event)
 );
 
 create index waiter_event_idx on jobq_private.waiter (event, job_id);
 
 create index waiter_since_idx on jobq_private.waiter (since);
+
+create index waiter_question_idx on jobq_private.waiter (since)
+where question is not null;
+
+comment on column jobq_private.waiter.question is
+'What the job asks a person; null if it waits for another event.';
 
 comment on table jobq_private.waiter is 'The jobs that wait for events; each is queued, and due at its deadline.';
 

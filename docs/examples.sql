@@ -6,6 +6,9 @@ select jobq.enqueue('send_email', '{"to": "joe@example.org"}', queue => 'mail') 
 select count(*) as claimed from jobq.claim('{mail}', 'worker-1', 10) \gset
 select jobq.fail(:'dead', 1, 'no such user', 'RECIPIENT_REFUSED', false) as failed \gset
 select jobq.cancel(:'cancelling') as answer \gset
+select jobq.enqueue('refund', queue => 'money') as asking \gset
+select count(*) as claimed from jobq.claim('{money}', 'worker-1', 1) \gset
+select outcome from jobq.ask(:'asking', 1, 'refund', 'Refund 5 euro?') \gset
 select jobq.create_schedule('weekly summary', 'summary', '0 9 * * MON') as schedule \gset
 select jobq.put_payload_spec('unused', '{}') is null as is_put \gset
 select jobq.put_config('unused', '{}') is null as is_put \gset

@@ -54,6 +54,7 @@ begin
                 select v.job_id, j.kind, j.queue, v.event, v.since, v.deadline
                 from (
                     select i.* from jobq_private.waiter as i
+                    where i.question is null
                     order by i.since desc
                     limit show_workflows.max_rows
                 ) as v

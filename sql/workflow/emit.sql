@@ -16,6 +16,11 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform jobq_private.check_event(emit.event, emit.payload);
+    if starts_with(emit.event, 'answer:') then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'event must not begin with ''answer:''; use answer()'
+        );
+    end if;
     if row_security_active('jobq_private.event') and not exists (
         select from jobq_private.held_queue as h where h.any_of && array['*']
     ) then

@@ -17,6 +17,11 @@ declare
     _job jobq.job := jobq.get_job(signal.job_id);
 begin
     perform jobq_private.check_event(signal.name, signal.payload);
+    if starts_with(signal.name, 'answer:') then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'name must not begin with ''answer:''; use answer()'
+        );
+    end if;
     if _job.finished_at is not null then
         perform jobq_private.raise_error('ILLEGAL_STATE', format(
             'job_id %s is %s: it cannot receive signals', signal.job_id, _job.state

@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from base64 import b64encode
 from contextlib import asynccontextmanager, contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -18,6 +20,7 @@ from http_api import SETTINGS, Api, served
 from playwright.async_api import Browser, Page, async_playwright, expect
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from jobq_delivery import Keyring, approval_link
 from servers import ROOT
 
 if TYPE_CHECKING:
@@ -31,13 +34,14 @@ FLAGS = [
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 PATIENCE = 60_000
+HOUR = timedelta(hours=1)
 SHOWN = (
     "overview", "dead", "job", "queues", "queue", "graph", "overview-dark", "overview-narrow",
     "queues-narrow",
 )  # fmt: skip
 PAGES = (
-    "", "queues", "jobs", "dead", "schedules", "workflows", "workers", "endpoints", "definitions",
-    "audit",
+    "", "queues", "jobs", "dead", "schedules", "workflows", "approvals", "workers", "endpoints",
+    "definitions", "audit",
 )  # fmt: skip
 WIDE_FONT = "* { font-family: monospace !important; } body { font-size: 115%; }"
 WIDTHS = """(table, style) => {
@@ -78,6 +82,16 @@ select jobq.fail(c.job_id, c.attempt, '550 mailbox unavailable', 'RECIPIENT_REFU
     details => '{"smtp": 550}')
 from jobq.claim('{mail}', 'mailer:1', 12) as c;
 select from jobq.claim('{mail}', 'mailer:1', 3);
+select jobq.enqueue('refund', queue => 'agents');
+select jobq.ask(c.job_id, c.attempt, 'refund', E'Refund 5 euro?\nThe customer waits.', '{
+    "type": "object", "required": ["cents", "how"], "properties": {
+        "cents": {"type": "integer", "title": "Cents", "minimum": 1, "maximum": 500},
+        "how": {"enum": ["card", "voucher"], "title": "How"},
+        "tell": {"type": "boolean", "title": "Tell the customer", "default": true},
+        "note": {"type": "string", "title": "Note"},
+        "more": {"type": "object", "title": "More"}
+    }
+}', '3 days') from jobq.claim('{agents}', 'agent:7', 1) as c;
 insert into jobq_private.history
 select 1, date_trunc('minute', now()) - n * interval '1 min', q, 'send_email', v, v - 10, v / 30,
     case when n < 9 then 40 else 0 end, n % 3
@@ -495,6 +509,56 @@ async def test_a_reader_sees_no_button(database: str) -> None:
             names = await buttons.all_inner_texts()
             assert set(names) <= {"Show", "Open", "Find", "Copy"}, path
         await expect(page.get_by_role("link", name="Audit")).to_have_count(0)
+        assert wrong == []
+
+
+@pytest.mark.long
+async def test_a_question_is_answered_by_a_button_and_by_a_link(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JOBQ_SECRET_KEYS", b64encode(bytes(32)).decode())
+    async with visiting(database, ["read", "operate"]) as (page, api, wrong):
+        await page.get_by_role("link", name="Approvals").click()
+        await expect(page.get_by_text("The customer waits.")).to_be_visible()
+        await page.get_by_text("Answer…").click()
+        await check(page, "approvals")
+        await page.get_by_role("button", name="Approve").click()  # refused: cents are missing
+        await expect(page.get_by_text("The customer waits.")).to_be_visible()
+        await page.get_by_label("Cents").fill("250")
+        await page.get_by_label("How").select_option("voucher")
+        await page.get_by_label("Note").fill("<b>sorry</b>")
+        await page.get_by_label("More").fill('{"points": [1, 2]}')
+        await page.get_by_label("Reason").fill("a regular customer")
+        await page.get_by_role("button", name="Approve").click()
+        await expect(page.get_by_text("It is approved.")).to_be_visible()
+        await expect(page.get_by_text("No job waits for a person.")).to_be_visible()
+        [(job_id, payload)] = api.run("select job_id, payload from jobq_private.event")
+        assert payload["data"] == {
+            "cents": 250, "how": "voucher", "tell": True, "note": "<b>sorry</b>",
+            "more": {"points": [1, 2]},
+        }  # fmt: skip
+        assert payload["by"].startswith("API key ")
+        await page.goto(f"/console/audit?subject={job_id}")
+        await expect(page.get_by_text("refund: a regular customer")).to_be_visible()
+
+        # The next question is the manager's, who has no key, and rejects on the page of the link.
+        api.run("select from jobq.claim('{agents}', 'agent:7', 1)")
+        [(attempt,)] = api.run("select attempt from jobq.job where job_id = %s", job_id)
+        for name in ("refund", "sure"):
+            api.run("select jobq.ask(%s, %s, %s, 'Really?')", job_id, attempt, name)
+        await page.goto(f"/console/jobs/{job_id}")
+        await expect(page.get_by_role("heading", name="Waits for a person")).to_be_visible()
+        await check(page, "a job that asks")
+        ring = Keyring([bytes(32)])
+        link = approval_link("", job_id, "sure", to="the boss", valid_for=HOUR, keyring=ring)
+        await page.get_by_role("button", name="Sign out").click()
+        await page.goto(link)
+        await expect(page.get_by_text("Really?")).to_be_visible()
+        await check(page, "approval")
+        await page.get_by_role("button", name="Reject").click()
+        await expect(page.get_by_text("You have rejected it.")).to_be_visible()
+        [(who,)] = api.run("select acting_for from jobq.audit where action = 'reject'")
+        assert who == "link to the boss"
         assert wrong == []
 
 

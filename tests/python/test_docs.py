@@ -7,16 +7,20 @@ import importlib.util
 import re
 import shlex
 import sys
+from base64 import b64encode
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 import psycopg
 import pytest
 from starlette.applications import Starlette
+from waiting import until_async
 
 from jobq import AsyncClient, Client, Graph, Worker
 from jobq.errors import PayloadInvalid
 from jobq_cli import main
+from jobq_delivery.links import read as read_link
 from servers import ROOT
 
 if TYPE_CHECKING:
@@ -89,7 +93,13 @@ async def test_the_guides_handlers_do_as_it_says(database: str, handlers: Any) -
         assert connection.execute("select cents from payout").fetchall() == [(7,)]
 
 
-async def test_the_workflows_do_as_the_guide_says(database: str, workflows: Any) -> None:
+async def test_the_workflows_do_as_the_guide_says(
+    database: str,
+    workflows: Any,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("JOBQ_SECRET_KEYS", b64encode(bytes(32)).decode())
     async with AsyncClient(database) as client:
         with Client(database) as shared:
             workflows.client = lambda: shared
@@ -113,6 +123,19 @@ async def test_the_workflows_do_as_the_guide_says(database: str, workflows: Any)
                 job_id = (await client.enqueue("refund", 500)).job_id
                 workflows.approve(shared, str(job_id), "ada")
                 assert await client.result(job_id, timeout=20) == "paid 500"
+
+                job_id = (await client.enqueue("compensate", {"id": 7, "customer": "eve"})).job_id
+                await until_async(partial(client.list_waits, job_id=job_id), "for the question")
+                data = {"cents": 700}
+                await client.answer(job_id, "compensate", is_approved=True, data=data)
+                assert await client.result(job_id, timeout=20) == "paid 700"
+                user = {"name": "eve", "manager": "ada@example.org"}
+                job_id = (await client.enqueue("close_account", user)).job_id
+                await until_async(partial(client.list_waits, job_id=job_id), "for the question")
+                link = capsys.readouterr().out.partition("?link=")[2].strip()
+                assert read_link(link).answered_by == "link to ada@example.org"
+                await client.answer(job_id, "close", is_approved=False)
+                assert await client.result(job_id, timeout=20) is False
 
 
 async def test_the_ten_programs_do_as_they_say(database: str, programs: Any) -> None:

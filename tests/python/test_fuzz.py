@@ -387,6 +387,8 @@ HALF_BAD = {
     "publish": "event => 'e', payload => '1e131071'",
     "emit": "event => 'e', payload => '1e131071'",
     "save_step": "job_id => %(job)s, attempt => 1, name => 'a', value => '1e131071'",
+    "ask": "job_id => %(job)s, attempt => 1, name => 'a', question => 'b', form => '[]'",
+    "answer": "job_id => %(job)s, name => 'a', is_approved => true, data => '1e131071'",
     "signal": "job_id => %(job)s, name => 'a', payload => '1e131071'",
     "redrive_many": "max_jobs => 0",
     "submit_jobs": """jobs => '[{"kind": "a"}, {"kind": ""}]', endpoints => '{}'""",

@@ -304,8 +304,8 @@ def test_every_length_of_time_is_known_by_its_name_in_sql() -> None:
     _, parts = msgspec.json.schema_components(list(models))
     members = {m for part in parts.values() for m in part.get("properties", ())}
     lengths = {m.removesuffix("_ms") for m in members if m.endswith("_ms")}
-    # For which the server waits, and what the database too knows by these names.
-    assert lengths - {"wait", "initial_delay", "max_delay"} == {*LENGTHS, *WORDS}
+    # For which the server waits or a link is valid, and what the database too knows by these names.
+    assert lengths - {"wait", "valid_for", "initial_delay", "max_delay"} == {*LENGTHS, *WORDS}
 
 
 def test_every_error_of_the_database_has_its_status(database: str) -> None:

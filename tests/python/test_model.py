@@ -197,6 +197,8 @@ OTHERS = {
     "confirm_jobs": ("'{}'",),
     "receive_jobs": ("'[]'",),
     "send_jobs": ("10",),
+    "answer": ("gen_random_uuid(), 'q1', true",),
+    "ask": ("gen_random_uuid(), 1, 'q1', 'Go on?'",),
     "choose_shard": ("'{0, 1}', 'a'",),
     "rate_limited": ("gen_random_uuid(), 1, '1 s'",),
     "release_key": ("'other', 'a'",),

@@ -114,6 +114,9 @@ from jobq.job where state = 'running' and cancel_requested_at is null limit 1;
 select jobq.complete(job_id, 1, '"{CANARY}"')
 from jobq.job where state = 'running' and cancel_requested_at is null limit 1;
 select jobq.cancel(job_id, '{CANARY}') from jobq.list_jobs('queued', max_jobs => 1);
+select jobq.enqueue('theirs.ask', queue => 'theirs', priority => 9);
+select jobq.ask(c.job_id, 1, 'theirs-question', 'theirs {CANARY}')
+from jobq.claim('{{theirs}}', 'theirs-worker', 1) as c;
 select jobq.enqueue('theirs.call', '{{"x": "{CANARY}"}}');
 reset session authorization;
 set session_replication_role = replica;
@@ -184,6 +187,7 @@ AIMED: dict[str, list[str]] = {
     "hold_for": ["1 h"],
     "idempotency_key": ["theirs-key"],
     "initial_delay": ["1 s"],
+    "is_approved": ["true"],
     "is_batch": ["true"],
     "job_id": ["JOB"],
     "job_ids": ["{JOB}"],
@@ -206,12 +210,14 @@ AIMED: dict[str, list[str]] = {
     "max_running": ["1"],
     "name": [
         "theirs-api", "theirs-schedule", "theirs-endpoint", "theirs-paused", "theirs-secret",
+        "theirs-question",
     ],
     "payloads": ["{1}"],
     "payload_spec": ["theirs-spec", "theirs-spare"],
     "prefix": ["x"],
     "privilege": ["work"],
     "progress": ["{}"],
+    "question": ["x"],
     "queue": ["theirs", "theirs-spare", "mine"],
     "queues": ["{theirs}", "{mine,theirs}"],
     "reason": ["x"],
@@ -468,7 +474,8 @@ def test_the_same_attack_succeeds_where_grants_are_not_enforced(victim: Connecti
     # Jobs that have waited for a minute are named, which they have on a busy machine.
     assert functions - harmful | {"health"} == HARMLESS
     assert harmful - functions == {
-        "attempt", "audit", "insert", "job", "kind", "queue", "schedule", "update", "worker"
+        "attempt", "audit", "insert", "job", "kind", "question", "queue", "schedule", "update",
+        "worker",
     }  # fmt: skip
 
 

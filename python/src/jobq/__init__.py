@@ -5,6 +5,7 @@ from jobq.calls.graph import Graph
 from jobq.client import AsyncClient, Client
 from jobq.errors import EventTimeout, JobqError
 from jobq.models import (
+    Answer,
     Attempt,
     Batch,
     ClaimedJob,
@@ -14,6 +15,7 @@ from jobq.models import (
     Job,
     JobPage,
     LogLine,
+    Question,
     QueueGrant,
     QueueStats,
     Schedule,
@@ -36,6 +38,7 @@ from jobq.version import __version__
 from jobq.worker import Worker
 
 __all__ = [
+    "Answer",
     "AsyncClient",
     "Attempt",
     "Batch",
@@ -55,6 +58,7 @@ __all__ = [
     "JobqError",
     "LogLine",
     "Permanent",
+    "Question",
     "QueueGrant",
     "QueueStats",
     "RateLimited",

@@ -44,14 +44,23 @@ from jobq_cli.schedules import preview, schedules
 from jobq_cli.steering import cancel, change, delete
 from jobq_cli.terminal import needing, say
 from jobq_cli.worker import worker
-from jobq_cli.workflows import cancel_tree, emit, graph, publish, signal, subscriptions
+from jobq_cli.workflows import (
+    answer,
+    cancel_tree,
+    emit,
+    graph,
+    publish,
+    signal,
+    subscriptions,
+    waits,
+)
 
 COMMANDS = (
-    budgets, cancel, cancel_tree, certify, change, cluster, completion, conformance, console,
-    declare, delete, delete_kind, deploy, print_sql, doctor, emit, endpoints, enqueue, events,
-    explain, graph, grants, http, jobs, kinds, limits, migration, new, pause, preview, publish,
-    queues, redrive, rerun, resume, run, schedules, settings, show, signal, subscriptions, work,
-    worker, workers,
+    answer, budgets, cancel, cancel_tree, certify, change, cluster, completion, conformance,
+    console, declare, delete, delete_kind, deploy, print_sql, doctor, emit, endpoints, enqueue,
+    events, explain, graph, grants, http, jobs, kinds, limits, migration, new, pause, preview,
+    publish, queues, redrive, rerun, resume, run, schedules, settings, show, signal,
+    subscriptions, waits, work, worker, workers,
 )  # fmt: skip
 
 # Commands that need an extra: their module and the extra.

@@ -39,6 +39,20 @@ signal = calling(
     "signal", "signal",
     "Send the signal NAME with PAYLOAD (JSON, or - for standard input) to a job.",
     JOB_ID, argument("name"), PAYLOAD, lines=emitted)
+waits = calling(
+    "waits", "list_waits", "List the questions of jobs that wait for a person.",
+    option("--queue", help="Only of this queue."),
+    rows=("job_id", "name", "question", "since", "expires_at", "asked_by", "form"))
+answer = calling(
+    "answer", "answer", "Answer the question NAME of a job: approve it, or --reject it.",
+    JOB_ID, argument("name"),
+    option("--reject", "is_approved", is_flag=True, flag_value=False, default=True,
+           show_default=False, help="Reject it."),
+    option("--data", default="null", type=Json(), show_default=False,
+           help="The data that the form asks for: JSON, or - for standard input."),
+    reason("given to the handler and audited"),
+    option("--by", "answered_by", help="The person in whose name you answer."),
+    lines=lambda _none: ["answered"])
 graph = calling(
     "graph", "enqueue_graph",
     "Enqueue GRAPH (JSON, or - for standard input). Prints ids and names.",

@@ -12,7 +12,18 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from jobq_console import bulk, endpoints, entrance, job, jobs, lists, overview, queues, schedules
+from jobq_console import (
+    approvals,
+    bulk,
+    endpoints,
+    entrance,
+    job,
+    jobs,
+    lists,
+    overview,
+    queues,
+    schedules,
+)
 from jobq_console.console import Console
 from jobq_console.guard import Guard
 from jobq_console.options import PATH, PATIENCE, Options
@@ -22,7 +33,9 @@ from jobq_http.database import Database
 from jobq_http.standby import Standby
 
 DEFAULTS: Final = Options()
-SECTIONS: Final = (entrance, overview, queues, jobs, bulk, job, schedules, endpoints, lists)
+SECTIONS: Final = (
+    entrance, overview, queues, jobs, bulk, job, approvals, schedules, endpoints, lists,
+)  # fmt: skip
 PAGES: Final = tuple(page for section in SECTIONS for page in section.PAGES)
 
 

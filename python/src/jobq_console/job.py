@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 from starlette.responses import RedirectResponse, Response
 
-from jobq_console import graph
+from jobq_console import approvals, graph
 from jobq_console.visit import Page, Visit
 from jobq_console.words import plural
 from jobq_http import operation
@@ -41,16 +41,18 @@ async def show(visit: Visit) -> Response:
     job, texts = read(document)
     if "result" not in texts:
         return RedirectResponse(f"{visit.base}/schedules/{job_id}", 303)
-    (attempts, _), (lines, more), reasons, tree, steps = await asyncio.gather(
+    (attempts, _), (lines, more), reasons, tree, steps, questions = await asyncio.gather(
         ask.page("jobq_http.page_attempts", job_id=job_id, max_attempts=MOST_ATTEMPTS),
         ask.page("jobq_http.page_logs", job_id=job_id, max_lines=MOST_LINES, before=before(visit)),
         ask.rows("explain", job_id=job_id),
         ask.document("show_graph", job_id=job_id, max_nodes=graph.MOST_NODES),
         ask.rows("list_steps", job_id=job_id),
+        approvals.questions(ask, job_id=job_id),
     )
     return visit.show(
         "job.html", job=job, texts=texts, attempts=attempts, lines=lines[::-1], more=more,
         reasons=reasons, picture=graph.drawn(tree), steps=steps[-MOST_STEPS:],
+        questions=questions,
     )  # fmt: skip
 
 

@@ -7,5 +7,14 @@ result. ``jobq worker`` delivers if the extra ``delivery`` is installed.
 from jobq_delivery.address import AddressRefused, Guard
 from jobq_delivery.deliverer import Deliverer
 from jobq_delivery.keyring import Keyring, SecretKeyError
+from jobq_delivery.links import LinkInvalid, approval_link
 
-__all__ = ["AddressRefused", "Deliverer", "Guard", "Keyring", "SecretKeyError"]
+__all__ = [
+    "AddressRefused",
+    "Deliverer",
+    "Guard",
+    "Keyring",
+    "LinkInvalid",
+    "SecretKeyError",
+    "approval_link",
+]

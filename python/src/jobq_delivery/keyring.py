@@ -8,6 +8,7 @@ another secret. The first key encrypts. The other keys decrypt older ciphertexts
 from __future__ import annotations
 
 import hashlib
+import hmac
 import os
 import secrets
 import time
@@ -46,6 +47,7 @@ class Keyring:
     def __init__(self, keys: Iterable[bytes] = ()) -> None:
         given = list(keys)
         self._ciphers = {key_id(key): cipher_of(key) for key in given}
+        self._signers = {key_id(key): _signer_of(key) for key in given}
         self._first = key_id(given[0]) if given else None
 
     def __repr__(self) -> str:
@@ -106,6 +108,21 @@ class Keyring:
         nonce = secrets.token_bytes(NONCE_BYTES)
         sealed = self._ciphers[current].encrypt(nonce, value.encode(), name.encode())
         return nonce + sealed, current
+
+    def sign(self, text: bytes) -> bytes:
+        """Return the signature of a link by the first key.
+
+        Raises:
+            SecretKeyError: there is no key.
+        """
+        return hmac.digest(self._signers[self.current], text, "sha256")
+
+    def is_signed(self, text: bytes, signature: bytes) -> bool:
+        """Whether one of the keys has signed a link."""
+        return any(
+            hmac.compare_digest(hmac.digest(signer, text, "sha256"), signature)
+            for signer in self._signers.values()
+        )
 
     def decrypt(self, name: str, ciphertext: bytes, key: str) -> str:
         """Return a secret.
@@ -208,6 +225,11 @@ def cipher_of(key: bytes) -> AESGCM:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - memory
 
     return AESGCM(key)
+
+
+def _signer_of(key: bytes) -> bytes:
+    """Return the key that signs links, which differs from the one that encrypts."""
+    return hmac.digest(key, b"jobq links", "sha256")
 
 
 def key_id(key: bytes) -> str:

@@ -25,6 +25,7 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jobq_http import (
+    approvals,
     definitions,
     endpoints,
     events,
@@ -56,13 +57,13 @@ access = logging.getLogger("jobq.http.access")
 # In the order of the specification.
 SECTIONS: Final = (
     new_jobs, jobs, events, schedules, executions, operators, queues, definitions, endpoints,
-    workers, workflows, glances, health, metrics, openapi,
+    workers, workflows, approvals, glances, health, metrics, openapi,
 )  # fmt: skip
 OPERATIONS: Final = tuple(operation for section in SECTIONS for operation in section.OPERATIONS)
 SPECIFICATION: Final = msgspec.json.encode(openapi.specification(OPERATIONS))
 
 # Paths that need no key.
-OPEN: Final = frozenset({"/healthz", "/ready", "/metrics", "/docs", "/openapi.json"})
+OPEN: Final = frozenset({"/healthz", "/ready", "/metrics", "/docs", "/openapi.json", "/approval"})
 GONE: Final = 499  # in the log and the metrics: the client disconnected before its request arrived
 QUIET: Final = frozenset({"/healthz", "/ready", "/metrics"})
 OPEN_FOLDER: Final = "/docs/"

@@ -33,6 +33,8 @@ ERRORS: Final = {
     "JOB_NOT_FOUND": (404, "Job with ID '{id}' does not exist."),
     "BATCH_NOT_FOUND": (404, "The batch does not exist."),
     "EXECUTION_NOT_FOUND": (404, "Execution with ID '{id}' does not exist."),
+    "LINK_INVALID": (403, "The link is invalid or has expired."),
+    "QUESTION_CLOSED": (409, "The question is closed."),
     "METHOD_NOT_ALLOWED": (405, "The path does not support this method."),
     "INVALID_SCHEMA": (422, "The schema is invalid."),
     "EXECUTION_NOT_CANCELLABLE": (409, "The execution has started or ended."),
@@ -66,6 +68,8 @@ RENAMED: Final = {
 HINTS: Final = {
     "JOB_IS_RECURRING": "use the id of one of its runs: GET /jobs/{job_id}/executions",
     "ILLEGAL_STATE": "check the state: GET /jobs/{job_id}",
+    "QUESTION_NOT_FOUND": "list the questions: GET /waits",
+    "QUESTION_CLOSED": "only the first answer counts; list the open questions: GET /waits",
     "QUEUE_NOT_FOUND": "an undeclared queue is not paused; declare it, or check the name",
     "KIND_NOT_FOUND": "list the kinds: GET /kinds",
     "API_KEY_NOT_FOUND": "an operator can list the keys",

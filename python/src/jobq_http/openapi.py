@@ -45,6 +45,7 @@ TAGS: Final = {
     "operators": "Dead jobs, and jobs that do not run.",
     "workers": "Workers without a PostgreSQL driver.",
     "workflows": "Steps, events and signals.",
+    "approvals": "Questions of jobs to people, and answers.",
     "health": "The server itself. No key is needed.",
 }
 

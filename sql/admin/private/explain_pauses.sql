@@ -28,7 +28,8 @@ as $$
     union all
     (
         select 'event', format(
-            'waits for %s since %s%s', w.event, date_trunc('second', w.since),
+            'waits for %s since %s%s',
+            coalesce('a person: ' || left(w.question, 200), w.event), date_trunc('second', w.since),
             case when isfinite(w.deadline) then ', until ' || date_trunc('second', w.deadline) end
         )
         from jobq_private.waiter as w

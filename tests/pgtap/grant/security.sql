@@ -22,6 +22,9 @@ create temporary table may_execute (function text, roles text);
 insert into may_execute values
 ('wait_for', 'w'),
 ('signal', 'p w o'),
+('ask', 'w'),
+('answer', 'p o'),
+('list_waits', 'o r'),
 ('save_steps', 'w'),
 ('save_step', 'w'),
 ('list_steps', 'w o r'),
@@ -201,6 +204,7 @@ insert into may_use values
 ('error', 'p:SELECT w:SELECT o:SELECT r:SELECT'),
 ('job', 'p:SELECT p:INSERT o:SELECT o:UPDATE r:SELECT'),
 ('kind', 'o:SELECT r:SELECT'),
+('question', 'o:SELECT r:SELECT'),
 ('queue', 'o:SELECT r:SELECT'),
 ('queue_grant', 'p:SELECT w:SELECT o:SELECT r:SELECT'),
 ('schedule', 'o:SELECT r:SELECT'),

@@ -155,6 +155,22 @@ class ClaimedJob:
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer of a person to a question.
+
+    Attributes:
+        data: the data, which match the form of the question if it is approved.
+        reason: why, or None.
+        by: who answered, as in the audit.
+    """
+
+    is_approved: bool
+    data: Json
+    reason: str | None
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class Input:
     """The state and result of a parent.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -56,7 +56,7 @@ class JobContext:
             lost. A handler can check it to stop early.
         payload_text: the payload as stored, with every digit of its numbers.
         delivery_version: version of the endpoint, if the job is a delivery.
-        steps: records `step`, `sleep` and `wait_for`.
+        steps: records `step`, `sleep`, `wait_for` and `approve`.
     """
 
     job_id: UUID
@@ -219,6 +219,35 @@ class JobContext:
             StepInvalid: the name or the timeout is invalid. The job is then dead.
         """
         return self._steps.wait_for(event, timeout)
+
+    def approve(
+        self,
+        name: str,
+        question: str,
+        *,
+        form: Mapping[str, Json] | None = None,
+        timeout: timedelta | float | None = None,
+    ) -> Any:  # noqa: ANN401 - an Answer, or awaited
+        """Ask a person a question, and wait for the `Answer`.
+
+            answer = await context.approve("refund", f"Refund {cents} cents?")
+            if not answer.is_approved: ...
+
+        Until somebody answers, the job is released as by `sleep`. `Client.list_waits` lists the
+        open questions, and `Client.answer` answers one. The answer is recorded: later attempts
+        get the same.
+
+        Args:
+            name: unique in the job, 1 to 249 characters.
+            question: what the person reads, at most 4096 characters.
+            form: a JSON Schema of the data that an approval must have; None for none.
+            timeout: a timedelta or seconds, from the first call; None waits without limit.
+
+        Raises:
+            EventTimeout: nobody answered in time. If it is not caught, the job is dead.
+            StepInvalid: an argument is invalid. The job is then dead.
+        """
+        return self._steps.approve(name, question, form, timeout)
 
     def inputs(self) -> Any:  # noqa: ANN401 - a list of Input, or awaited
         """Return an `Input` for each job of ``enqueue(after=...)``, in the order of their ids."""

@@ -28,7 +28,7 @@ from jobq.errors import (
     StepInvalid,
     translate,
 )
-from jobq.models import Input, Json
+from jobq.models import Answer, Input, Json
 from jobq.redaction import error_text
 from jobq.registry.outcomes import OUTCOMES
 from jobq.registry.settlement import Suspended, moment_of
@@ -39,9 +39,11 @@ LIST_INPUTS: Final = (
     "select parent_id, name, kind, state, result, after_failure from jobq_internal.list_inputs(%s)"
 )
 WAIT_FOR: Final = "select outcome, payload from jobq.wait_for(%s, %s, %s, %s)"
+ASK: Final = "select outcome, payload from jobq.ask(%s, %s, %s, %s, %s, %s)"
 
 # Characters of a step's or an event's name, the database's limit.
 MAX_NAME: Final = 256
+MAX_QUESTION_NAME: Final = 249
 LONGEST_WAIT: Final = timedelta(days=36500)
 LONGEST_STEP_DELAY: Final = timedelta(hours=1)
 
@@ -106,10 +108,18 @@ class Steps:
     def wait_for(self, event: str, timeout: timedelta | float | None) -> Any:  # noqa: ANN401 - the payload
         """Wait for an event."""
         _check_name("event", event)
-        limit = None if timeout is None else _length("timeout", timeout)
-        if limit is not None and not timedelta(0) <= limit <= LONGEST_WAIT:
-            raise StepInvalid("timeout must be between 0 and 36500 days", detail=str(timeout))
-        return self._run(self._wait_for(event, limit))
+        return self._run(self._wait_for(event, _limit_of(timeout)))
+
+    def approve(
+        self,
+        name: str,
+        question: str,
+        form: Mapping[str, Json] | None,
+        timeout: timedelta | float | None,
+    ) -> Any:  # noqa: ANN401 - an Answer, or awaited
+        """Ask a person, and wait for the answer."""
+        _check_name("question", name)
+        return self._run(self._approve(name, question, form, _limit_of(timeout)))
 
     def inputs(self) -> Any:  # noqa: ANN401 - a list, or awaited
         """Return the states and results of the jobs that this one waited for."""
@@ -189,12 +199,38 @@ class Steps:
             raise EventTimeout("the event did not come in time", detail=event)
         return payload
 
-    async def _waited(self, event: str, limit: timedelta | None) -> tuple[str, Json]:
+    async def _approve(
+        self,
+        name: str,
+        question: str,
+        form: Mapping[str, Json] | None,
+        limit: timedelta | None,
+    ) -> Answer:
+        try:
+            schema = None if form is None else encode(form)
+            outcome, payload = await self._waited(
+                f"answer:{name}", limit, ASK, (name, question, schema)
+            )
+        except (InvalidArgument, PayloadInvalid) as error:
+            raise StepInvalid("a question is invalid", detail=f"{name}: {error}") from error
+        if outcome == "timed_out":
+            raise EventTimeout("nobody answered in time", detail=name)
+        return Answer(payload["is_approved"], payload["data"], payload["reason"], payload["by"])
+
+    async def _waited(
+        self,
+        event: str,
+        limit: timedelta | None,
+        statement: str = WAIT_FOR,
+        given: tuple[Any, ...] | None = None,
+    ) -> tuple[str, Json]:
+        """Wait for an event by a statement that takes what is given, by default its name."""
         known = await self._recorded()
         ended = known.get(f"event:{event}")
         if ended is not None:
             return ended["outcome"], ended["payload"]
-        rows = await self._call(WAIT_FOR, (self._job_id, self._attempt, event, limit))
+        given = (event,) if given is None else given
+        rows = await self._call(statement, (self._job_id, self._attempt, *given, limit))
         [(outcome, payload)] = rows
         if outcome == "waiting":
             raise Suspended
@@ -269,17 +305,30 @@ def _length(name: str, given: timedelta | float) -> timedelta:
         return timedelta.max
 
 
+def _limit_of(timeout: timedelta | float | None) -> timedelta | None:
+    """Return the timeout of a wait.
+
+    Raises:
+        StepInvalid: it is negative, or too long.
+    """
+    limit = None if timeout is None else _length("timeout", timeout)
+    if limit is not None and not timedelta(0) <= limit <= LONGEST_WAIT:
+        raise StepInvalid("timeout must be between 0 and 36500 days", detail=str(timeout))
+    return limit
+
+
 def _check_name(what: str, name: object) -> None:
     """Check a name as the database does.
 
     Raises:
-        StepInvalid: it is not a text of 1 to 256 characters.
+        StepInvalid: it is not a text of 1 to 256 characters, of a question to 249.
     """
-    is_text = isinstance(name, str) and 1 <= len(name) <= MAX_NAME and "\0" not in name
+    longest = MAX_QUESTION_NAME if what == "question" else MAX_NAME
+    is_text = isinstance(name, str) and 1 <= len(name) <= longest and "\0" not in name
     if not is_text or (what == "step" and str(name).startswith("event:")):
         raise StepInvalid(
             f"the name of {'an' if what == 'event' else 'a'} {what} must be text"
-            f" of 1 to {MAX_NAME} characters"
+            f" of 1 to {longest} characters"
             + (", and not begin with event:" if what == "step" else ""),
             detail=f"{str(name)[:MAX_NAME]!r}",
         )
