@@ -23,7 +23,7 @@ CORE: Final = """
 """.split()
 PACKAGES: Final = """
     jobq jobq_embedded jobq_operations jobq_sharding jobq_testing jobq_delivery jobq_http
-    jobq_console jobq_examples jobq_conformance jobq_cli jobq_contrib
+    jobq_console jobq_mcp jobq_examples jobq_conformance jobq_cli jobq_contrib
 """.split()
 MOST_IN_CORE: Final = 12
 

@@ -66,6 +66,7 @@ COMMANDS = (
 # Commands that need an extra: their module and the extra.
 EXTRAS = {
     "keys": ("jobq_cli.keys", "http"),
+    "mcp": ("jobq_cli.mcp", "mcp"),
     "secrets": ("jobq_cli.secrets", "delivery"),
     "top": ("jobq_cli.top", "top"),
 }

@@ -55,6 +55,12 @@ def prefixed(_context: click.Context, _parameter: click.Parameter, text: str) ->
         option(
             "--console/--no-console", "has_console", default=True, help="Also serve the console."
         ),
+        option(
+            "--mcp/--no-mcp",
+            "has_mcp",
+            default=False,
+            help="Also serve tools for assistants at /mcp; requires jobq[mcp].",
+        ),
         option("--hide-payloads", is_flag=True, help="Hide payloads and logs in the console."),
         option(
             "--proxy-from",
@@ -104,6 +110,7 @@ def http(
     is_metrics_open: bool,
     pool_size: int,
     has_console: bool,
+    has_mcp: bool,
     hide_payloads: bool,
     prefix: str,
     proxy_header: str | None,
@@ -119,6 +126,11 @@ def http(
     with needing("http"):
         from jobq_console import Options, Proxy, Site  # noqa: PLC0415 - an extra
         from jobq_http import Settings, serve  # noqa: PLC0415
+    mcp = None
+    if has_mcp:
+        with needing("mcp"):
+            from jobq_mcp import McpSite  # noqa: PLC0415 - an extra
+        mcp = McpSite
     one_database(database_url)
     proxy = Proxy(proxy_header, tuple(proxy_scopes.split(","))) if proxy_header else None
     options = Options(hides_payloads=hide_payloads, proxy=proxy, prefix=prefix)
@@ -126,6 +138,7 @@ def http(
         is_metrics_open=is_metrics_open,
         pool_size=pool_size,
         console=Site.maker(options) if has_console else None,
+        mcp=mcp,
         read_database_url=read_database_url,
         longest_lag=longest_lag,
         proxy_from=proxy_from,

@@ -74,11 +74,11 @@ GIVEN_ID: Final = re.compile(rb"[-_.:/=+0-9A-Za-z]{1,128}")
 
 
 class Site(Protocol):
-    """Pages that are served besides the API, with their own sign-in: the console."""
+    """What is served besides the API: the console, with its own sign-in, and tools at /mcp."""
 
     @property
     def routes(self) -> Sequence[BaseRoute]:
-        """Its routes, at / and below /console."""
+        """Its routes."""
 
     async def open(self) -> None:
         """Start."""
@@ -103,6 +103,7 @@ class Settings:
             pg_cron.
         is_metrics_open: whether /metrics needs no key.
         console: creates the console; None for none.
+        mcp: creates the tools for assistants, behind the keys; None for none.
         read_database_url: URL of a standby for lists and figures; None for none.
         proxy_from: networks of proxies whose headers about clients are trusted.
         max_connections: maximum open connections; by default half of the file descriptors.
@@ -116,6 +117,7 @@ class Settings:
     maintain_every: float = 5.0
     is_metrics_open: bool = True
     console: SiteMaker | None = None
+    mcp: SiteMaker | None = None
     read_database_url: str | None = None
     longest_lag: float = 30.0
     proxy_from: tuple[str, ...] = ()
@@ -138,12 +140,14 @@ def create_app(database_url: str, settings: Settings = DEFAULTS) -> Starlette:
     standby = Standby(read, *limits, settings.longest_lag) if read else None
     keys = Keys(database, settings.requests_per_second)
     console = settings.console and settings.console(database_url, keys, standby)
+    mcp = settings.mcp and settings.mcp(database_url, keys, standby)
+    sites = [site for site in (console, mcp) if site]
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         await database.open()
-        if console:
-            await console.open()
+        for site in sites:
+            await site.open()
         tasks = []
         if every := settings.maintain_every:
             tasks.append(asyncio.create_task(maintain(database, every)))
@@ -156,14 +160,18 @@ def create_app(database_url: str, settings: Settings = DEFAULTS) -> Starlette:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            if console:
-                await console.close()
+            for site in reversed(sites):
+                await site.close()
             if standby:
                 await standby.database.close()
             await database.close()
 
     app = Starlette(
-        routes=[*routes(OPERATIONS), health.assets(), *(console.routes if console else ())],
+        routes=[
+            *routes(OPERATIONS),
+            health.assets(),
+            *(route for site in sites for route in site.routes),
+        ],
         middleware=[
             Middleware(Proxies, networks=settings.proxy_from),
             Middleware(

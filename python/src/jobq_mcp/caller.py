@@ -1,0 +1,47 @@
+"""Who calls a tool: an API key of the HTTP server, or a login of the database."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from jobq_http.auth import Key
+from jobq_http.database import LOG_IN, Database
+
+LOOK: Final = ("read", "operate")
+ACT: Final = ("operate",)
+RUN: Final = ("produce",)
+STOP: Final = ("produce", "operate")
+FOLLOW: Final = ("produce", "read", "operate")
+
+
+class Caller:
+    """A caller, whose calls run with the rights of a scope. All but looks are audited.
+
+    Args:
+        database: the database.
+        key: the API key; None for the login of the database's URL.
+    """
+
+    def __init__(self, database: Database, key: Key | None) -> None:
+        self._database = database
+        self._key = key
+
+    async def rows(
+        self, scopes: tuple[str, ...], function: str, **arguments: object
+    ) -> list[dict[str, Any]]:
+        """Call a function as the role of the first of these scopes; JSON is bytes.
+
+        Raises:
+            ApiError: the key has none of them.
+            psycopg.Error: the function raised an error.
+        """
+        role = LOG_IN if self._key is None else self._key.role(scopes)
+        acting_for = "MCP" if self._key is None else f"API key {self._key.name} by MCP"
+        return await self._database.fetch_named(
+            role, function, None if scopes in {LOOK, FOLLOW} else acting_for, **arguments
+        )
+
+    async def value(self, scopes: tuple[str, ...], function: str, **arguments: object) -> Any:  # noqa: ANN401 - any column's
+        """Return the single value of a function."""
+        [row] = await self.rows(scopes, function, **arguments)
+        return next(iter(row.values()))
