@@ -320,6 +320,7 @@ def under_patroni(
 
     def fault(rig: Rig) -> None:
         rig.is_cut_off = True
+        rig.is_recorded = False
         with hosts_of(rig) as cluster:
             # It has what producers and workers ask of a server.
             rig.server = cast("Server", cluster)

@@ -133,6 +133,7 @@ class Rig:
 
     Attributes:
         is_cut_off: whether the faults break connections, or leave calls without an answer.
+        is_recorded: whether the history is replayed; a server that is replaced has not all of it.
         kind: which of the probe's handlers has the jobs.
         limits: arguments of put_queue(), besides those of every run.
         at_end: yields what else must not be.
@@ -154,6 +155,7 @@ class Rig:
     pause: float = 0.01
     faults: int = 0
     is_cut_off: bool = False
+    is_recorded: bool = True
     troubles: list[Trouble] = field(default_factory=list)
     worker_prefix: list[str] = field(default_factory=list)
     database_url: str = ""
@@ -200,7 +202,8 @@ class Rig:
             ["psql", "-Xq", "-d", self.url, "-f", "-"], input=single_file(), text=True,
             check=True, env=environment, stdout=subprocess.DEVNULL,
         )  # fmt: skip
-        history.record(self.url)
+        if self.is_recorded:
+            history.record(self.url)
 
     def create(self) -> None:
         """Make an empty database."""
