@@ -122,7 +122,7 @@ begin
             ('select', '{endpoint_definition}',
                 'endpoint in (select e.endpoint from jobq_private.endpoint as e)', null),
             ('select', '{definition}', $$(type, name) in (
-                select d.type, d.name from jobq_private.endpoint_definition as d where d.is_current
+                select d.type, d.name from jobq_private.endpoint_definition as d
             )$$, null),
             ('select', '{definition_version}', $$
                 type in ('endpoint', 'delivery')

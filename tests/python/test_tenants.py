@@ -596,14 +596,18 @@ def test_what_is_due_happens_under_a_log_in_of_the_queue(
         ).fetchall()
         assert secrets.keys() == {"theirs-secret"}
         # Jobs of a version that refers to what the endpoint has left are as they were.
-        pinned = "select schema is not null, config_version from jobq_internal.get_delivery({})"
+        pinned = (
+            "select schema is not null, config_version, secrets is not null"
+            " from jobq_internal.get_delivery({})"
+        )
         isolated.execute(
             "select jobq.put_endpoint('theirs-endpoint', 'HTTP', %s, queue => 'theirs')",
             ['{"url": "https://theirs.example"}'],
         )
         given = "'theirs-endpoint', (select min(delivery_version) from jobq.job)"
-        assert theirs.execute(pinned.format(given)).fetchall() == [(True, 1)]
-        assert theirs.execute(pinned.format("'theirs-endpoint'")).fetchall() == [(False, None)]
+        assert theirs.execute(pinned.format(given)).fetchall() == [(True, 1, True)]
+        newest = pinned.format("'theirs-endpoint'")
+        assert theirs.execute(newest).fetchall() == [(False, None, False)]
         audited = theirs.execute("select distinct actor from jobq.audit").fetchall()
         assert audited == [("theirs",)]
     assert isolated.execute(
