@@ -8,6 +8,7 @@ import json
 import logging
 import re
 import socket
+import time
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -343,3 +344,57 @@ async def test_an_idle_worker_fires_a_slot_when_it_is_due(
     async with Worker(database, registry):
         await asyncio.wait_for(five.wait(), 90)
     assert max(late) < 1.0, f"not only when maintenance comes round: {late}"
+
+
+async def declared(client: AsyncClient, kind: str) -> bool:
+    return kind in {each.kind for each in await client.list_kinds()}
+
+
+def wait_a_second() -> None:
+    time.sleep(1)
+
+
+async def test_a_job_that_no_process_is_ready_for_is_released_with_a_line(
+    database: str, client: AsyncClient, log: io.StringIO
+) -> None:
+    registry = Registry()
+    registry.handler("slow", process=True, lease=1)(wait_a_second)
+    async with Worker(database, registry, concurrency=2, processes=1, poll=0.1):
+        await until_async(lambda: declared(client, "slow"))
+        jobs = await client.enqueue_many([{"kind": "slow"}] * 2)
+        for job in jobs:
+            await client.result(job.job_id, timeout=60)
+    said = [line["message"] for line in lines(log) if "no process was ready" in line["message"]]
+    assert re.match(r"releasing a job of kind slow: no process was ready within \d\.\d s", said[0])
+    for job in jobs:
+        codes = {attempt.error_code for attempt in await client.attempts(job.job_id)}
+        assert "LEASE_EXPIRED" not in codes
+
+
+SLOW_TASK = """
+    create function jobq_private.slow_task() returns bigint language plpgsql
+    as 'begin perform pg_sleep(60); return 0; end';
+    insert into jobq_private.maintenance_task (position, task, function)
+    values (85, 'slow', 'slow_task');
+"""
+
+
+async def test_a_task_of_maintenance_that_hangs_keeps_the_others_from_nothing(
+    database: str, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tuning, "MAINTAIN_SECONDS", 0.5)
+    monkeypatch.setattr(tuning, "CALL_SECONDS", 2.0)
+    monkeypatch.setattr(tuning, "MAINTAIN_EVERY", 0.2)
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(SLOW_TASK)
+        connection.execute("select jobq.put_queue('default', lease => '1 s')")
+        lost = (await client.enqueue("noop")).job_id
+        connection.execute("select from jobq.claim('{default}', 'who will not come back')")
+        registry = Registry()
+        registry.handler("noop")(lambda: None)
+        async with Worker(database, registry, poll=0.1):
+            await client.result(lost, timeout=30)
+        found = connection.execute(
+            "select finding from jobq.health(part => 'maintenance') where subject = 'maintenance'"
+        ).fetchone()
+    assert found is not None and re.match(r"slow failed \d+ times, .*: 57014", found[0])

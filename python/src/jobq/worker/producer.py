@@ -402,7 +402,13 @@ class Producer:
         now = time.monotonic()
         for job in self.running:
             if not job.started_at:  # it waits for a process
-                if now - job.slot_at > job.lease / 3:
+                waited = now - job.slot_at
+                if waited > job.lease / 3:
+                    self._complaints.warning(
+                        "releasing a job of kind %s: no process was ready within %.1f s, a third"
+                        " of its lease; make the import of its handler faster, or the lease longer",
+                        job.kind, waited,
+                    )  # fmt: skip
                     self._give_back([job])
             elif job.expires_at <= now:  # a thread keeps its slot until it ends
                 text = f"the attempt took longer than {job.timeout:g} s"

@@ -37,6 +37,7 @@ from jobq.registry.settlement import (
     Succeeded,
     moment_of,
 )
+from jobq.worker import tuning
 from jobq.worker.connections import Connections
 from jobq.worker.controller import InProcess, SkippedKinds
 from jobq.worker.pools import Process
@@ -399,7 +400,7 @@ class Queries:
         Returns:
             The number of rows of each task, None if it failed, and whether more remains.
         """
-        rows = await self.connections.call(MAINTAIN)
+        rows = await self.connections.call(MAINTAIN, time_limit=tuning.MAINTAIN_SECONDS)
         done = {task: affected for task, affected, _ in rows}
         return done, any(has_more for _, _, has_more in rows)
 

@@ -44,6 +44,9 @@ UNKNOWN_KIND_SECONDS: Final = 60.0
 
 # Deadline of a call in seconds: a third of the default lease. Also detects a dead peer.
 CALL_SECONDS: Final = 10.0
+# Time limit of maintain() in the database, in seconds. Before CALL_SECONDS, so that an overdue task
+# is undone and reported, and the work of the others is kept.
+MAINTAIN_SECONDS: Final = 5.0
 # Seconds before the next try after a failure: the first and the last one, half of it random.
 BACKOFF_FIRST: Final = 0.1
 BACKOFF_LAST: Final = 5.0
