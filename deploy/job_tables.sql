@@ -205,6 +205,7 @@ create table jobq_private.moved_job (
     moves integer not null,
     shard_id integer,
     job jsonb,
+    moved_at timestamptz not null default now(),
     constraint moved_job_pkey primary key (job_id)
 );
 

@@ -29,7 +29,8 @@ begin
         select (a.job ->> 'job_id')::uuid, (a.job ->> 'moves')::integer, a.job
         from jsonb_array_elements(receive_jobs.jobs) as a (job)
         on conflict on constraint moved_job_pkey do update
-        set moves = excluded.moves, shard_id = null, job = excluded.job
+        set moves = excluded.moves, shard_id = null, job = excluded.job,
+            moved_at = excluded.moved_at
         where m.moves < excluded.moves
         returning m.job_id
     )

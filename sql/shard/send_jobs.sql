@@ -69,7 +69,8 @@ begin
                 ))
             from gone as g
             on conflict on constraint moved_job_pkey do update
-            set moves = m.moves + 1, shard_id = excluded.shard_id, job = excluded.job
+            set moves = m.moves + 1, shard_id = excluded.shard_id, job = excluded.job,
+                moved_at = excluded.moved_at
         )
         select array_agg(row(
             g.job_id, g.attempt, 'cancelled', g.queue, g.kind, g.key_id,

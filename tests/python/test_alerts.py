@@ -8,7 +8,7 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from test_doctor import FAULTS
+from test_doctor import FAULTS, WARNINGS, alert_of
 
 from servers import ROOT
 
@@ -18,30 +18,6 @@ if TYPE_CHECKING:
 RULES = ROOT / "docs" / "alerts.yml"
 SERIES = 'jobq_check_failed{{check="{check}",severity="{severity}"}}'
 LABELS = '{{alertname="{alert}", check="{check}"}}'
-# The alert of each check that has one of its own; the others share two.
-ALERTS = {
-    "snapshot": "JobqSnapshotIsOld",
-    "dead_tuples": "JobqSnapshotIsOld",
-    "table_autovacuum": "JobqSnapshotIsOld",
-    "wal": "JobqSlotKeepsLog",
-    "maintenance": "JobqMaintenanceFails",
-    "partitions": "JobqMaintenanceFails",
-    "schedules": "JobqSchedulesFail",
-    **dict.fromkeys(
-        ("schema", "indexes", "constraints", "triggers", "owners", "grants", "public"),
-        "JobqSchemaDrifts",
-    ),
-}
-WARNINGS = (
-    "autovacuum", "clock", "connect", "connections", "dead_tuples", "failover", "functions",
-    "kinds", "notifications", "partitions", "publication", "release", "schedules", "slots",
-    "snapshot", "standby", "table_autovacuum", "waiting", "wal",
-)  # fmt: skip
-
-
-def alert_of(check: str) -> str:
-    """Return the alert that tells of a check."""
-    return ALERTS.get(check, "JobqCheckWarns" if check in WARNINGS else "JobqCheckFails")
 
 
 def fires(folder: Path, series: dict[str, str], at: str, *alerts: str) -> dict[str, bool]:
@@ -119,6 +95,19 @@ def test_the_guide_has_every_check_and_its_alert() -> None:
     # The server does not ask for the release.
     alerts = {alert_of(subject) for subject in subjects - {"release"}}
     assert subjects | alerts <= named, (subjects | alerts) - named
+
+
+def test_the_table_of_drills_is_true() -> None:
+    text = (ROOT / "docs" / "drills.md").read_text()
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    told = {cells[0]: cells[1:] for cells in rows}
+    assert set(FAULTS) <= set(told), set(FAULTS) - set(told)
+    for name, fault in FAULTS.items():
+        check, severity, alert, _, remedy, _ = told[name]
+        assert check == f"`{fault.subject}`"
+        assert severity == ("warning" if fault.subject in WARNINGS else "failure")
+        assert alert == ("" if fault.subject == "release" else f"`{alert_of(fault.subject)}`")
+        assert fault.remedy in remedy
 
 
 @pytest.mark.parametrize(

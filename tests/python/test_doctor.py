@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import time
@@ -386,6 +387,14 @@ FAULTS = {
             " update jobq_private.job set state = 'nonsense'"
         ),
     ),
+    "a move to another shard was interrupted": Fault(
+        "moves", 'jobq cluster move --database "$ROUTER" 0 --to 1',
+        "select jobq_internal.confirm_jobs(array(select job_id from jobq_private.moved_job))",
+        sql(
+            "insert into jobq_private.moved_job values"
+            " (gen_random_uuid(), 1, 1, '{}', now() - interval '2 min')"
+        ),
+    ),
     "nobody serves a queue": Fault(
         "queues", "start a worker for these queues",
         "select jobq.heartbeat('w2', '{}', '{}', '{mail}')",
@@ -407,6 +416,23 @@ FAULTS = {
         sql(
             "select jobq.hold_key('default', 'a', 'infinity', 'lunch'); select jobq.enqueue("
             "'k', concurrency_key => 'a', run_at => now() - interval '6 min')"
+        ),
+    ),
+    "no worker has a handler for a kind": Fault(
+        "kinds", "start a worker with handlers",
+        "select jobq.heartbeat('w2', '{}', '{}', '{default}', '{}')",
+        sql(
+            "select jobq.enqueue('k');"
+            " select jobq.heartbeat('w', '{}', '{}', '{default}', '{k}')"
+        ),
+    ),
+    "an endpoint is paused for long": Fault(
+        "endpoints", "resume_endpoint()", "select jobq.resume_endpoint('e')",
+        sql(
+            """select jobq.put_endpoint('e', 'HTTP', '{"url": "https://e.example"}');"""
+            " select jobq.pause_endpoint('e', 'down');"
+            " select jobq.enqueue('e', run_at => now() - interval '6 min');"
+            " select from jobq.claim('{default}', 'w')"
         ),
     ),
     "no worker is alive": Fault(
@@ -506,6 +532,33 @@ FAULTS = {
 }  # fmt: skip
 
 
+# The alert of each check that has one of its own; the others share two.
+ALERTS = {
+    "snapshot": "JobqSnapshotIsOld",
+    "dead_tuples": "JobqSnapshotIsOld",
+    "table_autovacuum": "JobqSnapshotIsOld",
+    "wal": "JobqSlotKeepsLog",
+    "maintenance": "JobqMaintenanceFails",
+    "partitions": "JobqMaintenanceFails",
+    "schedules": "JobqSchedulesFail",
+    **dict.fromkeys(
+        ("schema", "indexes", "constraints", "triggers", "owners", "grants", "public"),
+        "JobqSchemaDrifts",
+    ),
+}
+WARNINGS = (
+    "autovacuum", "clock", "connect", "connections", "dead_tuples", "endpoints", "failover",
+    "functions",
+    "kinds", "notifications", "partitions", "publication", "release", "schedules", "slots",
+    "snapshot", "standby", "table_autovacuum", "waiting", "wal",
+)  # fmt: skip
+
+
+def alert_of(check: str) -> str:
+    """Return the alert that tells of a check."""
+    return ALERTS.get(check, "JobqCheckWarns" if check in WARNINGS else "JobqCheckFails")
+
+
 def test_a_sound_system_is_called_so(sound: str) -> None:
     status, output = doctor(sound)
     assert status == 0, output
@@ -515,6 +568,7 @@ def test_a_sound_system_is_called_so(sound: str) -> None:
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_found_and_mended_as_doctor_says(sound: str, name: str) -> None:
+    """With JOBQ_DRILLS=FILE it appends a row of docs/drills.md."""
     fault = FAULTS[name]
     with fault.inject(sound):
         found = eventually_bad(sound, fault.subject)
@@ -522,13 +576,22 @@ def test_a_fault_is_found_and_mended_as_doctor_says(sound: str, name: str) -> No
         status, output = doctor(sound)
         assert status == 2 or (status, found["severity"]) == (1, "warning")
         assert output.startswith("BAD" if status == 2 else "WARN")
+        labels = f'check="{fault.subject}",severity="{found["severity"]}"'
+        series = f"jobq_check_failed{{{labels}}}"
         if fault.subject != "release":
-            labels = f'check="{fault.subject}",severity="{found["severity"]}"'
-            assert f"jobq_check_failed{{{labels}}} 1.0" in metric(sound)
+            assert f"{series} 1.0" in metric(sound)
         if fault.cure:
             cure(sound, fault.cure, found["remedy"])
             eventually(sound, fault.subject, is_ok=True)
-    eventually(sound, fault.subject, is_ok=True)
+    after = eventually(sound, fault.subject, is_ok=True)
+    if fault.subject != "release":
+        assert f"{series} 0.0" in metric(sound)
+    if file := os.environ.get("JOBQ_DRILLS"):
+        alert = f"`{alert_of(fault.subject)}`" if fault.subject != "release" else ""
+        said = [found["finding"], found["remedy"], after["finding"]]
+        cells = [name, f"`{fault.subject}`", found["severity"], alert, *said]
+        with Path(file).open("a") as drills:
+            drills.write(f"| {' | '.join(cells)} |\n")
 
 
 def cure(url: str, what: str, remedy: str) -> None:

@@ -181,6 +181,42 @@ def test_a_move_that_is_killed_moves_each_job_once(routed: Routed) -> None:
     assert {*live(routed.shards[0])} == before and live(routed.shards[1]) == {}
 
 
+def test_an_interrupted_move_is_reported_until_its_remedy_is_followed(routed: Routed) -> None:
+    with Client(routed.shards[1]) as one:
+        one.enqueue_many([{"kind": "work"} for _ in range(500)])
+    drain(routed)
+    before = {*live(routed.shards[1])}
+    command = [
+        sys.executable, "-m", "jobq_cli", "cluster", "move", "1", "--to", "0",
+        "--login", routed.login, "--database", routed.url,
+    ]  # fmt: skip
+    on_the_move = "select count(*) from jobq_private.moved_job where job is not null"
+    with psycopg.connect(routed.shards[0]) as holder, subprocess.Popen(command) as move:
+        holder.execute("lock table jobq_private.moved_job")  # the successor does not take them
+        while rows(routed.shards[1], on_the_move) == [(0,)]:
+            assert move.poll() is None
+            time.sleep(0.01)
+        move.send_signal(signal.SIGKILL)
+    assert interrupted(routed.shards[1]) == [(True, None)], "a move that goes on is no problem"
+    rows(routed.shards[1], "update jobq_private.moved_job set moved_at = now() - interval '2 min'")
+    [(is_ok, remedy)] = interrupted(routed.shards[1])
+    assert not is_ok
+    _, _, words = remedy.partition("jobq cluster ")
+    said = routed.command(
+        *words.replace(' --database "$ROUTER"', "").split(), "--login", routed.login
+    )
+    assert "moved to shard 0" in said
+    assert interrupted(routed.shards[1]) == [(True, None)]
+    assert {*live(routed.shards[0])} == before and live(routed.shards[1]) == {}
+
+
+def interrupted(url: str) -> list[tuple[Any, ...]]:
+    """What health() reports of interrupted moves."""
+    return rows(
+        url, "select is_ok, remedy from jobq.health(part => 'jobs') where subject = 'moves'"
+    )
+
+
 def test_a_shard_must_be_drained_before_its_jobs_move(routed: Routed) -> None:
     for words in (("move", "1", "--to", "0"), ("remove", "1")):
         assert "still receives new keys; drain it first" in routed.command(

@@ -61,6 +61,7 @@ from (
     ('jobs', 'waiting', 'warning', 'no job has been due for 5 minutes', '%s',
         'resume the queue or kind, release the key, raise the limit, or start more workers;'
         ' jobq explain JOB_ID shows all reasons'),
+    ('jobs', 'moves', 'failure', 'no move to another shard was interrupted', '%s', null),
     ('jobs', 'rows', 'failure', 'every live job is in a valid state',
         '%2$s live jobs bypassed the triggers, as %1$s',
         'maintain() repairs what it can; delete the others as jobq_owner, see operations'),

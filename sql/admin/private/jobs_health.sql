@@ -31,6 +31,19 @@ as $$
     union all
     (
         select
+            'moves', false,
+            format('%s jobs left for shard %s at %s and have not arrived', count(*),
+                m.shard_id, date_trunc('second', min(m.moved_at))),
+            format('finish it: jobq cluster move --database "$ROUTER" %s --to %s', s.shard_id,
+                m.shard_id)
+        from jobq_private.moved_job as m
+        cross join jobq_private.setting as s
+        where m.job is not null and m.moved_at < now() - interval '1 min'
+        group by s.shard_id, m.shard_id
+    )
+    union all
+    (
+        select
             'rows', false,
             format('job_id %s, which is %s%s', j.job_id, j.state,
                 case
