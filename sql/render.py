@@ -66,6 +66,7 @@ select 1 / (:'script' <> '')::int as rendered \gset
 :script
 """
 HEAD = "begin;\nset local role jobq_owner;\nset local check_function_bodies = off;\n\n"
+TRIGGER = "\ncreate or replace trigger "
 NAME = r"(?P<name>jobq(?:_\w+)?\.\w+)"
 DO = re.compile(r"\bdo\s+(\$\w*\$)(.*?)\1;", re.DOTALL)
 OPAQUE = re.compile(r"--[^\n]*|(\$(?:[a-z_]\w*)?\$).*?\1|'(?:[^']|'')*'", re.DOTALL)
@@ -184,9 +185,14 @@ class Source:
         return "\n\n".join(filter(None, [self.code.text.strip(), self.comment]))
 
     @property
-    def rank(self) -> tuple[str, bool, str]:
-        """The place among sources that do not need each other: private ones first."""
-        return (self.topic, "/private/" not in self.path, self.path)
+    def has_trigger(self) -> bool:
+        """Whether it locks a table when it is installed."""
+        return any(thing.trigger for thing in self.code.things)
+
+    @property
+    def rank(self) -> tuple[str, bool, bool, str]:
+        """The place among sources that do not need each other: private first, triggers last."""
+        return (self.topic, self.has_trigger, "/private/" not in self.path, self.path)
 
 
 # ---- reading sources
@@ -381,15 +387,21 @@ def render_script(
         # The wiring has filled the hooks, and they stay filled.
         sources = [s for s in sources if not hooks(root, topic) & {t.name for t in s.code.things}]
     if verb == "revert":
-        before = without_hooks(root, topic, older.text)
-        body = replace(new, older, before) if stored else "\n".join(drops(new.things))
-    else:
-        text = (
-            "\n".join(rf"\ir ../sql/{s.path}.sql \\" + f"\n{s.comment}" for s in sources)
-            if is_list
-            else join(sources).text
+        before, mark, triggers = without_hooks(root, topic, older.text).partition(TRIGGER)
+        body = (
+            replace(new, older, before, mark + triggers) if stored else "\n".join(drops(new.things))
         )
-        body = replace(older, new, text)
+    else:
+        parts = [
+            "\n".join(rf"\ir ../sql/{s.path}.sql \\" + f"\n{s.comment}" for s in some)
+            if is_list
+            else join(some).text
+            for some in (
+                [s for s in sources if not s.has_trigger],
+                [s for s in sources if s.has_trigger],
+            )
+        ]
+        body = replace(older, new, *parts)
     return f"{head}{HEAD}{body.strip()}\n\ncommit;\n"
 
 
@@ -426,7 +438,7 @@ def body_of(text: str) -> str:
     return text.partition(HEAD)[2].rpartition("commit;")[0].strip()
 
 
-def replace(old: Code, new: Code, text: str) -> str:
+def replace(old: Code, new: Code, text: str, triggers: str) -> str:
     """Return the statements that bring a topic from one version to another."""
     changed = [
         f"drop routine if exists {name};"
@@ -434,7 +446,24 @@ def replace(old: Code, new: Code, text: str) -> str:
         if new.signatures.get(name, before) != before
     ]
     gone = [thing for thing in dict.fromkeys(old.things) if thing not in new.things]
-    return "\n\n".join(filter(None, [*changed, text, *drops(gone)]))
+    lock = locks(new.things, gone) if old.things else ""
+    return "\n\n".join(filter(None, [*changed, text.strip(), lock, triggers.strip(), *drops(gone)]))
+
+
+def locks(made: list[Thing], gone: list[Thing]) -> str:
+    """Return the statements that lock the tables of triggers, jobs first.
+
+    Calls lock jobs first, too. A script that locked another table before would wait for calls that
+    wait for that table, and while many calls run, each try would end like this.
+    """
+    modes = dict.fromkeys((t.name for t in made if t.trigger), "share row exclusive")
+    modes |= dict.fromkeys((t.name for t in gone if t.trigger), "access exclusive")
+    tables = sorted(
+        # Views have triggers, too.
+        (name for name in modes if name.startswith("jobq_private.")),
+        key=lambda name: (name != "jobq_private.job", name),
+    )
+    return "\n".join(f"lock table {name} in {modes[name]} mode;" for name in tables)
 
 
 def drops(things: list[Thing]) -> list[str]:
@@ -628,16 +657,20 @@ def without_comments(text: str) -> str:
 
 
 def update(root: Path) -> list[str]:
-    """Write what `updated` returns; return the paths that changed."""
-    files = updated(root)
-    changed = stale(root, files)
-    for name in changed:
-        text = files[name]
-        if text is None:
-            (root / name).unlink()
-        else:
-            (root / name).write_text(text)
-    return changed
+    """Write what `updated` returns; return the paths that changed.
+
+    A list of columns that is filled changes its topic, which then needs a line in the plan.
+    """
+    changed: dict[str, None] = {}
+    while names := stale(root, files := updated(root)):
+        for name in names:
+            text = files[name]
+            if text is None:
+                (root / name).unlink()
+            else:
+                (root / name).write_text(text)
+        changed |= dict.fromkeys(names)
+    return list(changed)
 
 
 def stale(root: Path, files: dict[str, str | None]) -> list[str]:

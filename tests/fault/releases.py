@@ -11,34 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg
+from released import releases, sqitch
 
-import render
 from catalog import catalog
-from jobq_operations import deploy
 from servers import copy_project
 
 if TYPE_CHECKING:
     from rig import Rig
 
 DEPLOYER = Path(__file__).with_name("deployer.py")
-NOTE = """
-begin;
-set local role jobq_owner;
-alter table jobq_private.job add column note text;
-alter table jobq_private.job_archive add column note text;
-commit;
-"""
-NO_NOTE = """
-begin;
-set local role jobq_owner;
-alter table jobq_private.job drop column note;
-alter table jobq_private.job_archive drop column note;
-commit;
-"""
-REWORKED = {
-    "work": ("claim", "complete_many", "private/settle_failures"),
-    "job": ("private/job_transition",),
-}
 
 
 def deploy_killed(rig: Rig) -> None:
@@ -86,26 +67,9 @@ def upgrade(rig: Rig) -> None:
         kill(deployment, rig)
         finish(new, rig)
         rig.add_worker()
-        sqitch(new, "revert", "-y", "--to", "@v0.1.0", url=rig.url)
+        sqitch(new, "revert", "-y", "--to", "@v0.1.0", target=rig.url)
         rig.faults += 1
     finish(new, rig)
-
-
-def releases(folder: Path) -> tuple[Path, Path]:
-    """Make a released project and its successor; return the folders of both."""
-    old = copy_project(made(folder / "old"))
-    render.release(old, "v0.1.0")
-    new = copy_project(made(folder / "new"), old)
-    sqitch(new, "add", "note", "--note", "a column more")
-    (new / "deploy" / "note.sql").write_text(NOTE)
-    (new / "revert" / "note.sql").write_text(NO_NOTE)
-    (new / "verify" / "note.sql").write_text("select note from jobq_private.job where false;\n")
-    for topic, names in REWORKED.items():
-        for name in names:
-            source = new / "sql" / topic / f"{name}.sql"
-            source.write_text(source.read_text().replace("\nbegin\n", "\nbegin\n    null;\n"))
-    render.update(new)
-    return old, new
 
 
 def made(folder: Path) -> Path:
@@ -141,13 +105,3 @@ def finish(project: Path, rig: Rig) -> None:
     deployment = start(project, rig)
     words, _ = deployment.communicate(timeout=300)
     assert deployment.returncode == 0, words
-
-
-def sqitch(project: Path, verb: str, *options: str, url: str | None = None) -> None:
-    """Run Sqitch in a project, as its author does."""
-    target, variables = deploy._target(url) if url else ("", {})
-    subprocess.run(
-        ["sqitch", verb, *options, *filter(None, [target])],
-        cwd=project, env={**os.environ, **variables, **deploy._identity()},
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip

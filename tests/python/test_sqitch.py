@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
+from released import sqitch
 
 import render
 from catalog import catalog, seeds
@@ -569,20 +570,3 @@ def test_revert_leaves_nothing_and_deploy_starts_over(deployed: str) -> None:
     assert schemas(deployed) == 0
     deploy.deploy(deployed)
     assert catalog(deployed) == before
-
-
-def sqitch(project: Path, verb: str, *options: str, target: str | None = None) -> None:
-    """Run Sqitch in a project, as its author does."""
-    environment = dict(os.environ)
-    arguments = list(options)
-    if target is not None:
-        name, variables = deploy._target(target)
-        environment |= variables
-        arguments.append(name)
-    subprocess.run(
-        ["sqitch", verb, *arguments],
-        cwd=project,
-        env=environment | deploy._identity(),
-        check=True,
-        capture_output=True,
-    )

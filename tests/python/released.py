@@ -1,0 +1,66 @@
+"""A release and its successor, made from the present sources."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+import render
+from jobq_operations import deploy
+from servers import copy_project
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# The successor has a column more in the busiest tables, and other functions and another trigger
+# that all calls use.
+NOTE = """
+begin;
+set local role jobq_owner;
+alter table jobq_private.job add column note text;
+alter table jobq_private.job_archive add column note text;
+commit;
+"""
+NO_NOTE = """
+begin;
+set local role jobq_owner;
+alter table jobq_private.job drop column note;
+alter table jobq_private.job_archive drop column note;
+commit;
+"""
+REWORKED = {
+    "work": ("claim", "complete_many", "private/settle_failures"),
+    "job": ("private/job_transition",),
+}
+
+
+def releases(folder: Path) -> tuple[Path, Path]:
+    """Make the projects of release 0.1.0 and of its successor; return their folders."""
+    for name in ("old", "new"):
+        (folder / name).mkdir(parents=True)
+    old = copy_project(folder / "old")
+    render.release(old, "v0.1.0")
+    new = copy_project(folder / "new", old)
+    sqitch(new, "add", "note", "--note", "a column more")
+    (new / "deploy" / "note.sql").write_text(NOTE)
+    (new / "revert" / "note.sql").write_text(NO_NOTE)
+    (new / "verify" / "note.sql").write_text("select note from jobq_private.job where false;\n")
+    for topic, names in REWORKED.items():
+        for name in names:
+            source = new / "sql" / topic / f"{name}.sql"
+            source.write_text(source.read_text().replace("\nbegin\n", "\nbegin\n    null;\n"))
+    render.update(new)
+    return old, new
+
+
+def sqitch(project: Path, verb: str, *options: str, target: str | None = None) -> None:
+    """Run Sqitch in a project, as its author does."""
+    name, variables = deploy._target(target) if target else ("", {})
+    done = subprocess.run(
+        ["sqitch", verb, *options, *filter(None, [name])],
+        cwd=project, env={**os.environ, **variables, **deploy._identity()},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    print(done.stdout, done.stderr)
+    done.check_returncode()
