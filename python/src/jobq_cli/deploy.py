@@ -18,13 +18,21 @@ from jobq_operations import deploy as sqitch
             is_flag=True,
             help="Take over an installation made with jobq.sql.",
         ),
+        option(
+            "--back-to",
+            "version",
+            metavar="VERSION",
+            help="Return to an earlier release. Jobs stay.",
+        ),
         DATABASE,
     ]
 )
-def deploy(is_verify: bool, is_adopt: bool, database_url: str) -> None:
+def deploy(is_verify: bool, is_adopt: bool, version: str | None, database_url: str) -> None:
     """Install or upgrade the schema, with Sqitch."""
     with plainly():
-        if is_verify or is_adopt:
+        if version is not None:
+            sqitch.revert(database_url, version, say)
+        elif is_verify or is_adopt:
             act = sqitch.verify if is_verify else sqitch.adopt
             say(act(database_url).rstrip())
         else:

@@ -42,7 +42,8 @@ __all__ = ["DeployError", "adopt", "deploy", "project_dir", "revert", "single_fi
 # server checks for deadlocks (deadlock_timeout, 1 s), so that no client is a victim.
 _OPTIONS = "-c lock_timeout=500ms -c client_min_messages=warning"
 # With this, errors of Sqitch's psql begin with their SQLSTATE.
-_DEPLOY = ("deploy", "--mode", "change", "--verify", "--set", "VERBOSITY=verbose")
+_VERBOSE = ("--set", "VERBOSITY=verbose")
+_DEPLOY = ("deploy", "--mode", "change", "--verify", *_VERBOSE)
 # A change that is applied but not recorded by Sqitch: its objects exist already (duplicate schema,
 # table or object).
 _UNRECORDED = re.compile(
@@ -286,20 +287,30 @@ def _upgrade(url: str, say: Callable[[str], None]) -> str:
         DeployError: a change failed and was reverted.
     """
     recorded: set[str] = set()
-    tries_left = _TRIES
     while True:
         try:
-            return _sqitch(url, *_DEPLOY, report=say)
+            return _sqitch_beside_others(url, say, *_DEPLOY)
         except DeployError as error:
-            if tries_left and _BLOCKED.search(str(error)):
-                tries_left -= 1
-                _wait(url, say)
-                continue
             unrecorded = _UNRECORDED.search(str(error))
             if unrecorded is None or unrecorded[1] in recorded:
                 raise
         recorded.add(unrecorded[1])
         _sqitch(url, "deploy", "--log-only", "--to", unrecorded[1], report=say)
+
+
+def _sqitch_beside_others(url: str, say: Callable[[str], None], verb: str, *options: str) -> str:
+    """Run a Sqitch command, and again while other sessions hold the locks that it needs.
+
+    It continues at the change that it has not applied.
+    """
+    for _ in range(_TRIES):
+        try:
+            return _sqitch(url, verb, *options, report=say)
+        except DeployError as error:
+            if not _BLOCKED.search(str(error)):
+                raise
+        _wait(url, say)
+    return _sqitch(url, verb, *options, report=say)
 
 
 def adopt(url: str) -> str:
@@ -327,13 +338,32 @@ def single_file(*, is_core: bool = False) -> str:
     return (project / ("jobq-core.sql" if is_core else "jobq.sql")).read_text()
 
 
-def revert(url: str) -> str:
-    """Revert all changes, which deletes all jobs; the cluster's roles remain.
+def revert(
+    url: str, version: str | None = None, report: Callable[[str], None] | None = None
+) -> str:
+    """Return to an earlier release, or to none, which deletes all jobs; the roles remain.
+
+    Args:
+        url: a libpq URL or connection string of a user who may create roles.
+        version: the release to return to.
+        report: called with each line of the report.
 
     Raises:
-        DeployError: Sqitch is missing, or a change could not be reverted.
+        DeployError: Sqitch is missing, there is no such release, or a change could not be reverted.
     """
-    return _sqitch(url, "revert", "-y")
+    options = ["-y", *_VERBOSE]
+    if version is not None:
+        tags = re.findall(r"^@v(\S+)", (project_dir() / "sqitch.plan").read_text(), re.MULTILINE)
+        if version not in tags:
+            known = f"choose one of {', '.join(tags)}" if tags else "this is the first"
+            raise DeployError(f"there is no release {version} before this one", known)
+        options += ["--to", f"@v{version}"]
+    try:
+        return _sqitch_beside_others(url, report or (lambda _line: None), "revert", *options)
+    except DeployError as error:
+        if "No changes deployed since" in str(error):
+            return ""
+        raise
 
 
 def verify(url: str) -> str:
