@@ -47,6 +47,15 @@ with pytest.MonkeyPatch.context() as patch:
             ],
         ),
         (
+            "upgrade",
+            "--rows 1000 --rate 100 --times 1",
+            [
+                r"upgrade in [\d.]+ s, \d+ tries more; longest claim [\d.]+ s",
+                r"return in ",
+                r"errors of clients +0 \[\]",
+            ],
+        ),
+        (
             "drain",
             "--rounds 1 --jobs 1000 --tomorrow 100 --pinned 2000",
             [r"last tenth [\d,]+ jobs/s, [\d.]+ times", r"beside 100 due tomorrow [\d,]+ jobs/s"],
