@@ -151,6 +151,21 @@ SYSTEMS: Final = {
             call="up to 2,000 jobs",
         ),
         System(
+            "BullMQ",
+            "bullmq_agent.mjs",
+            "node",
+            "select exists (select from bullmq.job"
+            " where state in ('waiting', 'active', 'delayed'))",
+            "on PostgreSQL, 32 jobs at a time; states, history",
+        ),
+        System(
+            "awa",
+            "awa_agent.py",
+            "python",
+            "select exists (select from awa.jobs where state not in ('completed', 'failed'))",
+            "asyncio workers on its Rust core, 200 jobs at a time, bulk by COPY; states",
+        ),
+        System(
             "pgmq",
             "pgmq_agent.py",
             "python",
