@@ -1,7 +1,6 @@
 # Jobs of Active Job: what its own adapter tests ask of an adapter, and jobq's transactions.
 $LOAD_PATH.unshift File.expand_path("../../clients/ruby/lib", __dir__)
 require "jobq/active_job"
-require "active_job/queue_adapters/jobq_adapter"
 require "json"
 
 ActiveJob::Base.logger = Logger.new(IO::NULL)

@@ -1,10 +1,4 @@
 # frozen_string_literal: true
 
+# Active Job's own name of the adapter, which is in jobq/active_job.
 require "jobq/active_job"
-
-module ActiveJob
-  module QueueAdapters
-    # What `config.active_job.queue_adapter = :jobq` finds.
-    JobqAdapter = Jobq::ActiveJobAdapter
-  end
-end
