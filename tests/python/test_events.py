@@ -307,7 +307,8 @@ def test_the_pages_sql_and_python_do_as_they_say(
     connect: Callable[[], Connection],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    page = (ROOT / "docs/events.md").read_text()
+    recipes = (ROOT / "docs/recipes.md").read_text()
+    page = recipes.partition("## Follow finished jobs\n")[2].partition("\n## ")[0]
     [sql] = re.findall(r"^```sql\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     start = client.page_events().cursor
     [job_id, _] = ended(client, "charge", "other")

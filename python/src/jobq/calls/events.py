@@ -1,4 +1,4 @@
-"""Events: each job that has ended, once and in order. See docs/events.md."""
+"""Events: each job that has ended, once and in order. See docs/recipes.md."""
 
 from __future__ import annotations
 
