@@ -1,4 +1,4 @@
-// The client as the conformance suite wants to be spoken to: docs/contributing/conformance.md.
+// Connects the client to the conformance suite: docs/contributing/conformance.md.
 package main
 
 import (

@@ -1,4 +1,4 @@
-/** The client as the conformance suite wants to be spoken to: docs/contributing/conformance.md. */
+/** Connects the client to the conformance suite: docs/contributing/conformance.md. */
 import pg from "pg";
 import { createInterface } from "node:readline";
 import { cancel, codeOf, enqueue, enqueueMany, Permanent, Retry, Snooze, Worker, type Context, type Json } from "./jobq.js";
