@@ -106,8 +106,6 @@ values
  'enqueue later, or raise max_depth of the queue'),
 ('LIMIT_REACHED', 'JQ011', 409, 'a limit, rate or hold does not allow the job to start now',
  'let claim() start it when it may; explain() shows the limit'),
-('LIMIT_NOT_FOUND', 'JQ007', 404, 'the key has no limit of its own',
- 'list the limits: jobq limits list'),
 ('SHARD_AWAY', 'JQ012', 503, 'a required shard does not respond',
  'retry the call, with an idempotency key if it enqueues; the other shards continue'),
 ('ONE_DATABASE', '22023', 400, 'this call works on one database, not on a cluster',

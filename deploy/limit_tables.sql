@@ -89,9 +89,7 @@ create table jobq_private.key_limit (
     constraint "rate_burst must be from 1 to 1000000000"
     check (rate_burst between 1 and 1000000000),
     constraint "rate_period and rate_burst need a rate_limit"
-    check (rate_limit is not null or num_nonnulls(rate_period, rate_burst) = 0),
-    constraint "give max_running or rate_limit"
-    check (num_nonnulls(max_running, rate_limit, budget) > 0)
+    check (rate_limit is not null or num_nonnulls(rate_period, rate_burst) = 0)
 );
 
 create index key_limit_rate_idx on jobq_private.key_limit (queue)

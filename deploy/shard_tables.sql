@@ -78,7 +78,7 @@ from (
     ('lot', 'graph_of', 'enqueue_graph'),
     ('id', 'job_id', '
         answer ask cancel cancel_tree claim_job complete confirm_cancel explain fail get_job
-        hold_job_key list_attempts list_inputs list_logs list_steps log rate_limited
+        list_attempts list_inputs list_logs list_steps log rate_limited
         redrive redrive_tree release rerun save_step set_progress show_graph signal spend
         wait_for
     '),
@@ -90,7 +90,7 @@ from (
         schedule_status update_schedule
     '),
     ('every', '', '
-        configure delete_definition delete_kind delete_limit delete_queue emit
+        configure delete_definition delete_kind delete_queue emit
         enforce_queue_grants grant_queue hold_key pause_endpoint pause_kind
         pause_queue put_budget put_config put_endpoint put_kind put_limit put_payload_spec
         put_queue put_secret release_key subscribe unsubscribe

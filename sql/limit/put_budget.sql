@@ -75,18 +75,14 @@ begin
             budget = case when put_budget.each_key then q.budget else _budget end,
             key_budget = case when put_budget.each_key then _budget else q.key_budget end
         where q.queue = put_budget.scope;
-    elsif _budget is not null then
+    else
         insert into jobq_private.key_limit as l (queue, concurrency_key, budget)
         values (put_budget.scope, put_budget.concurrency_key, _budget)
         on conflict on constraint key_limit_pkey do update
         set budget = excluded.budget, updated_at = now();
-    else
         delete from jobq_private.key_limit as l
         where l.queue = put_budget.scope and l.concurrency_key = put_budget.concurrency_key
-        and num_nonnulls(l.max_running, l.rate_limit) = 0;
-        update jobq_private.key_limit as l
-        set budget = null, updated_at = now()
-        where l.queue = put_budget.scope and l.concurrency_key = put_budget.concurrency_key;
+        and num_nonnulls(l.max_running, l.rate_limit, l.budget) = 0;
     end if;
     perform jobq_private.record_audit(
         'put_budget', concat_ws(

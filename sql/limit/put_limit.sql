@@ -1,5 +1,6 @@
 -- Purpose: Sets how many jobs of one concurrency key may run at once in a queue, and
--- how many may start per period, instead of the queue's limits for each key.
+-- how many may start per period, instead of the queue's limits for each key. Without
+-- either, those of the queue apply again.
 -- Invariant: one row, the last writer wins; applies to the next start, and running jobs
 -- continue.
 -- Raises: 22004, 22023.
@@ -36,13 +37,16 @@ begin
         max_running = excluded.max_running, rate_limit = excluded.rate_limit,
         rate_period = excluded.rate_period, rate_burst = excluded.rate_burst,
         updated_at = now();
+    delete from jobq_private.key_limit as l
+    where l.queue = put_limit.queue and l.concurrency_key = put_limit.concurrency_key
+    and num_nonnulls(l.max_running, l.rate_limit, l.budget) = 0;
     perform jobq_private.record_audit(
         'put_limit', put_limit.queue || ' ' || put_limit.concurrency_key,
-        concat_ws(', ',
+        coalesce(nullif(concat_ws(', ',
             'max_running ' || put_limit.max_running,
             'rate_limit ' || put_limit.rate_limit || ' in '
             || coalesce(put_limit.rate_period, '1 s')
-        )
+        ), ''), 'none')
     );
 exception
     when check_violation then

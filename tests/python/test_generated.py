@@ -76,8 +76,8 @@ def test_a_record_has_the_columns_of_its_rows(
 
 def test_methods_show_what_the_sources_say() -> None:
     assert str(inspect.signature(Client.put_limit)).startswith("(self, /, queue: str,")
-    said = inspect.getdoc(Client.delete_limit) or ""
-    assert said.startswith("Deletes the limits of one key") and "\nRaises:\n    NotFound: " in said
+    said = inspect.getdoc(Client.resume) or ""
+    assert said.startswith("Resumes claims from a queue") and "\nRaises:\n    NotFound: " in said
     words = models.words_of(Limit)
     assert words.keys() == {field.name for field in dataclasses.fields(Limit)}
     assert words["max_running"].endswith("None means no limit.")

@@ -405,7 +405,7 @@ def test_limits_follow_what_is_put(connect: Connect) -> None:
     assert claim(connection, 5) == []
     connection.execute("select jobq.put_limit('default', 'key 0', 7)")
     assert len(claim(connection, 5)) == 2
-    connection.execute("select jobq.delete_limit('default', 'key 0')")
+    connection.execute("select jobq.put_limit('default', 'key 0')")
     assert claim(connection, 5) == []
     connection.execute("select jobq.put_queue('default')")
     assert len(claim(connection, 5)) == 5
@@ -736,7 +736,7 @@ def test_a_hold_waits_for_no_claim(connect: Connect) -> None:
         [[job, attempt]] = claim(one, 1)
         other.execute("select jobq.hold_key('default', 'key 0', 'infinity')")
         assert claim(one, 5) == []
-        one.execute("select jobq.hold_job_key(%s, %s, '1 h')", [job, attempt])
+        one.execute("select jobq.rate_limited(%s, %s, '1 h', null, false)", [job, attempt])
         other.execute("select jobq.hold_key('default', 'key 0', now() + interval '1 s')")
         assert other.execute("select jobq.release_key('default', 'key 0')").fetchone() == (True,)
     assert claim(other, 5) == [], "the worker's hold has come since"

@@ -275,7 +275,7 @@ def test_jobs_that_a_hold_or_a_limit_moves_hold_up_no_job_behind_them(
     [[behind]] = connection.execute("select jobq.enqueue('another')")
     assert claim(connection, 1) == [first]
     if why == "a hold":
-        connection.execute("select jobq.hold_job_key(%s, 1, '1 h', 'status 429')", [first])
+        connection.execute("select jobq.rate_limited(%s, 1, '1 h', 'status 429', false)", [first])
     else:
         connection.execute("select jobq.put_kind('k', max_running => 1)")
     claims = [claim(connection, 1) for _ in range(1 if jobs == 300 else 2)]

@@ -287,10 +287,7 @@ class Story:
 
     def put_limit(self, session: Connection, limit: int | None) -> dict[str, int | None]:
         queue, key = self.dice.choice(QUEUES[:2]), self.key()
-        if limit is None:
-            session.execute("select jobq.delete_limit(%s, %s)", [queue, key])
-        else:
-            session.execute("select jobq.put_limit(%s, %s, %s)", [queue, key, limit])
+        session.execute("select jobq.put_limit(%s, %s, %s)", [queue, key, limit])
         return {f"{queue} {key}": limit}
 
     def put_kind(self, session: Connection, limit: int | None) -> dict[str, int | None]:

@@ -52,7 +52,7 @@ limits = group(
             option("--rate-limit", type=int, help="Maximum starts per period."),
             option("--rate-period", help="Period, such as '1 min'; one second by default."),
             option("--rate-burst", type=int, help="Maximum starts at once; 1 by default.")),
-    calling("delete", "delete_limit",
+    calling("delete", "put_limit",
             "Delete the limits of KEY. The limits of QUEUE for each key apply again.", *KEY),
     calling("hold", "hold_key",
             "Start no jobs of KEY in QUEUE for a time. Running jobs continue.", *KEY,

@@ -86,7 +86,6 @@ HINTS: Final = {
     "INVALID_PAYLOAD_SPEC_REF": "create the payload spec first: POST /payload-specs",
     "INVALID_CONFIG_REF": "create the config first: POST /configs",
     "INVALID_TIME_ZONE": "use a place, such as Europe/Berlin",
-    "LIMIT_NOT_FOUND": "list the limits: GET /limits",
     "ONE_DATABASE": "use the HTTP server of the shard",
     "ALL_QUEUES_NEEDED": "use a server whose login has all queues, or send a signal to one job",
 }

@@ -83,7 +83,7 @@ LimitsOf = request("LimitsOf", "Which limits to list.", "queue?", Paging)
 OneKey = request("OneKey", "A concurrency key of a queue.", "queue concurrency_key")
 NewLimit = request(
     "NewLimit",
-    "Limits of one key, instead of its queue's; at least one is required.",
+    "Limits of one key, instead of its queue's; without one, those of the queue apply.",
     "max_running? rate_limit? rate_period_ms? rate_burst?",
     OneKey,
 )
@@ -210,8 +210,8 @@ OPERATIONS = (
        order=lambda row: [row["queue"], row["concurrency_key"]]),
     of("POST /limits", "put_limit", "Set limits for one key, instead of its queue's",
        "operate", Changed, body=NewLimit, examples={"two at once": {**CUSTOMER, "max_running": 2}}),
-    of("POST /limits/delete", "delete_limit", "Delete the limits of one key",
-       "operate", Changed, body=OneKey, errors="LIMIT_NOT_FOUND",
+    of("POST /limits/delete", "put_limit", "Delete the limits of one key",
+       "operate", Changed, body=OneKey,
        examples={"a customer": CUSTOMER}),
     of("POST /limits/hold", "hold_key", "Hold one key until a time",
        "operate", Changed, body=KeyHold,

@@ -439,7 +439,7 @@ def _settle(client: Client, job: ClaimedJob, settlement: Settlement) -> None:
 
     if isinstance(settlement, Failed | Released) and settlement.hold is not None:
         hold = settlement.hold
-        call("hold_job_key", hold_for=hold.duration, reason=hold.reason)
+        call("rate_limited", retry_in=hold.duration, reason=hold.reason, release=False)
     match settlement:
         case Succeeded(text):
             call("complete", result=None if text is None else text.decode())

@@ -27,7 +27,6 @@ insert into call (function, argument, statement) values
 ('enqueue', 'expires_at', 'jobq.enqueue(''k'', expires_at => %s)'),
 ('fail', 'retry_in', 'held as h, lateral jobq.fail(h.job_id, h.attempt, ''x'', retry_in => %s)'),
 ('hold_key', 'until', 'jobq.hold_key(''q'', ''a'', %s)'),
-('hold_job_key', 'hold_for', 'held as h, lateral jobq.hold_job_key(h.job_id, h.attempt, %s)'),
 ('next_tick', 'after', 'jobq.next_tick(''0 0 1 1 *'', ''UTC'', %s)'),
 ('put_endpoint', 'retry_initial_delay', 'jobq.put_endpoint(''e'', ''HTTP'', ''{"url": "http://u"}'',
     retry_initial_delay => %s)'),

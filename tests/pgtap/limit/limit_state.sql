@@ -45,10 +45,10 @@ from unnest(array[
     'put_queue(''q'', key_rate_limit => -1)', 'put_queue(''q'', on_dead => ''hold'')',
     'put_queue(''q'', ordered => true, on_dead => ''stop'')',
     'put_kind(''k'', max_running => 0)', 'put_kind(''k'', rate_period => ''1 s'')',
-    'put_limit(''q'', ''a'')', 'put_limit(''q'', ''a'', rate_limit => 1000000001)',
+    'put_limit(''q'', ''a'', rate_burst => 1)', 'put_limit(''q'', ''a'', rate_limit => 1000000001)',
     'hold_key(''q'', '''', ''infinity'')', 'release_key(''q'', ''a'', ''k'')',
-    'hold_job_key(gen_random_uuid(), 1, ''178000000 years'')',
-    'hold_job_key(gen_random_uuid(), 1, ''-178000000 years'')'
+    'rate_limited(gen_random_uuid(), 1, ''178000000 years'')',
+    'rate_limited(gen_random_uuid(), 1, ''-178000000 years'')'
 ]) as statement;
 
 -- A whole queue

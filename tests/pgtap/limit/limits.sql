@@ -1,6 +1,6 @@
 -- Concurrency keys and their limits, by one session; tests/python/test_limits.py has many.
 begin;
-select plan(28);
+select plan(30);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -92,9 +92,20 @@ select is(
     pg_temp.refusal('select jobq.put_limit(''q'', null, 1)'), '22004 NULL_ARGUMENT',
     'a limit belongs to a key'
 );
+select jobq.put_limit('q', 'k', 2), jobq.put_budget('queue', 'q', 5, concurrency_key => 'k');
+select jobq.put_limit('q', 'k');
 select is(
-    pg_temp.refusal('select jobq.delete_limit(''q'', ''none'')'), 'JQ007 LIMIT_NOT_FOUND',
-    'a limit that is not there cannot be deleted'
+    (select count(*) from jobq_internal.list_limits('q')), 0::bigint,
+    'a limit of a key without limits is removed'
+);
+select is(
+    (select amount from jobq_internal.list_budgets('queue', 'q')), 5::numeric,
+    'the budget of the key stays'
+);
+select jobq.put_budget('queue', 'q', concurrency_key => 'k');
+select is(
+    (select count(*) from jobq_internal.list_budgets('queue', 'q')), 0::bigint,
+    'until it is removed, too'
 );
 select jobq.put_queue('one', key_max_running => 1);
 select jobq.enqueue('k', queue => 'one', concurrency_key => 'a') from generate_series(1, 3);

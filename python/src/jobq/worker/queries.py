@@ -57,7 +57,7 @@ EXCHANGE: Final = (
     f"select outcome, {JOB_COLUMNS} from jobq.exchange(%s, %s, %s, %s, %s, %s, %s, %s, %s)"  # noqa: S608
 )
 HEARTBEAT: Final = "select job_id, attempt, outcome from jobq.heartbeat(%s, %s, %s, %s, %s, %s, %s)"
-HOLD_JOB_KEY: Final = "select jobq.hold_job_key(%s, %s, %s, %s)"
+HOLD_JOB_KEY: Final = "select jobq.rate_limited(%s, %s, %s, %s, false)"
 RELEASE_MANY: Final = "select job_id, attempt, state from jobq.release_many(%s, %s, %s)"
 RELEASE_IN: Final = "select job_id, attempt, state from jobq.release_many(%s, %s, now() + %s)"
 COMPLETE: Final = "select jobq.complete(%s, %s, %s)"
