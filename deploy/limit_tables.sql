@@ -133,7 +133,7 @@ create table jobq_private.limit_hold (
     held_until timestamptz not null,
     reason text,
     dead_job_id uuid,
-    constraint limit_hold_pkey primary key (limit_id, hold_id),
+    constraint limit_hold_pkey primary key (limit_id, held_until, hold_id),
     constraint limit_hold_reason_check check (length(reason) <= 512)
 );
 
@@ -203,6 +203,8 @@ comment on type jobq_private.queue_look is 'What a claim must know of a queue.';
 create type jobq_private.key_batch as (
     jobs tid[],
     slots smallint[],
+    -- whether the limits of these keys record the starts
+    is_charged boolean,
     idle jobq_private.waiting_key[],
     skipped integer
 );

@@ -8,17 +8,19 @@ returns void
 language plpgsql
 as $$
 declare
-    _limited constant jobq_private.ending[] := array(
-        select e from unnest(endings) as e
-        where e.state is not null and num_nonnulls(e.key_id, e.slot) > 0
-    );
-    _awaited constant jobq_private.ending[] := array(
-        select e from unnest(endings) as e
-        where e.state in ('succeeded', 'dead', 'cancelled')
-        and (e.is_awaited or e.batch_id is not null)
-    );
-    _gone constant uuid[] := array(select e.job_id from unnest(endings) as e where e.is_gone);
+    _limited jobq_private.ending[];
+    _awaited jobq_private.ending[];
+    _gone uuid[];
 begin
+    select
+        array_agg(e) filter (where e.state is not null and num_nonnulls(e.key_id, e.slot) > 0),
+        array_agg(e) filter (
+            where e.state in ('succeeded', 'dead', 'cancelled')
+            and (e.is_awaited or e.batch_id is not null)
+        ),
+        array_agg(e.job_id) filter (where e.is_gone)
+    into _limited, _awaited, _gone
+    from unnest(endings) as e;
     if _limited <> '{}' then
         perform jobq_private.leave_keys(_limited);
     end if;

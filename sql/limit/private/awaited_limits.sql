@@ -25,6 +25,9 @@ begin
             select g.kind from jobq_private.limit_state as g where g.limit_id = _limit_id
         ), null)::jobq_private.scope;
     end loop;
+    if _scopes is null then
+        return;
+    end if;
     return query
     select r.limit_id, r.max_starts, r.opens_at
     from jobq_private.check_limits(_scopes, awaited_limits.now) as r;

@@ -16,12 +16,11 @@ set enable_bitmapscan = off
 as $$
 declare
     _cost constant numeric := coalesce(job.cost, 1);
+    _scopes constant jobq_private.scope[] := array(select l from jobq_private.job_limits(job) as l);
 begin
     return query
     select b.reason, b.explanation
-    from jobq_private.check_limits(
-        array(select l from jobq_private.job_limits(job) as l), blocking_limits.now
-    ) as r
+    from jobq_private.check_limits(_scopes, blocking_limits.now) as r
     cross join lateral (
         select concat_ws(
             ', ', coalesce('kind ' || r.kind, 'queue ' || r.queue),

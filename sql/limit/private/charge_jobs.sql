@@ -13,9 +13,15 @@ as $$
             l.limit_id, sum(coalesce(j.cost, 1)) as cost,
             (array_agg(j.job_id order by j.run_at desc, j.job_id desc))[1] as last
         from jobq_private.job as j
-        cross join lateral jobq_private.job_limits(j) as l
+        cross join lateral (
+            select j.key_id as limit_id
+            where j.concurrency_key is not null
+            union all
+            select o.limit_id
+            from jobq_private.job_limits(j) as o
+            where o.concurrency_key is null and (charge_jobs.is_limited or o.kind is not null)
+        ) as l
         where j.job_id = any(charge_jobs.job_ids)
-        and (charge_jobs.is_limited or num_nonnulls(l.kind, l.concurrency_key) > 0)
         group by l.limit_id
     ) as s
 $$;

@@ -1,22 +1,21 @@
--- Purpose: for each of these limits, in order: the number of free slots, the cost that
+-- Purpose: for each of these limits, the nth: the number of free slots, the cost that
 -- rate and budget still allow (null for any), how many jobs of cost 1 may start, when
--- that changes by itself, and the only job that may start in an ordered key.
+-- that changes by itself, the only job that may start in an ordered key, and whether
+-- starts must be charged.
 -- Invariant: exact for a caller that has locked the limits, because it counts rows.
 -- Cheaper jobs wait behind one that did not fit into a budget, as long as a claim finds
--- that job again every 10 s. Callers pin the planner's settings.
+-- that job again every 10 s. Inlined if the arguments are variables, so no SET clause;
+-- callers pin the planner's settings.
 create or replace function jobq_private.check_limits(scopes jobq_private.scope[], now timestamptz)
 returns table (
     n bigint, limit_id uuid, queue text, kind text, concurrency_key text, max_starts integer,
     slots integer, used_slots smallint[], rate_left integer, budget_left numeric,
     opens_at timestamptz, rate_opens_at timestamptz, first_job_id uuid, held_until timestamptz, hold_reason text,
-    usage jobq_private.limit_usage
+    usage jobq_private.limit_usage, is_charged boolean
 )
-language plpgsql
+language sql
 stable
 as $$
-#variable_conflict use_column
-begin
-    return query
     select
         s.n, s.limit_id, s.queue, s.kind, s.concurrency_key,
         case when h.held_until is not null or t.is_spent then 0 else least(c.slots, t.rate_left) end,
@@ -25,7 +24,8 @@ begin
             h.held_until, t.rate_opens_at,
             case when t.is_spent then least(u.period_end, u.next_until) end
         ),
-        t.rate_opens_at, j.job_id, h.held_until, h.reason, u::jobq_private.limit_usage
+        t.rate_opens_at, j.job_id, h.held_until, h.reason, u::jobq_private.limit_usage,
+        num_nonnulls(u.rate, u.budget, s.kind) > 0 or u.is_ordered or s.concurrency_key is null
     from unnest(check_limits.scopes)
         with ordinality as s (limit_id, queue, kind, concurrency_key, n)
     cross join lateral jobq_private.limit_usage(
@@ -67,6 +67,4 @@ begin
         where u.max_running is not null
         or s.queue is not null and num_nonnulls(s.kind, s.concurrency_key) > 0
     ) as c on true
-    order by s.n;
-end
 $$;

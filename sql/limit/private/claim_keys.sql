@@ -51,17 +51,16 @@ begin
                 select p.jobs, p.slots, p.closed into _batch.jobs, _batch.slots, _closed
                 from jobq_private.pass_limits(queue, _batch.jobs, _batch.slots, look) as p;
             end if;
-            _ids := array(
-                select j.job_id from jobq_private.job as j
-                where _has_limits and j.ctid = any(_batch.jobs)
-            );
+            _ids := case when _batch.is_charged or look.has_kind_limits or look.is_limited then array(
+                select j.job_id from jobq_private.job as j where j.ctid = any(_batch.jobs)
+            ) end;
             return query
             select s.*
             from jobq_private.start_jobs(_batch.jobs, claim_keys.worker, _batch.slots) as s
             where s.lease_expires_at is not null  -- an expired job has died instead
             order by s.run_at, s.job_id;
             _left := _left - cardinality(_batch.jobs);
-            if _ids <> '{}' then
+            if _ids is not null then
                 perform jobq_private.charge_jobs(_ids, coalesce(look.is_limited, false));
             end if;
             _closed := _closed + jobq_private.close_keys(_batch.idle);

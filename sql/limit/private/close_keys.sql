@@ -11,6 +11,11 @@ returns bigint
 language plpgsql
 as $$
 declare
+    _now constant timestamptz := clock_timestamp();
+    _scopes constant jobq_private.scope[] := array(
+        select row(k.key_id, k.queue, k.kind, k.concurrency_key)::jobq_private.scope
+        from unnest(keys) as k
+    );
     _closing constant integer := jobq_private.lock_class('closing');
     _mine uuid[];
     _rows tid[];
@@ -35,16 +40,12 @@ begin
             case
                 when k.key_id <> all(_mine) then 'busy'
                 when w.run_at is null then 'empty'
-                when t.open_at > n.now then 'later'
+                when t.open_at > _now then 'later'
                 when r.slots = 0 or f.priority <> k.priority or f.queue <> k.queue then 'full'
                 else 'busy'
             end as state
         from unnest(close_keys.keys) with ordinality as k
-        cross join (select clock_timestamp() offset 0) as n (now)
-        join jobq_private.check_limits(array(
-            select row(k.key_id, k.queue, k.kind, k.concurrency_key)::jobq_private.scope
-            from unnest(close_keys.keys) as k
-        ), clock_timestamp()) as r on r.n = k.ordinality
+        join jobq_private.check_limits(_scopes, _now) as r on r.n = k.ordinality
         -- the first of an order, which may wait elsewhere, and the next one here
         left join jobq_private.job as f on f.job_id = r.first_job_id and f.state <> 'running'
         left join lateral (

@@ -51,7 +51,7 @@ begin
         if jobq_private.lock_limits(_scopes, false) <> '{}' then
             _look.max_starts := (
                 select r.max_starts
-                from jobq_private.check_limits(_scopes, clock_timestamp()) as r
+                from jobq_private.check_limits(_scopes, enter_queue.now) as r
             );
         end if;
     end if;

@@ -13,33 +13,40 @@ declare
     _ids constant uuid[] := array(select distinct s.limit_id from unnest(scopes) as s order by 1);
     _locked uuid[];
 begin
-    loop
-        insert into jobq_private.limit_state (limit_id, queue, kind, concurrency_key)
-        select m.limit_id, case when m.kind is null then m.queue end, m.kind, m.concurrency_key
-        from (
-            select distinct on (jobq_private.lock_slot(s.limit_id), s.limit_id) s.*
-            from unnest(lock_limits.scopes) as s
-            where not exists (
-                select from jobq_private.limit_state as g where g.limit_id = s.limit_id
-            )
-            order by jobq_private.lock_slot(s.limit_id), s.limit_id
-            offset 0
-        ) as m
-        where case
-            when may_wait then pg_advisory_xact_lock(
-                _making, jobq_private.lock_slot(m.limit_id)
-            )::text is not null
-            else pg_try_advisory_xact_lock(_making, jobq_private.lock_slot(m.limit_id))
-        end
-        on conflict on constraint limit_state_pkey do nothing;
-        if not may_wait then
-            return array(
-                select g.limit_id
-                from jobq_private.limit_state as g
-                where g.limit_id = any(_ids)
-                for update skip locked
-            );
-        end if;
+    if not may_wait then
+        _locked := array(
+            select g.limit_id
+            from jobq_private.limit_state as g
+            where g.limit_id = any(_ids)
+            for update skip locked
+        );
+    end if;
+    while cardinality(_locked) is distinct from cardinality(_ids) loop
+        with made as (
+            insert into jobq_private.limit_state (limit_id, queue, kind, concurrency_key)
+            select m.limit_id, case when m.kind is null then m.queue end, m.kind, m.concurrency_key
+            from (
+                select distinct on (jobq_private.lock_slot(s.limit_id), s.limit_id) s.*
+                from unnest(lock_limits.scopes) as s
+                where not exists (
+                    select from jobq_private.limit_state as g where g.limit_id = s.limit_id
+                )
+                order by jobq_private.lock_slot(s.limit_id), s.limit_id
+                offset 0
+            ) as m
+            where case
+                when may_wait then pg_advisory_xact_lock(
+                    _making, jobq_private.lock_slot(m.limit_id)
+                )::text is not null
+                else pg_try_advisory_xact_lock(_making, jobq_private.lock_slot(m.limit_id))
+            end
+            on conflict on constraint limit_state_pkey do nothing
+            returning limit_id
+        )
+        -- nobody else sees these yet
+        select _locked || array(select m.limit_id from made as m) into _locked;
+        exit when not may_wait;
+        -- once more if prune_limits() deletes one in between
         _locked := array(
             select g.limit_id
             from jobq_private.limit_state as g
@@ -47,8 +54,6 @@ begin
             order by g.limit_id
             for update
         );
-        -- prune_limits() may have deleted one in between
-        exit when cardinality(_locked) = cardinality(_ids);
     end loop;
     return _locked;
 end

@@ -11,6 +11,7 @@ create or replace function jobq_private.pass_limits(
 language plpgsql
 as $$
 declare
+    _now constant timestamptz := clock_timestamp();
     _scopes jobq_private.scope[];
     _locked uuid[];
 begin
@@ -34,7 +35,7 @@ begin
     end if;
     with allowed as materialized (
         select r.*, r.limit_id = any(_locked) as is_locked
-        from jobq_private.check_limits(_scopes, clock_timestamp()) as r
+        from jobq_private.check_limits(_scopes, _now) as r
     ),
     candidate as materialized (
         select

@@ -15,16 +15,16 @@ declare
         when least(wanted, 100) then 1
         else ceil(wanted::numeric / greatest(1, cardinality(keys)))
     end;
+    _scopes constant jobq_private.scope[] := array(
+        select row(k.key_id, k.queue, k.kind, k.concurrency_key)::jobq_private.scope
+        from unnest(take_jobs.keys) as k
+        where take_jobs.has_limits
+    );
     _batch jobq_private.key_batch;
 begin
     with allowed as materialized (
-        select r.* from jobq_private.check_limits(
-            array(
-                select row(k.key_id, k.queue, k.kind, k.concurrency_key)::jobq_private.scope
-                from unnest(take_jobs.keys) as k
-                where take_jobs.has_limits
-            ), take_jobs.now
-        ) as r
+        select r.n, r.max_starts, r.used_slots, r.rate_left, r.budget_left, r.first_job_id, r.is_charged
+        from jobq_private.check_limits(_scopes, take_jobs.now) as r
     ),
     tried as materialized (
         select k.ordinality as n, r.used_slots, r.rate_left, r.budget_left, array(
@@ -53,13 +53,11 @@ begin
             and coalesce(sum(coalesce(j.cost, 1)) over key <= t.budget_left, true) as fits
         from tried as t
         cross join lateral (
-            -- the lowest that are free
+            -- the lowest that are free; none without limits
             select array(
                 select n::smallint
-                from generate_series(
-                    1, least(32767, cardinality(t.used_slots) + cardinality(t.jobs))
-                ) as n
-                where n <> all(t.used_slots)
+                from generate_series(1, cardinality(t.used_slots) + cardinality(t.jobs)) as n
+                where n <= 32767 and n <> all(t.used_slots)
             ) as slots
         ) as f
         cross join lateral unnest(t.jobs) with ordinality as u (job, k)
@@ -72,6 +70,7 @@ begin
     select
         coalesce(array_agg(t.job order by t.k, t.n) filter (where t.is_wanted), '{}'),
         array_agg(t.slot order by t.k, t.n) filter (where t.is_wanted),
+        (select bool_or(a.is_charged) from allowed as a),
         array(
             select take_jobs.keys[n.n] from tried as n
             where n.n not in (select s.n from seen as s where s.fits)

@@ -10,17 +10,29 @@ as $$
 declare
     _left integer := max_jobs;
     _width integer := 1;
-    _batch record;
+    _found tid[];
+    _moved integer;
 begin
     jobs := '{}';
     loop
-        select p.jobs, p.moved into _batch
-        from jobq_private.pass_queue(queue, jobq_private.find_jobs(
+        _found := jobq_private.find_jobs(
             queue, greatest(_left, _width), except_kinds, kinds, priority
-        ), _left, look) as p;
-        jobs := jobs || _batch.jobs;
-        _left := _left - cardinality(_batch.jobs);
-        exit when _left = 0 or _batch.moved = 0;
+        );
+        _moved := cardinality(_found);
+        if look.has_kind_limits and _found <> '{}' then
+            select m.jobs into _found from jobq_private.move_jobs(_found, null) as m;
+        end if;
+        _moved := _moved - cardinality(_found);
+        _found := _found[:_left];
+        if look.is_limited and _found <> '{}' then
+            select p.jobs into _found from jobq_private.pass_limits(queue, _found, null, look) as p;
+            perform jobq_private.charge_jobs(
+                array(select j.job_id from jobq_private.job as j where j.ctid = any(_found)), true
+            );
+        end if;
+        jobs := jobs || _found;
+        _left := _left - cardinality(_found);
+        exit when _left = 0 or _moved = 0;
         _width := least(100, 2 * _width);
         moves_left := moves_left - 1;
         exit when moves_left = 0;
