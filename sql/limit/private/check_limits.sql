@@ -44,8 +44,12 @@ as $$
         order by h.held_until desc, h.hold_id desc
         limit 1
     ) as h on true
-    left join jobq_private.job as j
-        on u.is_ordered and j.job_id = u.first_job_id and j.key_id = s.limit_id
+    left join lateral (
+        select j.job_id
+        from jobq_private.job as j
+        where u.is_ordered and j.job_id = u.first_job_id and j.key_id = s.limit_id
+        limit 1  -- or all jobs might be read, for a hash
+    ) as j on true
     cross join lateral (
         select
             -- a millionth of a unit is rounding

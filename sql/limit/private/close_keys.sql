@@ -47,7 +47,12 @@ begin
         from unnest(close_keys.keys) with ordinality as k
         join jobq_private.check_limits(_scopes, _now) as r on r.n = k.ordinality
         -- the first of an order, which may wait elsewhere, and the next one here
-        left join jobq_private.job as f on f.job_id = r.first_job_id and f.state <> 'running'
+        left join lateral (
+            select j.*
+            from jobq_private.job as j
+            where j.job_id = r.first_job_id and j.state <> 'running'
+            limit 1  -- or all jobs might be read, for a hash
+        ) as f on true
         left join lateral (
             select j.run_at, j.cost
             from jobq_private.job as j
