@@ -52,6 +52,7 @@ insert into call (function, argument, statement) values
 ('rate_limited', 'retry_in', 'held as h, lateral jobq.rate_limited(h.job_id, h.attempt, %s)'),
 ('release', 'run_at', 'held as h, lateral jobq.release(h.job_id, h.attempt, run_at => %s)'),
 ('release_many', 'run_at', 'held as h, lateral jobq.release_many(array[h.job_id], array[h.attempt], %s)'),
+('ask', 'timeout', 'held as h, lateral jobq.ask(h.job_id, h.attempt, ''a'', ''q'', timeout => %s)'),
 ('wait_for', 'timeout', 'held as h, lateral jobq.wait_for(h.job_id, h.attempt, ''an event'', %s)'),
 ('listen_events', 'since', 'jobq.listen_events(since => %s)');
 -- For ever.
