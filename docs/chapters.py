@@ -267,14 +267,8 @@ class Reference:
 
     def errors(self, function: Function) -> str:
         """The errors of a function by SQLSTATE with their symbolic codes."""
-        name = f"{function.schema}.{function.name}"
-        sure, possible = self.contracts.raised(name), self.contracts.possible(name)
-        listed = []
-        for state in sorted(function.promise.header.sqlstates):
-            known = {e.code for e in sure if e.sqlstate == state}
-            known = known or {e.code for e in possible if e.sqlstate == state}
-            listed.append(f"`{state}` {', '.join(sorted(known))}".strip())
-        return "; ".join(listed) or "none"
+        promised = self.contracts.promised(f"{function.schema}.{function.name}").items()
+        return "; ".join(f"`{s}` {', '.join(codes)}".strip() for s, codes in promised) or "none"
 
     def example(self, function: Function) -> str:
         """The example of a function.

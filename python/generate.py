@@ -92,8 +92,6 @@ IN_PYTHON: Final = {
     r"\btrue\b": "True",
     r"\bfalse\b": "False",
 }
-# They are the same of every function: an argument is null, or invalid.
-INVALID: Final = {"22004", "22023"}
 COLUMN: Final = re.compile(rf"^    (\w+) ({'|'.join(map(re.escape, VALUES))})\b", re.MULTILINE)
 EXCEPTION: Final = re.compile(r'^class (\w+)\(\s*JobqError,[^)]*?sqlstates="([^"]+)"', re.MULTILINE)
 MESSAGE: Final = re.compile(r"^\('([A-Z_]+)', '\w{5}', \d+, '((?:[^']|'')*)'", re.MULTILINE)
@@ -234,12 +232,8 @@ class Words:
         return text if is_shown else f"{text}; {default} by default"
 
     def errors(self, source: Source) -> Iterator[tuple[str, str]]:
-        """Yield the exceptions of a function, and when each is raised."""
-        name = source.promise.name
-        sure, possible = self._contracts.raised(name), self._contracts.possible(name)
-        for state in sorted(source.promise.header.sqlstates - INVALID):
-            codes = {e.code for e in sure if e.sqlstate == state}
-            codes = codes or {e.code for e in possible if e.sqlstate == state}
+        """Yield the exceptions of a function but InvalidArgument, and when each is raised."""
+        for state, codes in self._contracts.promised(source.promise.name).items():
             if codes and state in self._exceptions:
                 yield self._exceptions[state], "; ".join(sorted(self._messages[c] for c in codes))
 

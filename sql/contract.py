@@ -173,6 +173,15 @@ class Contracts:
         reached = self.reached(name)
         return {e for e in reached if e.code not in self.by_name[name].header.never}
 
+    def promised(self, name: str) -> dict[str, list[str]]:
+        """The codes of the errors that the header of a function names, by SQLSTATE."""
+        sure, possible = self.raised(name), self.possible(name)
+        return {
+            state: sorted(e.code for e in sure if e.sqlstate == state)
+            or sorted(e.code for e in possible if e.sqlstate == state)
+            for state in sorted(self.by_name[name].header.sqlstates)
+        }
+
     def reached(self, name: str, *, with_triggers: bool = True) -> set[Error]:
         """What a function raises itself, and what comes from those that it calls."""
         return self.reached_with_triggers[name] if with_triggers else self.reached_by_calls[name]
