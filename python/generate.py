@@ -396,7 +396,10 @@ def generated() -> dict[Path, str]:
     }
     types = types_by_name(map(Source, contracts.by_name.values()))
     records = HEAD.format("Rows of the database as frozen records.") + IMPORTS
-    records += "from jobq.models.types import Json, Privilege, ScheduleStatus, State\n"
+    records += "from jobq.models.types import Json, Privilege, ScheduleStatus, State\n\n"
+    internal = [n for n, s in sources.items() if s.promise.schema == "jobq_internal"]
+    records += bracketed("INTERNAL = frozenset([", [f'"{n}"' for n in sorted(internal)], "])\n", 0)
+    records += '"""Functions of the schema jobq_internal; others of `jobq.calls` are in jobq."""\n'
     for name, (called, *given) in declared["records"].items():
         records += record(name, sources[called], given, words, types)
     code = ""

@@ -18,6 +18,7 @@ from psycopg.types.json import JsonbLoader
 
 from jobq.calls.arguments import TEXTS, as_given
 from jobq.models import Json
+from jobq.models.generated import INTERNAL
 
 T = TypeVar("T")
 C = TypeVar("C", "psycopg.Cursor[Any]", "psycopg.AsyncCursor[Any]")
@@ -25,20 +26,6 @@ C = TypeVar("C", "psycopg.Cursor[Any]", "psycopg.AsyncCursor[Any]")
 # The functions that return one value and are called often: to select the value costs the server
 # less than to read a record from a function.
 SCALARS: Final = frozenset({"enqueue"})
-
-# Functions in the schema jobq_internal: lists, and those that only jobq's own programs call.
-INTERNAL: Final = frozenset(
-    """
-    advance_clock batch_status confirm_jobs endpoint_stats find_job get_delivery get_schedule
-    list_attempts list_budgets list_ciphertexts list_declarations list_epochs list_inputs
-    list_kinds list_leftovers list_limits list_logs list_moved list_payload_schemas
-    list_queue_grants list_queues list_router_statements list_schedule_versions list_schedules
-    list_shards list_subscriptions list_undeclared_kinds list_undeliverable list_versions
-    list_workers page_definitions preview_cron preview_schedule put_successor ready receive_jobs
-    recover replica_lag rotate_secret schedule_status send_jobs show_definition show_graph
-    test_endpoint tick
-    """.split()
-)
 
 _JSONB = psycopg.adapters.types["jsonb"].oid
 
