@@ -43,7 +43,7 @@ begin
                 'exists (select from jobq.job as j where j.job_id = %1$I.job_id)', null),
             ('all', '{job_log}',
                 'exists (select from jobq.job as j where j.job_id = %1$I.job_id)', null),
-            ('all', '{step,waiter,parked_job}', $$works['*']
+            ('all', '{step,stream_chunk,waiter,parked_job}', $$works['*']
                 or exists (select from jobq.job as j where j.job_id = %1$I.job_id)$$, null),
             ('all', '{event}', $$sees['*']
                 or exists (select from jobq.job as j where j.job_id = %1$I.job_id)$$, null),

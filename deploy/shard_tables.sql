@@ -77,10 +77,10 @@ from (
     ('lot', '', 'open_batch publish test_endpoint'),
     ('lot', 'graph_of', 'enqueue_graph'),
     ('id', 'job_id', '
-        answer ask cancel cancel_tree claim_job complete confirm_cancel explain fail get_job
-        list_attempts list_inputs list_logs list_steps log rate_limited
-        redrive redrive_tree release rerun save_step set_progress show_graph signal spend
-        wait_for
+        answer append ask call_children cancel cancel_tree claim_job complete confirm_cancel
+        explain fail fork get_job list_attempts list_inputs list_logs list_steps list_streams
+        log rate_limited read_stream redrive redrive_tree release rerun save_step send_message
+        set_progress show_graph signal spend start_children wait_any wait_for
     '),
     ('id', 'batch_id', 'batch_status cancel_batch seal_batch'),
     ('schedule', 'name', 'create_schedule'),
@@ -110,13 +110,13 @@ from (
     ('split', 'job_ids', 'complete_many release_many save_steps'),
     ('split', 'failures', 'fail_many'),
     ('refused', 'workers are connected to each shard: jobq worker --database URL --database URL', '
-        claim claim_calls due_in exchange get_delivery heartbeat list_undeliverable
+        append_many claim claim_calls due_in exchange get_delivery heartbeat list_undeliverable
         maintain_in run_calls work
     '),
     ('refused', 'each shard lists its own: jobq cluster check', 'list_declarations'),
     ('refused', 'a shard writes them', 'list_router_statements'),
     ('refused', 'who waits listens on the shard', '
-        await_events begin_wait end_wait listen_events wait
+        await_events await_stream begin_wait end_wait listen_events wait
     '),
     ('refused', 'the clock is that of one database', 'advance_clock'),
     ('refused', 'each shard has standbys of its own', 'replica_lag'),

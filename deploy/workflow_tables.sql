@@ -15,6 +15,21 @@ create table jobq_private.step (
 
 comment on table jobq_private.step is 'The saved results of steps, which later attempts do not run again.';
 
+-- What attempts have written for readers who follow a job. n counts from 1 in each generation, which
+-- is the attempt that wrote the chunk. Kept as long as the job.
+create table jobq_private.stream_chunk (
+    job_id uuid not null,
+    stream text collate "C" not null,
+    generation integer not null,
+    n integer not null,
+    chunk jsonb not null,
+    appended_at timestamptz not null default clock_timestamp(),
+    constraint stream_chunk_pkey primary key (job_id, stream, generation, n),
+    constraint stream_chunk_n_check check (n >= 1)
+);
+
+comment on table jobq_private.stream_chunk is 'The chunks of streams, in the order of (generation, n).';
+
 -- A signal is an event for one job; other events have a job_id of zeros.
 create table jobq_private.event (
     event text collate "C" not null,
@@ -65,6 +80,8 @@ comment on column jobq_private.waiter.question is
 
 comment on table jobq_private.waiter is 'The jobs that wait for events; each is queued, and due at its deadline.';
 
+-- A job calls its children, and waits for them without being blocked: such an edge is never open.
+-- With 'call', the child is cancelled with its caller; with 'detach' it is not.
 -- Closed edges stay, to be shown.
 create table jobq_private.edge (
     child uuid not null,
@@ -73,7 +90,9 @@ create table jobq_private.edge (
     is_open boolean not null default true,
     constraint edge_pkey primary key (child, parent),
     constraint edge_child_check check (child <> parent),
-    constraint edge_after_failure_check check (after_failure in ('cancel', 'wait', 'run'))
+    constraint edge_after_failure_check check (
+        after_failure in ('cancel', 'wait', 'run', 'call', 'detach')
+    )
 )
 -- No index has is_open, and pages keep room, so that an edge is closed in place (HOT).
 with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
@@ -83,9 +102,9 @@ create index edge_parent_idx on jobq_private.edge (parent, child);
 comment on table jobq_private.edge is 'Jobs that wait for jobs; a child with an open edge is blocked.';
 
 -- The queue of resolve(): parents that have ended, children that have begun to wait, batches
--- of which a member has ended, events that met a wait in another open transaction. Nearly
--- always empty. A row is about the edges to ids above `beyond`; has_passed: some of the
--- edges below must be tried again.
+-- of which a member has ended, events that met a wait in another open transaction, ends of called
+-- jobs, callers that were cancelled. Nearly always empty. A row is about the edges to ids above
+-- `beyond`; has_passed: some of the edges below must be tried again.
 create table jobq_private.pending (
     pending_id bigint generated always as identity,
     about text collate "C" not null,
@@ -96,7 +115,7 @@ create table jobq_private.pending (
     created_at timestamptz not null default clock_timestamp(),
     due_at timestamptz not null default '-infinity',
     constraint pending_pkey primary key (pending_id),
-    constraint pending_about_check check (about in ('parent', 'child', 'batch', 'event')),
+    constraint pending_about_check check (about in ('parent', 'child', 'batch', 'event', 'caller')),
     constraint pending_event_check check ((event is not null) = (about = 'event'))
 )
 with (

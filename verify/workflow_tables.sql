@@ -3,7 +3,8 @@ begin;
 
 select job_id, name, value, attempt from jobq_private.step where false;
 select event, job_id, payload, emitted_at from jobq_private.event where false;
-select job_id, event, deadline from jobq_private.waiter where false;
+select job_id, event, deadline, question, form, asked_by from jobq_private.waiter where false;
+select job_id, stream, generation, n, chunk, appended_at from jobq_private.stream_chunk where false;
 select event, kind from jobq_private.subscription where false;
 select child, parent, after_failure, is_open from jobq_private.edge where false;
 select pending_id, about, id, created_at, due_at from jobq_private.pending where false;

@@ -13,27 +13,16 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _job constant jobq.job := jobq.get_job(rerun.job_id);
-    _copy jobq_private.new_job;
 begin
     if _job.finished_at is null then
         perform jobq_private.raise_error('ILLEGAL_STATE', format(
             'job_id %s is %s; finished jobs can be rerun', _job.job_id, _job.state
         ));
     end if;
-    _copy.ordinal := 1;
-    _copy.kind := _job.kind;
-    _copy.payload := _job.payload;
-    _copy.queue := _job.queue;
-    _copy.priority := _job.priority;
-    _copy.max_attempts := _job.max_attempts;
-    _copy.timeout := _job.timeout;
-    _copy.dedup_key := _job.dedup_key;
-    _copy.dedup := 'enqueue';
-    _copy.metadata := _job.metadata || jsonb_build_object('rerun_of', _job.job_id);
-    _copy.concurrency_key := _job.concurrency_key;
-    _copy.cost := _job.cost;
     perform jobq_private.record_audit('rerun', _job.job_id::text);
-    return (jobq_private.store_jobs(array[_copy])).ids[1];
+    return (jobq_private.store_jobs(array[
+        jobq_private.copy_of(_job, jsonb_build_object('rerun_of', _job.job_id))
+    ])).ids[1];
 end
 $$;
 

@@ -29,10 +29,16 @@ begin
         select 'parent', e.job_id from unnest(_awaited) as e where e.is_awaited
         union all
         select distinct 'batch', e.batch_id from unnest(_awaited) as e where e.batch_id is not null;
+        perform jobq_private.follow_calls(_awaited);
         perform jobq_private.wake(array(select distinct e.queue from unnest(_awaited) as e));
     end if;
     if _gone <> '{}' then
-        delete from jobq_private.step as s where s.job_id = any(_gone);
+        with steps as (
+            delete from jobq_private.step as s where s.job_id = any(_gone)
+        ),
+        chunks as (
+            delete from jobq_private.stream_chunk as c where c.job_id = any(_gone)
+        )
         delete from jobq_private.waiter as w where w.job_id = any(_gone);
     end if;
 end

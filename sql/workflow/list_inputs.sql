@@ -1,5 +1,5 @@
 -- Purpose: Returns the outcomes of the jobs that a job waits for or has waited for.
--- Invariant: ordered by id; a finished parent is kept as long as its children. Raises:
+-- Invariant: ordered by id, without the jobs that it has called; a finished parent is kept as long as its children. Raises:
 -- 22004, JQ001.
 -- Column parent_id: the job that was waited for
 -- Column name: its name in the graph; null when it is in none, and when it is hidden
@@ -43,7 +43,7 @@ begin
         and j.finished_at >= jobq_private.id_time(e.parent) - interval '1 day'
     ) as p on true
     left join jobq_private.node as n on n.job_id = e.parent
-    where e.child = list_inputs.job_id
+    where e.child = list_inputs.job_id and e.after_failure not in ('call', 'detach')
     order by e.parent;
 end
 $$;

@@ -108,6 +108,7 @@ select from jobq.claim('{{theirs}}', 'theirs-worker', 4);
 select jobq.log(job_id, 1, 'INFO', 'theirs {CANARY}') from jobq.list_jobs('running');
 select jobq.set_progress(job_id, 1, '"{CANARY}"') from jobq.list_jobs('running');
 select jobq.save_step(job_id, 1, 'theirs-step', '"{CANARY}"') from jobq.list_jobs('running');
+select jobq.append(job_id, 1, 'theirs-stream', '["{CANARY}"]') from jobq.list_jobs('running');
 select jobq.cancel(job_id, '{CANARY}') from jobq.list_jobs('running', max_jobs => 1);
 select jobq.fail(job_id, 1, '{CANARY}', retryable => false)
 from jobq.job where state = 'running' and cancel_requested_at is null limit 1;
@@ -160,6 +161,8 @@ AIMED: dict[str, list[str]] = {
     "changes": ['{"payload": {}}', '{"priority": 7}'],
     "drivers": ["{}"],
     "key_ids": ["{}"],
+    "children": ['[{"name": "x", "kind": "theirs.mail"}]'],
+    "chunks": ['["theirs"]'],
     "ciphertext": ["\\x" + "00" * 40],
     "concurrency_key": ["some-key"],
     "config": ["theirs-config", "theirs-spare"],
@@ -172,6 +175,7 @@ AIMED: dict[str, list[str]] = {
     "epoch": ["1"],
     "error": ["x"],
     "event": ["theirs-event"],
+    "events": ["{theirs-event}"],
     "endpoints": ["{theirs-endpoint}"],
     "execution_id": ["JOB"],
     "failures": ['[{"job_id": "JOB", "attempt": 1, "error": "x"}]'],
@@ -207,6 +211,7 @@ AIMED: dict[str, list[str]] = {
     "max_jobs": ["100"],
     "message": ["theirs"],
     "names": ["{theirs-new}"],
+    "numbers": ["{2}"],
     "max_running": ["1"],
     "name": [
         "theirs-api", "theirs-schedule", "theirs-endpoint", "theirs-paused", "theirs-secret",
@@ -235,6 +240,8 @@ AIMED: dict[str, list[str]] = {
     "secret": ["theirs-secret", "theirs-spare"],
     "spec": ['{"url": "https://intruder.example", "headers": {"a": "{{secret.theirs-secret}}"}}'],
     "strategy": ["fixed"],
+    "stream": ["theirs-stream"],
+    "streams": ["{theirs-stream}"],
     "ticks": ["1"],
     "time_zone": ["UTC"],
     "url": ["postgresql://theirs/x"],
@@ -262,7 +269,9 @@ HARMLESS = {
 }  # fmt: skip
 
 # Functions whose every answer but null tells of the victim.
-TELLING = {"due_in", "endpoint_stats", "preview_schedule", "preview_slots", "wait"}
+TELLING = {
+    "await_stream", "due_in", "endpoint_stats", "preview_schedule", "preview_slots", "wait",
+}  # fmt: skip
 
 
 # What a session may try to set so as to be taken for somebody else.

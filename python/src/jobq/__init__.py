@@ -2,8 +2,9 @@
 
 from jobq.calls.events import Event, EventPage
 from jobq.calls.graph import Graph
+from jobq.calls.streams import Chunk, StreamPage
 from jobq.client import AsyncClient, Client
-from jobq.errors import EventTimeout, JobqError
+from jobq.errors import ChildFailed, EventTimeout, JobqError
 from jobq.models import (
     Answer,
     Attempt,
@@ -22,6 +23,7 @@ from jobq.models import (
     Slot,
     Steered,
     Step,
+    StreamInfo,
     Worked,
 )
 from jobq.registry import (
@@ -34,15 +36,20 @@ from jobq.registry import (
     Snooze,
     Unable,
 )
+from jobq.registry.children import Arrived, Child
 from jobq.version import __version__
 from jobq.worker import Worker
 
 __all__ = [
     "Answer",
+    "Arrived",
     "AsyncClient",
     "Attempt",
     "Batch",
     "Cancelled",
+    "Child",
+    "ChildFailed",
+    "Chunk",
     "ClaimedJob",
     "Client",
     "Enqueued",
@@ -69,6 +76,8 @@ __all__ = [
     "Snooze",
     "Steered",
     "Step",
+    "StreamInfo",
+    "StreamPage",
     "Unable",
     "Worked",
     "Worker",

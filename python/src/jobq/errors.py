@@ -7,9 +7,10 @@ the values, ``hint`` the remedy, and ``__cause__`` the driver's exception.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
+from uuid import UUID
 
 import psycopg
 
@@ -164,6 +165,29 @@ class JobCancelled(JobqError, code="CANCELLED"):
         reason = f": {job.cancel_reason}" if job.cancel_reason else ""
         super().__init__("the job was cancelled", detail=f"job_id {job.job_id}{reason}")
         self.job = job
+
+
+class ChildFailed(JobqError, code="CHILD_FAILED"):
+    """A job that the handler has called is dead, cancelled or deleted.
+
+    If it is not caught, the calling job is dead. A redrive waits for the called job again.
+
+    Attributes:
+        job_id: the called job.
+        state: ``dead``, ``cancelled`` or ``gone``.
+        error_code: of its last error; None without one.
+    """
+
+    def __init__(self, kind: str, end: Mapping[str, Any]) -> None:
+        said = ": ".join(str(end[name]) for name in ("error_code", "error") if end.get(name))
+        super().__init__(
+            "a called job has not succeeded",
+            detail=f"job_id {end['job_id']}, {kind}, is {end['state']}" + (said and f": {said}"),
+            hint="redrive it, then the calling job: jobq redrive",
+        )
+        self.job_id = UUID(end["job_id"])
+        self.state = str(end["state"])
+        self.error_code: str | None = end.get("error_code")
 
 
 class DatabaseUnavailable(

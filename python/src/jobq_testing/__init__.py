@@ -321,12 +321,18 @@ def _run(test: _Test, job: ClaimedJob) -> Ran:
     settlement: Settlement = Released()
     journal = _Journal(connection)
     context.steps = Steps(
-        journal.call, job.job_id, job.attempt, is_awaited=handler is not None and handler.is_awaited
+        journal.call,
+        job.job_id,
+        job.attempt,
+        is_awaited=handler is not None and handler.is_awaited,
+        is_fork="fork_of" in context.metadata,
     )
+    context.steps.chunks.waits_for_step = True
     try:
         with connection.transaction():
             try:
                 result = _call(test, handler, job, context)
+                test.done(context.steps.chunks.flush())
             except Suspended:
                 return Ran(job.job_id, job.kind, client.get(job.job_id).state, None, None)
             settlement = settlement_of(Returned(result))

@@ -1,6 +1,6 @@
 -- Purpose: which pauses hold up a waiting job, for explain(): of its queue, its kind, every
--- queue, or its endpoint; and the events that it waits for.
--- Invariant: reads only; no row if nothing is paused or awaited.
+-- queue, or its endpoint; the events that it waits for; and the release that it needs.
+-- Invariant: reads only; no row if nothing is paused, awaited or missing.
 create or replace function jobq_private.explain_pauses(job jobq.job)
 returns table (reason text, explanation text)
 language sql
@@ -36,5 +36,19 @@ as $$
         where w.job_id = job.job_id
         and w.deadline > clock_timestamp() and job.run_at > clock_timestamp()
         order by w.since
+    )
+    union all
+    select 'release', format(
+        'release %s started it; no worker of this release and queue %s was seen in the last minute',
+        s.value #>> '{}', job.queue
+    )
+    from jobq_private.step as s
+    where s.job_id = job.job_id
+    and s.name = 'jobq:release'
+    and not exists (
+        select from jobq_private.worker as w
+        where jobq_private.serves(w.queues, job.queue)
+        and w.seen_at > now() - interval '1 min'
+        and w.release = s.value #>> '{}'
     )
 $$;

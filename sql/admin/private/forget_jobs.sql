@@ -1,6 +1,6 @@
 -- Purpose: delete jobs, live or finished, with all their records.
--- Invariant: the caller has locked their rows. Jobs that wait for them are checked
--- again, and so are their batches, which cannot succeed without them. "is true"
+-- Invariant: the caller has locked their rows. Jobs that wait for them, or have called
+-- them, are checked again, and so are their batches, which cannot succeed without them. "is true"
 -- prevents the use of partial indexes, which would scan the array for each entry.
 create or replace function jobq_private.forget_jobs(job_ids uuid[])
 returns void
@@ -21,6 +21,10 @@ as $$
     select 'batch', j.batch_id
     from jobq_private.job as j
     where j.job_id = any(forget_jobs.job_ids) and (j.batch_id is not null) is true;
+    select jobq_private.follow_calls(array_agg(row(
+        i.job_id, null, 'gone', null, null, null, null, null, null, null, true
+    )::jobq_private.ending))
+    from unnest(forget_jobs.job_ids) as i (job_id);
     update jobq_private.batch as b
     set has_lost = true
     where b.ended_at is null and not b.has_lost and b.batch_id in (

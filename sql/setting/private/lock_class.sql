@@ -17,5 +17,6 @@ as $$
         when 'joining' then 1785684611
         when 'awaiting' then 1785684612
         when 'awaiting_events' then 1785684613
+        when 'streaming' then 1785684614
     end
 $$;

@@ -1,5 +1,5 @@
 -- Purpose: update what depends on redriven or changed jobs. Jobs that died of an event
--- timeout wait for the event again. The parents of blocked jobs are checked again, and
+-- timeout, or of the failure of a job that they called, wait for it again. The parents of blocked jobs are checked again, and
 -- so are jobs that were not redriven although the edges of their children were opened.
 -- Invariant: an unnecessary check costs a row of pending. Jobs whose parents are all
 -- redriven with them need none: their parents are marked as awaited, and cannot end
@@ -12,26 +12,36 @@ declare
     _back uuid[];
     _blocked uuid[];
     _timed_out uuid[];
+    _failed uuid[];
 begin
     select
         coalesce(array_agg(j.job_id), '{}'),
         array_agg(j.job_id) filter (
             where j.state = 'blocked' and j.previous_state in ('dead', 'cancelled')
         ),
-        array_agg(j.job_id) filter (where j.last_error_code = 'EVENT_TIMEOUT')
-    into _back, _blocked, _timed_out
+        array_agg(j.job_id) filter (where j.last_error_code = 'EVENT_TIMEOUT'),
+        array_agg(j.job_id) filter (where j.last_error_code = 'CHILD_FAILED')
+    into _back, _blocked, _timed_out, _failed
     from jobq_private.job as j
     where j.job_id = any(follow_redriven.job_ids);
-    -- the last finished wait of each, whose timeout no handler caught
+    -- the last finished wait of each, whose timeout no handler caught; every failed child
     delete from jobq_private.step as s
     using (
-        select distinct on (t.job_id) t.job_id, t.name
+        (
+            select distinct on (t.job_id) t.job_id, t.name
+            from jobq_private.step as t
+            where t.job_id = any(_timed_out)
+            and t.name like 'event:%'
+            and t.name not like 'event:sleep:%'
+            and t.value ->> 'outcome' = 'timed_out'
+            order by t.job_id, t.saved_at desc
+        )
+        union all
+        select t.job_id, t.name
         from jobq_private.step as t
-        where t.job_id = any(_timed_out)
-        and t.name like 'event:%'
-        and t.name not like 'event:sleep:%'
-        and t.value ->> 'outcome' = 'timed_out'
-        order by t.job_id, t.saved_at desc
+        where t.job_id = any(_failed)
+        and starts_with(t.name, 'event:job_ended:')
+        and t.value #>> '{payload,state}' <> 'succeeded'
     ) as l
     where s.job_id = l.job_id and s.name = l.name;
 

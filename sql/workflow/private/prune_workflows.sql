@@ -1,5 +1,5 @@
--- Purpose: delete the steps, waits, edges and names of deleted jobs, and events and
--- batches past retention.
+-- Purpose: delete the steps, chunks of streams, waits, edges and names of deleted jobs,
+-- and events and batches past retention.
 -- Invariant: at most max_rows of each per call. Keeps events that a job waits for, and
 -- signals to jobs that can be redriven. A login that does not see all queues keeps rows
 -- of jobs that it may not see. Returns the number of deleted rows.
@@ -50,6 +50,16 @@ as $$
         )
         returning 1
     ),
+    chunks as (
+        delete from jobq_private.stream_chunk as c
+        where c.job_id in (
+            select distinct o.job_id
+            from past as p join jobq_private.stream_chunk as o on o.job_id < p.before_id
+            where jobq_private.state_of(o.job_id) is null
+            order by o.job_id limit max_rows
+        )
+        returning 1
+    ),
     edges as (
         delete from jobq_private.edge as e
         where e.child in (
@@ -84,6 +94,7 @@ as $$
     select count(*)
     from (
         select from events union all select from waiters union all select from steps
-        union all select from edges union all select from nodes union all select from batches
+        union all select from chunks union all select from edges union all select from nodes
+        union all select from batches
     ) as gone
 $$;

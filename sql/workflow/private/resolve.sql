@@ -1,5 +1,5 @@
 -- Purpose: process ends of jobs and events: release or cancel children, end batches,
--- make jobs due that wait for an event.
+-- make jobs due that wait for an event, cancel the children of cancelled jobs.
 -- Invariant: waits for no lock. Runs three rounds, and more for up to 40 ms; the rest
 -- stays due. Rows that are locked or not visible are postponed for 10 ms, later for up
 -- to a second. A row of pending is deleted by the transaction that has processed it, so
@@ -46,7 +46,7 @@ begin
                 l.about, l.id, l.event, array_agg(l.pending_id) as pending_ids,
                 row_number() over () as n
             from unnest(_pending) as l
-            where l.about in ('batch', 'event')
+            where l.about in ('batch', 'event', 'caller')
             group by l.about, l.id, l.event
         loop
             if _group.n > 20 and clock_timestamp() > _until then
@@ -62,6 +62,8 @@ begin
                     and not jobq_private.is_held('expecting', _slot);
                 _is_settled := jobq_private.release_waiters(_group.event, _group.id)
                     and _is_settled;
+            elsif _group.about = 'caller' then
+                _is_settled := jobq_private.cancel_children(_group.id);
             else
                 _is_settled := jobq_private.settle_batch(_group.id);
             end if;
@@ -74,7 +76,8 @@ begin
             select p from unnest(_put_off) as p
             union
             select l.pending_id from unnest(_pending) as l
-            where l.about = 'parent' and l.created_at >= now() and l.pending_id <> all(_due)
+            where (l.about in ('parent', 'caller') or starts_with(l.event, 'job_ended:'))
+            and l.created_at >= now() and l.pending_id <> all(_due)
         );
         update jobq_private.pending as l
         set beyond = default, has_passed = default, due_at = clock_timestamp() + least(

@@ -1,10 +1,12 @@
--- Purpose: the result of a job's wait for an event: the saved one, the event that has
--- arrived, or a timeout; null while it waits.
+-- Purpose: the result of a job's wait for the first of some events: the saved one, the
+-- event that has arrived, or a timeout; null while it waits.
 -- Invariant: saves the result as a step, so that every later attempt gets the same. A
 -- signal to the job has precedence over an event of that name. With one snapshot for
 -- the transaction, a result that another session has saved since is invisible: fails to
 -- serialize. Raises: 40001.
-create or replace function jobq_private.settle_wait(job_id uuid, attempt integer, event text)
+create or replace function jobq_private.settle_wait(
+    job_id uuid, attempt integer, name text, events text[]
+)
 returns jsonb
 language plpgsql
 as $$
@@ -14,29 +16,47 @@ declare
 begin
     select s.value into _end
     from jobq_private.step as s
-    where s.job_id = settle_wait.job_id and s.name = 'event:' || settle_wait.event;
+    where s.job_id = settle_wait.job_id and s.name = 'event:' || settle_wait.name;
     if found then
         return _end;
     end if;
 
-    select jsonb_build_object('outcome', 'arrived', 'payload', e.payload) into _end
-    from jobq_private.event as e
-    where e.event = settle_wait.event and e.job_id in (settle_wait.job_id, _all)
-    order by e.job_id = _all
+    select
+        jsonb_build_object('outcome', 'arrived', 'payload', a.payload)
+        || case when cardinality(events) = 1 then '{}' else jsonb_build_object('event', w.event) end
+    into _end
+    from unnest(events) as w (event)
+    cross join lateral (
+        (
+            select e.payload, e.emitted_at as arrived_at
+            from jobq_private.event as e
+            where e.event = w.event and e.job_id in (settle_wait.job_id, _all)
+            order by e.job_id = _all
+            limit 1
+        )
+        union all
+        select c.payload, c.finished_at
+        from jobq_private.child_end(
+            settle_wait.job_id, jobq_private.ended_job(w.event)
+        ) as c
+        where starts_with(w.event, 'job_ended:')
+    ) as a
+    order by a.arrived_at, w.event
     limit 1;
     if not found then
         select jsonb_build_object('outcome', 'timed_out', 'payload', null) into _end
         from jobq_private.waiter as w
         where w.job_id = settle_wait.job_id
-        and w.event = settle_wait.event
-        and w.deadline <= clock_timestamp();
+        and w.event = any(events)
+        and w.deadline <= clock_timestamp()
+        limit 1;
     end if;
     if _end is not null then
         insert into jobq_private.step (job_id, name, value, attempt)
-        values (settle_wait.job_id, 'event:' || settle_wait.event, _end, settle_wait.attempt)
+        values (settle_wait.job_id, 'event:' || settle_wait.name, _end, settle_wait.attempt)
         on conflict on constraint step_pkey do nothing;
         delete from jobq_private.waiter as w
-        where w.job_id = settle_wait.job_id and w.event = settle_wait.event;
+        where w.job_id = settle_wait.job_id and w.event = any(events);
     end if;
     return _end;
 end

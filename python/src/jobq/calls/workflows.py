@@ -77,6 +77,24 @@ def signal(job_id: UUID | str, name: str, payload: Json = None) -> Call[bool]:
     return Call("signal", given, scalar)
 
 
+def send_message(job_id: UUID | str, name: str, payload: Json = None) -> Call[int]:
+    """Send a message to a job, which receives those of a name in their order.
+
+    It takes effect when the transaction commits. The result is its number, from 1.
+
+    Args:
+        job_id: the job.
+        name: the name under which the job receives it, 1 to 200 characters.
+        payload: any JSON of at most 1 MiB.
+
+    Raises:
+        IllegalState: the job has ended.
+        PayloadTooLarge: the payload has too many bytes.
+    """
+    given = {"job_id": job_id, "name": as_text(name), "payload": encode(payload)}
+    return Call("send_message", given, scalar)
+
+
 def list_inputs(job_id: UUID | str) -> Call[list[Input]]:
     """Return the states and results of the jobs that a job waits for, or waited for."""
     return Call("list_inputs", locals(), list, args_row(Input))

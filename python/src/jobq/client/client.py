@@ -40,9 +40,10 @@ from jobq.calls import generated, kinds
 from jobq.calls.arguments import as_given
 from jobq.calls.call import Call, reading_json, statement
 from jobq.calls.events import Event, EventPage
+from jobq.calls.streams import Chunk
 from jobq.client.bell import Bell
 from jobq.client.declarations import Declarations
-from jobq.client.endings import Ending, Endings
+from jobq.client.endings import STREAMS, Ending, Endings
 from jobq.client.json_schemas import JsonSchemas
 from jobq.client.methods import AwaitedCalls, WaitingCalls
 from jobq.database import (
@@ -360,12 +361,46 @@ class Client(_Client[Connection[Any]], WaitingCalls):
         finally:
             finished(bell.close())
 
+    def stream(
+        self, job_id: UUID | str, stream: str, after: str | None = None
+    ) -> Generator[Chunk, None, None]:
+        """Yield the chunks of a stream, also future ones, until the job has ended.
+
+        Each chunk comes once, in order, whatever happens to workers and connections. It polls
+        every 5 ms at first, later every 250 ms. With ``listen_database`` it is notified of new
+        chunks, on one more connection.
+
+        Args:
+            job_id: the job, live or finished.
+            stream: name of the stream.
+            after: the cursor of the last chunk that was handled; None begins with the first.
+
+        Raises:
+            InvalidArgument: the cursor is invalid, or a transaction is open.
+        """
+        self._refuse_open()
+        page = self.read_stream(job_id, stream, after)
+        with self._waiting(str(job_id), STREAMS) as wait:
+            pauses = _pauses(None, self._listen_database is not None)
+            while True:
+                yield from page.chunks
+                if page.is_ended:
+                    return
+                if page.chunks:
+                    pauses = _pauses(None, self._listen_database is not None)
+                else:
+                    wait(next(pauses))
+                page = self.read_stream(job_id, stream, page.cursor)
+
+    def _waiting_for(self, job: Job) -> AbstractContextManager[Callable[[float], None]]:
+        return self._waiting(str(job.job_id))
+
     @contextmanager
-    def _waiting_for(self, job: Job) -> Iterator[Callable[[float], None]]:
+    def _waiting(self, job_id: str, *about: tuple[str, ...]) -> Iterator[Callable[[float], None]]:
         if self._listen_database is None:
             yield time.sleep
             return
-        with closing(Ending(self._listen_database, str(job.job_id))) as ending:
+        with closing(Ending(self._listen_database, job_id, *about)) as ending:
             yield ending.wait
 
 
@@ -384,6 +419,10 @@ class AsyncClient(_Client[AsyncConnection[Any]], AwaitedCalls):
     def _endings(self) -> Endings | None:
         return None if self._listen_database is None else Endings(self._listen_database)
 
+    @cached_property
+    def _streams(self) -> Endings | None:
+        return None if self._listen_database is None else Endings(self._listen_database, STREAMS)
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -392,8 +431,9 @@ class AsyncClient(_Client[AsyncConnection[Any]], AwaitedCalls):
 
     async def close(self) -> None:
         """Close the client's own connections, but not the caller's."""
-        if self._endings is not None:
-            await self._endings.close()
+        for endings in (self._endings, self._streams):
+            if endings is not None:
+                await endings.close()
         await self._close()
 
     async def run(self, call: Call[T]) -> T:
@@ -472,6 +512,29 @@ class AsyncClient(_Client[AsyncConnection[Any]], AwaitedCalls):
                 page = await self.page_events(page.cursor, **chosen)
         finally:
             await bell.close()
+
+    async def stream(
+        self, job_id: UUID | str, stream: str, after: str | None = None
+    ) -> AsyncGenerator[Chunk, None]:
+        """Yield the chunks of a stream, until the job has ended; see `Client.stream`.
+
+        With ``listen_database``, one connection serves all streams that are read.
+        """
+        self._refuse_open()
+        page = await self.read_stream(job_id, stream, after)
+        told = self._streams
+        with nullcontext(asyncio.sleep) if told is None else told.of(str(job_id)) as wait:
+            pauses = _pauses(None, told is not None)
+            while True:
+                for chunk in page.chunks:
+                    yield chunk
+                if page.is_ended:
+                    return
+                if page.chunks:
+                    pauses = _pauses(None, told is not None)
+                else:
+                    await wait(next(pauses))
+                page = await self.read_stream(job_id, stream, page.cursor)
 
     def _waiting_for(self, job: Job) -> AbstractContextManager[Callable[[float], Awaitable[None]]]:
         if self._endings is None or job.is_finished:

@@ -1,4 +1,4 @@
-"""Notifications that a job has ended, by the protocol of docs/protocol.md.
+"""Notifications that a job has ended or written, by the protocol of docs/protocol.md.
 
 A notification may be missed, and a connection lost. So callers also poll.
 """
@@ -19,6 +19,12 @@ from psycopg import AsyncConnection, Connection
 from jobq.client.notifications import Notifications
 from jobq.database import conninfo
 
+ENDS: Final = ("select jobq.wait(%s)", "listen jobq_ended")
+STREAMS: Final = (
+    "select jobq.await_stream(%s)", "listen jobq_ended", "listen jobq_stream",
+)  # fmt: skip
+"""The statement that asks for notifications about a job, after those that listen to them."""
+
 NAME: Final = "jobq client listener"
 MOST_STALE: Final = 100
 
@@ -28,14 +34,18 @@ logger = logging.getLogger("jobq.client")
 class Ending:
     """Waits for one job on its own connection, opened by the first wait.
 
+    The first wait for `STREAMS` returns at once.
+
     Args:
         url: a libpq URL of the server itself, not of a pooler.
         job_id: the job.
+        about: what to wait for, `ENDS` or `STREAMS`.
     """
 
-    def __init__(self, url: str, job_id: str) -> None:
+    def __init__(self, url: str, job_id: str, about: tuple[str, ...] = ENDS) -> None:
         self._conninfo = conninfo(url, NAME)
         self._job_id = job_id
+        self._statement, *self._listens = about
         self._connection: Connection[Any] | None = None
         self._is_lost = False
 
@@ -58,10 +68,11 @@ class Ending:
     def _listen(self, seconds: float) -> None:
         if self._connection is None:
             self._connection = Connection.connect(self._conninfo, autocommit=True)
-            self._connection.execute("listen jobq_ended")
-            answer = self._connection.execute("select jobq.wait(%s)", [self._job_id])
-            if answer.fetchall() == [(True,)]:
-                return
+            for listen in self._listens:
+                self._connection.execute(listen)
+            answer = self._connection.execute(self._statement, [self._job_id])
+            if answer.fetchall() == [(True,)] or self._statement != ENDS[0]:
+                return  # to read what was written before
         for note in self._connection.notifies(timeout=seconds):
             if note.payload == self._job_id:
                 return
@@ -75,10 +86,12 @@ class Endings:
 
     Args:
         url: a libpq URL of the server itself, not of a pooler.
+        about: what to wait for, `ENDS` or `STREAMS`.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, about: tuple[str, ...] = ENDS) -> None:
         self._conninfo = conninfo(url, NAME)
+        self._statement, *self._listens = about
         self._waits: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
         self._told: set[str] = set()
         self._changed = asyncio.Event()
@@ -137,16 +150,17 @@ class Endings:
                 return
             self._connection = await AsyncConnection.connect(self._conninfo, autocommit=True)
             self._notifications = Notifications(self._connection, self._on_note, self._changed.set)
-            await self._connection.execute("listen jobq_ended")
+            for listen in self._listens:
+                await self._connection.execute(listen)
         self._notifications.unwatch()
         if self._told and (not self._waits or len(self._told - self._waits.keys()) > MOST_STALE):
             await self._connection.execute("select jobq.end_wait()")
             self._told.clear()
         for job_id in self._waits.keys() - self._told:
             self._told.add(job_id)
-            answer = await self._connection.execute("select jobq.wait(%s)", [job_id])
-            if await answer.fetchall() == [(True,)]:
-                self._on_note("jobq_ended", job_id)
+            answer = await self._connection.execute(self._statement, [job_id])
+            if await answer.fetchall() == [(True,)] or self._statement != ENDS[0]:
+                self._on_note("", job_id)  # to read what was written before
         self._notifications.watch()
 
     def _on_note(self, _channel: str, job_id: str) -> None:

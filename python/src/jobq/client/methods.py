@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from jobq.calls import definitions, events, jobs, kinds, schedules, workflows
+from jobq.calls import definitions, events, jobs, kinds, schedules, streams, workflows
 from jobq.calls.arguments import as_object
 from jobq.client.generated import GeneratedCalls
 from jobq.client.method import Awaited, Enqueueing, Method, Waiting
@@ -41,6 +41,8 @@ class Calls(GeneratedCalls):
     emit = Method(workflows.emit)
     publish = Method(workflows.publish)
     signal = Method(workflows.signal)
+    send_message = Method(workflows.send_message)
+    read_stream = Method(streams.read_stream)
     list_inputs = Method(workflows.list_inputs)
     open_batch = Method(workflows.open_batch)
     enqueue_graph = Method(workflows.enqueue_graph)

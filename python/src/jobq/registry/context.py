@@ -12,8 +12,10 @@ from uuid import UUID
 
 from jobq.errors import InvalidArgument
 from jobq.models import Json
+from jobq.registry.children import Mailbox, Source
 from jobq.registry.outcomes import Cancelled
 from jobq.registry.steps import Steps
+from jobq.registry.streams import Stream
 
 LEVELS: Final = ("DEBUG", "INFO", "WARN", "ERROR")
 # The most that an attempt may cost.
@@ -56,7 +58,7 @@ class JobContext:
             lost. A handler can check it to stop early.
         payload_text: the payload as stored, with every digit of its numbers.
         delivery_version: version of the endpoint, if the job is a delivery.
-        steps: records `step`, `sleep`, `wait_for` and `approve`.
+        steps: records `step`, `sleep`, `wait_for`, `approve` and calls of other jobs.
     """
 
     job_id: UUID
@@ -219,6 +221,108 @@ class JobContext:
             StepInvalid: the name or the timeout is invalid. The job is then dead.
         """
         return self._steps.wait_for(event, timeout)
+
+    def receive(self, name: str, timeout: timedelta | float | None = None) -> Any:  # noqa: ANN401 - the message
+        """Wait for the next message to this job, see `jobq.Client.send_message`.
+
+        Until it comes, the job is released as by `sleep`. Messages of a name are received in their
+        order, each once; later attempts get the same ones.
+
+        Args:
+            name: the name of the messages, 1 to 200 characters.
+            timeout: a timedelta or seconds, from the first wait; None waits without limit.
+
+        Raises:
+            EventTimeout: no message came in time. The next call waits for the same message again.
+            StepInvalid: the name or the timeout is invalid. The job is then dead.
+        """
+        return self._steps.receive(name, timeout)
+
+    def mailbox(self, name: str) -> Mailbox:
+        """Return the messages of a name, for `wait_any`."""
+        return Mailbox(name)
+
+    def wait_any(self, *sources: Source, timeout: timedelta | float | None = None) -> Any:  # noqa: ANN401 - Arrived
+        """Wait for the first of several events, called jobs and messages.
+
+        Until one arrives, the job is released as by `sleep`. The first one is recorded; later
+        attempts get the same. The job no longer waits for the others; a later wait can.
+
+        Args:
+            *sources: names of events, what `call` or `start` returned, or mailboxes, at most 100.
+            timeout: a timedelta or seconds, from the first wait; None waits without limit.
+
+        Returns:
+            An `Arrived`, with the source and its value.
+
+        Raises:
+            EventTimeout: nothing came in time.
+            ChildFailed: a called job ended first, and has not succeeded.
+        """
+        return self._steps.wait_any(sources, timeout)
+
+    def call(
+        self,
+        kind: str,
+        payload: Json = None,
+        *,
+        name: str | None = None,
+        cancel: bool = True,
+        **options: Any,  # noqa: ANN401 - as `Client.enqueue` has them
+    ) -> Any:  # noqa: ANN401 - its result, or awaited
+        """Enqueue another job, wait until it has ended, and return its result.
+
+        It is enqueued once, whatever happens to this job's attempts. Until it has ended, this job
+        is released as by `sleep`. In a coroutine the result is awaited; pass it to `gather` or
+        `wait_any` instead to wait for several.
+
+        Args:
+            kind: names the handler.
+            payload: JSON, or anything that msgspec can encode; None is ``{}``.
+            name: name of the call; ``call:KIND`` by default, numbered like names of steps.
+            cancel: whether the called job is cancelled if this one is.
+            options: queue, run_at, priority, max_attempts, timeout, metadata, concurrency_key,
+                expires_at and cost, as for ``enqueue``.
+
+        Raises:
+            ChildFailed: it is dead or cancelled. If this is not caught, this job is dead, too.
+            JobqError: as ``enqueue``.
+        """
+        return self._steps.call_job(kind, payload, {"name": name, "cancel": cancel, **options})
+
+    def start(
+        self,
+        kind: str,
+        payload: Json = None,
+        *,
+        name: str | None = None,
+        cancel: bool = True,
+        **options: Any,  # noqa: ANN401 - as `Client.enqueue` has them
+    ) -> Any:  # noqa: ANN401 - a Child, or awaited
+        """Call a job as `call` does, but return a `Child` at once, for `gather` or `wait_any`."""
+        return self._steps.start(kind, payload, {"name": name, "cancel": cancel, **options})
+
+    def gather(self, *calls: Any) -> Any:  # noqa: ANN401 - a list, or awaited
+        """Wait until all of these called jobs have ended, and return their results in order.
+
+        Args:
+            *calls: what `start` returned or, in a coroutine, `call`; at most 1000.
+
+        Raises:
+            ChildFailed: the first one that has not succeeded, once all have ended.
+        """
+        return self._steps.gather(calls)
+
+    def stream(self, name: str) -> Stream:
+        """Return a stream, to write partial output for those who follow this job.
+
+        Readers see the chunks of each attempt as a generation of its own. Write to a stream in one
+        step only: then its last generation is complete.
+
+        Args:
+            name: 1 to 256 characters.
+        """
+        return self._steps.stream(name)
 
     def approve(
         self,

@@ -38,7 +38,7 @@ class Handler:
         parse: converts decoded JSON to its payload.
         takes_payload: whether it takes the payload.
         definition: arguments of put_kind; empty if there is nothing to declare.
-        on_dead, interrupt_on_cancel, max_in_process: see `HandlerOptions`.
+        on_dead, interrupt_on_cancel, max_in_process, pin_release: see `HandlerOptions`.
         batch: maximum number of jobs per call; 0 if it takes a single job.
         batch_wait: seconds that a batch waits for more jobs.
         rules: which exceptions are retried, and when.
@@ -58,6 +58,7 @@ class Handler:
     batch_wait: float
     max_in_process: int | None
     rules: RetryRules
+    pin_release: bool = False
 
     @property
     def is_awaited(self) -> bool:
@@ -152,6 +153,7 @@ def describe(
             _classes(given.get("discard_on")) or (),
             given.get("retry_delay"),
         ),
+        pin_release=bool(given.get("pin_release")) and not batch,
     )
 
 

@@ -15,7 +15,14 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from jobq.calls.arguments import as_json
-from jobq.errors import DatabaseUnavailable, EventTimeout, JobqError, OutcomeInvalid, StepInvalid
+from jobq.errors import (
+    ChildFailed,
+    DatabaseUnavailable,
+    EventTimeout,
+    JobqError,
+    OutcomeInvalid,
+    StepInvalid,
+)
 from jobq.redaction import error_text, traceback_text
 from jobq.registry.outcomes import (
     OUTCOMES,
@@ -235,7 +242,7 @@ def moment_of(until: datetime | timedelta, now: datetime) -> datetime:
 
 def _is_for_rules(error: BaseException) -> bool:
     """Whether it is an exception of the handler: neither an outcome nor the worker's fault."""
-    chosen = (*OUTCOMES, OutcomeInvalid, StepInvalid, EventTimeout)
+    chosen = (*OUTCOMES, OutcomeInvalid, StepInvalid, EventTimeout, ChildFailed)
     return not isinstance(error, (*chosen, ProcessDiedError, DatabaseUnavailable))
 
 
@@ -273,7 +280,7 @@ def _of_error(error: BaseException, *, is_cancel_requested: bool) -> Settlement:
             return Gone("lost")
         case Suspended():
             return Gone("released")
-        case OutcomeInvalid() | StepInvalid() | EventTimeout():
+        case OutcomeInvalid() | StepInvalid() | EventTimeout() | ChildFailed():
             return Failed(_code(error.code), error_text(error), is_retryable=False)
         case JobqError() if not isinstance(error, DatabaseUnavailable):
             return _raised(_code(error.code), error)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import inspect
-from collections.abc import Callable, Coroutine, Mapping
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeAlias
 from uuid import UUID
@@ -30,8 +31,11 @@ from jobq.errors import (
 )
 from jobq.models import Answer, Input, Json
 from jobq.redaction import error_text
+from jobq.registry.children import Arrived, Child, ChildCall, Mailbox, Source, value_of_end
 from jobq.registry.outcomes import OUTCOMES
 from jobq.registry.settlement import Suspended, moment_of
+from jobq.registry.streams import Chunks, Stream
+from jobq.tracing import with_trace
 
 SAVE_STEP: Final = "select jobq.save_step(%s, %s, %s, %s)"
 LIST_STEPS: Final = "select name, value from jobq.list_steps(%s)"
@@ -40,10 +44,14 @@ LIST_INPUTS: Final = (
 )
 WAIT_FOR: Final = "select outcome, payload from jobq.wait_for(%s, %s, %s, %s)"
 ASK: Final = "select outcome, payload from jobq.ask(%s, %s, %s, %s, %s, %s)"
+WAIT_ANY: Final = "select event, outcome, payload from jobq.wait_any(%s, %s, %s, %s, %s)"
+START_CHILDREN: Final = "select child_id from jobq.start_children(%s, %s, %s)"
+CALL_CHILDREN: Final = "select outcome, ends from jobq.call_children(%s, %s, %s)"
 
 # Characters of a step's or an event's name, the database's limit.
 MAX_NAME: Final = 256
 MAX_QUESTION_NAME: Final = 249
+MAX_MAILBOX: Final = 200
 LONGEST_WAIT: Final = timedelta(days=36500)
 LONGEST_STEP_DELAY: Final = timedelta(hours=1)
 
@@ -59,17 +67,23 @@ class Steps:
         job_id: the job.
         attempt: its attempt; the first one need not read recorded steps.
         is_awaited: whether the handler is a coroutine, which awaits its steps.
+        is_fork: whether the first attempt has recorded steps, too: those of another job.
     """
 
-    def __init__(self, call: Call, job_id: UUID, attempt: int, *, is_awaited: bool) -> None:
+    def __init__(
+        self, call: Call, job_id: UUID, attempt: int, *, is_awaited: bool, is_fork: bool = False
+    ) -> None:
         self.call = call
         self._job_id = job_id
         self._attempt = attempt
         self._is_awaited = is_awaited
-        self._known: Mapping[str, Json] | None = {} if attempt == 1 else None
-        self._counts: dict[str, int] = {}
+        self._known: Mapping[str, Json] | None = {} if attempt == 1 and not is_fork else None
+        self._counts: Counter[str] = Counter()
         self._names: set[str] = set()
         self._sleeps = 0
+        self._waits: Counter[str] = Counter()
+        self._messages: Counter[str] = Counter()
+        self.chunks = Chunks(self._run_call, job_id, attempt, is_awaited=is_awaited)
 
     def step(
         self,
@@ -121,6 +135,124 @@ class Steps:
         _check_name("question", name)
         return self._run(self._approve(name, question, form, _limit_of(timeout)))
 
+    def receive(self, name: str, timeout: timedelta | float | None) -> Any:  # noqa: ANN401 - the message
+        """Wait for the next message of a name."""
+        return self._run(self._receive(Mailbox(name), _limit_of(timeout)))
+
+    def wait_any(self, sources: Sequence[Source], timeout: timedelta | float | None) -> Any:  # noqa: ANN401 - Arrived
+        """Wait for the first of several events, called jobs and messages."""
+        self._waits["any"] += 1
+        return self._run(self._wait_any(f"any:{self._waits['any']}", sources, _limit_of(timeout)))
+
+    def stream(self, name: str) -> Stream:
+        """Return a stream to write to."""
+        _check_name("stream", name)
+        return Stream(self.chunks, name)
+
+    def start(self, kind: str, payload: Json, options: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a Child
+        """Call a job without waiting for it."""
+        return self._run(self._start(self._document(kind, payload, options)))
+
+    def call_job(self, kind: str, payload: Json, options: Mapping[str, Any]) -> Any:  # noqa: ANN401 - its result
+        """Call a job and wait for its result."""
+        call = ChildCall(self._document(kind, payload, options), self._called)
+        return call if self._is_awaited else finished(self._called(call))
+
+    def gather(self, calls: Sequence[Any]) -> Any:  # noqa: ANN401 - their results
+        """Wait for all of these called jobs."""
+        return self._run(self._gather(calls))
+
+    async def _called(self, call: ChildCall) -> Json:
+        return (await self._gather([call]))[0]
+
+    def _document(self, kind: str, payload: Json, options: Mapping[str, Any]) -> dict[str, Json]:
+        """Return a call as `start_children` takes it, under a name of its own."""
+        name = self._own_name(options.get("name") or f"call:{kind}")
+        job: dict[str, Json] = {**options, "name": name, "kind": kind, "payload": payload}
+        job["metadata"] = with_trace(options.get("metadata"))
+        return {member: value for member, value in job.items() if value is not None}
+
+    async def _start(self, document: dict[str, Json]) -> Child:
+        known = await self._recorded()
+        child_id = known.get(document["name"])
+        if child_id is None:
+            given = (self._job_id, self._attempt, _call_text([document]))
+            [(child_id,)] = await self._call(START_CHILDREN, given)
+        return Child(UUID(str(child_id)), document["kind"], document["name"])
+
+    async def _gather(self, calls: Sequence[Any]) -> list[Json]:
+        documents = []
+        for call in calls:
+            given = await call if inspect.iscoroutine(call) else call
+            if isinstance(given, ChildCall):
+                documents.append(given.document)
+            elif isinstance(given, Child):
+                documents.append({"name": given.name, "kind": given.kind})
+            else:
+                raise StepInvalid(
+                    "gather takes the results of context.call or context.start",
+                    detail=f"{given!r:.80}",
+                )
+        if not documents:
+            return []
+        known = await self._recorded()
+        names = [f"event:job_ended:{known.get(document['name'])}" for document in documents]
+        if all(name in known for name in names):
+            results = [known[name]["payload"] for name in names]
+        else:
+            parameters = (self._job_id, self._attempt, _call_text(documents))
+            [(outcome, text)] = await self._call(CALL_CHILDREN, parameters)
+            if outcome == "waiting":
+                raise Suspended
+            results = _value(text)
+        return [value_of_end(e, d["kind"]) for e, d in zip(results, documents, strict=True)]
+
+    async def _receive(self, mailbox: Mailbox, limit: timedelta | None) -> Json:
+        self._waits[f"receive {mailbox.name}"] += 1
+        name = f"receive:{mailbox.name}:{self._waits[f'receive {mailbox.name}']}"
+        return (await self._wait_any(name, [mailbox], limit)).value
+
+    async def _wait_any(
+        self, name: str, sources: Sequence[Any], limit: timedelta | None
+    ) -> Arrived:
+        events: dict[str, tuple[Source, Source]] = {}
+        for given in sources:
+            source = await given if inspect.iscoroutine(given) else given
+            waited = await self._start(source.document) if isinstance(source, ChildCall) else source
+            events[self._event_of(waited)] = source, waited
+        ended = (await self._recorded()).get(f"event:{name}")
+        if ended is not None:
+            event, outcome, payload = ended.get("event"), ended["outcome"], ended["payload"]
+        else:
+            parameters = (self._job_id, self._attempt, name, list(events), limit)
+            [(event, outcome, text)] = await self._call(WAIT_ANY, parameters)
+            payload = _value(text)
+        if outcome == "waiting":
+            raise Suspended
+        if outcome == "timed_out":
+            raise EventTimeout("nothing came in time", detail=", ".join(events))
+        source, waited = events[event or next(iter(events))]
+        if isinstance(waited, Child):
+            return Arrived(source, value_of_end(payload, waited.kind))
+        if isinstance(waited, Mailbox):
+            self._messages[waited.name] += 1
+        return Arrived(source, payload)
+
+    def _event_of(self, source: object) -> str:
+        """Return the event for which the database waits."""
+        match source:
+            case Child():
+                return f"job_ended:{source.job_id}"
+            case Mailbox():
+                _check_name("mailbox", source.name)
+                return f"message:{self._job_id}:{source.name}:{self._messages[source.name] + 1:09}"
+            case str():
+                _check_name("event", source)
+                return source
+        raise StepInvalid(
+            "a handler can wait for events, called jobs and mailboxes", detail=f"{source!r:.80}"
+        )
+
     def inputs(self) -> Any:  # noqa: ANN401 - a list, or awaited
         """Return the states and results of the jobs that this one waited for."""
         return self._run(self._inputs())
@@ -134,7 +266,7 @@ class Steps:
         if name not in self._names:
             self._names.add(name)
             return name
-        count = self._counts.get(name, 1) + 1
+        count = max(self._counts[name], 1) + 1
         own = f"{name}#{count}"
         while own in self._names:
             count += 1
@@ -243,8 +375,14 @@ class Steps:
         return self._known
 
     async def _call(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
+        # What was written is stored before its step is saved, and before the job is released.
+        if self.chunks.is_pending:
+            await awaited(self.chunks.flush())
         rows: list[Any] = await awaited(self.call(statement, parameters))
         return rows
+
+    def _run_call(self, statement: str, parameters: tuple[Any, ...]) -> Any:  # noqa: ANN401 - rows
+        return self.call(statement, parameters)
 
     async def _result_of(self, returned: Any) -> Any:  # noqa: ANN401 - of a step's function
         if inspect.iscoroutine(returned) and not self._is_awaited:
@@ -317,13 +455,22 @@ def _limit_of(timeout: timedelta | float | None) -> timedelta | None:
     return limit
 
 
+def _call_text(documents: Sequence[Mapping[str, Json]]) -> str:
+    """Return calls as JSON text."""
+    try:
+        return encode(documents)
+    except InvalidArgument as error:
+        raise StepInvalid("the payload of a call must be JSON", detail=str(error)) from error
+
+
 def _check_name(what: str, name: object) -> None:
     """Check a name as the database does.
 
     Raises:
-        StepInvalid: it is not a text of 1 to 256 characters, of a question to 249.
+        StepInvalid: it is not a text of 1 to 256 characters, of a question to 249, of a mailbox
+            to 200.
     """
-    longest = MAX_QUESTION_NAME if what == "question" else MAX_NAME
+    longest = {"question": MAX_QUESTION_NAME, "mailbox": MAX_MAILBOX}.get(what, MAX_NAME)
     is_text = isinstance(name, str) and 1 <= len(name) <= longest and "\0" not in name
     if not is_text or (what == "step" and str(name).startswith("event:")):
         raise StepInvalid(

@@ -51,6 +51,8 @@ class HandlerOptions(CommonOptions, total=False):
         discard_on: exception classes after which a job is dead at once.
         retry_delay: returns the delay before a retry, a timedelta or seconds, or None for the
             kind's backoff; called with the exception and the attempt.
+        pin_release: whether a job that has started continues only on workers of the same release;
+            see ``release`` of `jobq.Worker`.
         subscribe_to: events to which workers subscribe the kind when they start, one or several.
     """
 
@@ -65,6 +67,7 @@ class HandlerOptions(CommonOptions, total=False):
     retry_on: type[BaseException] | Iterable[type[BaseException]] | None
     discard_on: type[BaseException] | Iterable[type[BaseException]] | None
     retry_delay: Callable[[Any, int], timedelta | float | None] | None
+    pin_release: bool
     subscribe_to: str | Iterable[str] | None
 
 

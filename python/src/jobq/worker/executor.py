@@ -11,13 +11,16 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import psycopg
 
 from jobq import tracing
+from jobq.calls.arguments import encode
 from jobq.database import awaited, finished
 from jobq.errors import (
     InvalidArgument,
     JobNotFound,
+    JobqError,
     LeaseLost,
     PayloadInvalid,
     PayloadTooLarge,
@@ -43,13 +46,17 @@ from jobq.registry.settlement import (
     outcomes_of,
     settlement_of,
 )
-from jobq.registry.steps import Steps, in_transaction
+from jobq.registry.steps import SAVE_STEP, Steps, in_transaction
+from jobq.worker import tuning
 from jobq.worker.controller import NO_HANDLER, SkippedKinds
 from jobq.worker.pools import Pools, Threads, value_of
 from jobq.worker.queries import COMPLETE, REFUSED, Job, current_job
 from jobq.worker.recorder import Journal, Notes, Recorder
 
 logger = logging.getLogger("jobq.worker")
+
+# The step that records the release that has started a job.
+PINNED = "jobq:release"
 
 
 @dataclass(eq=False)
@@ -63,6 +70,7 @@ class Executor:
     journal: Journal
     skipped: SkippedKinds
     concurrency: int
+    release: str
 
     def __post_init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -118,7 +126,15 @@ class Executor:
             if not handler.batch:
                 is_awaited = handler.mode == "coroutine"
                 call = self.journal.call if is_awaited else self.journal.call_from_thread
-                context.steps = Steps(call, context.job_id, job.attempt, is_awaited=is_awaited)
+                context.steps = Steps(
+                    call,
+                    context.job_id,
+                    job.attempt,
+                    is_awaited=is_awaited,
+                    is_fork="fork_of" in context.metadata,
+                )
+            if handler.pin_release and (other := await self._other_release(job)):
+                return other
         did: Returned | Raised
         try:
             did = await self._call(handler, job, payload)
@@ -126,7 +142,28 @@ class Executor:
             did = Raised(error)
         if notes is not None and not (job.is_interrupted and isinstance(did, Raised)):
             await notes.end()
+            steps = job.context.steps if job.context is not None else None
+            if steps is not None and not handler.is_transactional:
+                try:
+                    await steps.chunks.end(self.journal.call)
+                except JobqError as error:
+                    did = Raised(error)
         return NO_RESULT if did is NOTHING else self.settlement_of(job, did)
+
+    async def _other_release(self, job: Job) -> Settlement | None:
+        """Record which release has started a job; return it to its queue if it was another."""
+        own = (*job.key, PINNED, encode(self.release))
+        try:
+            [(text,)] = await self.journal.call(SAVE_STEP, own)
+        except LeaseLost:
+            return Gone("lost")
+        started_by = msgspec.json.decode(text)
+        if started_by == self.release:
+            return None
+        wait = min(job.attempt * tuning.RELEASE_WAIT, tuning.RELEASE_WAIT_LAST)
+        return Released(
+            timedelta(seconds=wait), ("RELEASE", f"the job was started by release {started_by}")
+        )
 
     async def _call(self, handler: Handler, job: Job, payload: object) -> Returned | Raised:
         """Call the handler: in the loop, a thread, a process or a batch."""
@@ -207,10 +244,13 @@ class Executor:
         async with self.pools.connection(is_awaited=is_awaited) as connection:
             if context is not None and context.steps is not None:
                 context.steps.call = in_transaction(connection)
+                context.steps.chunks.waits_for_step = True
             function = self._hooked(handler.function, job)
             try:
                 value = function(*handler.arguments(payload, context, connection))
                 text = _text_of(await value if is_awaited else value)
+                if context is not None and context.steps is not None:
+                    await awaited(context.steps.chunks.flush())
             except Suspended:
                 outcome = "released"
             if is_awaited and context is not None and isinstance(context.recorder, Notes):

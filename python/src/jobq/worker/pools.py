@@ -300,7 +300,11 @@ def _serve(end: Pipe) -> None:
                     if isinstance(context, JobContext):
                         context.recorder = remote = _Remote(end)
                         context.steps = Steps(
-                            remote.call, context.job_id, context.attempt, is_awaited=False
+                            remote.call,
+                            context.job_id,
+                            context.attempt,
+                            is_awaited=False,
+                            is_fork="fork_of" in context.metadata,
                         )
                 answer = _outcome_of(function, arguments)
             else:
@@ -316,6 +320,9 @@ def _outcome_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> byt
     did: Returned | Raised
     try:
         did = Returned(function(*arguments))
+        for context in arguments:
+            if isinstance(context, JobContext) and context.steps is not None:
+                context.steps.chunks.flush()
     except BaseException as error:
         did = Raised(error)
         with suppress(Exception):  # its own traceback does not leave the process

@@ -14,6 +14,7 @@ from jobq.errors import DatabaseUnavailable, InvalidArgument, JobqError, LeaseLo
 from jobq.models import Json
 from jobq.registry.context import JobContext
 from jobq.registry.steps import SAVE_STEP
+from jobq.registry.streams import APPEND_MANY
 from jobq.worker import tuning
 from jobq.worker.connections import Backoff, Complaints, Connections
 from jobq.worker.queries import SET_PROGRESS, Key, array
@@ -21,7 +22,6 @@ from jobq.worker.queries import SET_PROGRESS, Key, array
 SPEND: Final = "select jobq.spend(%s, %s, %s::numeric)"
 LOG: Final = "select jobq.log(%s, %s, %s, %s)"
 SAVE_STEPS: Final = "select value, outcome from jobq_internal.save_steps(%s, %s, %s, %s)"
-
 # The database's limits: bytes of JSON, and characters of a line.
 MAX_PROGRESS: Final = 65536
 MAX_LINE: Final = 8192
@@ -200,21 +200,32 @@ class Recorder:
 
 
 class Journal:
-    """Runs the statements of durable steps. Steps that end during a call are saved by the next."""
+    """Runs the statements of durable steps. Steps that end during a call are saved by the next.
+
+    So are chunks of streams, of all attempts together, and not more often than readers need.
+    """
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
         self._loop = asyncio.get_running_loop()
         self._steps: deque[tuple[tuple[Any, ...], asyncio.Future[list[Any]]]] = deque()
         self._writer: asyncio.Task[None] | None = None
+        self._chunks: deque[tuple[tuple[Any, ...], asyncio.Future[list[Any]]]] = deque()
+        self._streamer: asyncio.Task[None] | None = None
 
     async def call(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
-        """Run a statement of `jobq.registry.steps`; return its rows.
+        """Run a statement of `jobq.registry.steps` or `jobq.registry.streams`; return its rows.
 
         Raises:
             LeaseLost: the attempt has lost its lease, for example because a call without an
                 answer has released it.
         """
+        if statement == APPEND_MANY:
+            stored: asyncio.Future[list[Any]] = self._loop.create_future()
+            self._chunks.append((parameters, stored))
+            if self._streamer is None:
+                self._streamer = self._loop.create_task(self._write_chunks())
+            return await stored
         if statement != SAVE_STEP:
             return await self._answer(statement, parameters)
         saved: asyncio.Future[list[Any]] = self._loop.create_future()
@@ -251,6 +262,46 @@ class Journal:
                 await self._save(steps)
         finally:
             self._writer = None
+
+    async def _write_chunks(self) -> None:
+        """Store chunks until none is left."""
+        try:
+            while self._chunks:
+                began_at = self._loop.time()
+                calls: list[tuple[tuple[Any, ...], asyncio.Future[list[Any]]]] = []
+                size = length = 0
+                while self._chunks and size < tuning.MAX_BATCH and length < MAX_STEPS_TEXT:
+                    calls.append(self._chunks.popleft())
+                    parameters = calls[-1][0]
+                    size, length = size + len(parameters[0]), length + len(parameters[4])
+                await self._store(calls)
+                await asyncio.sleep(max(0, began_at + tuning.STREAM_DELAY - self._loop.time()))
+        finally:
+            self._streamer = None
+
+    async def _store(self, calls: Sequence[tuple[tuple[Any, ...], asyncio.Future[Any]]]) -> None:
+        """Store the chunks of several attempts; one by one if the database refuses one."""
+        *columns, texts = zip(*(parameters for parameters, _ in calls), strict=True)
+        merged = [[value for column in group for value in column] for group in columns]
+        arguments = (
+            array(merged[0]), array(merged[1]), *merged[2:],
+            f"[{','.join(text[1:-1] for text in texts)}]",
+        )  # fmt: skip
+        try:
+            lost = {tuple(row) for row in await self._answer(APPEND_MANY, arguments)}
+        except Exception as error:
+            if isinstance(error, JobqError) and len(calls) > 1:
+                for call in calls:
+                    await self._store([call])
+                return
+            for _, stored in calls:
+                if not stored.done():
+                    stored.set_exception(error)
+            return
+        for parameters, stored in calls:
+            key = str(parameters[0][0]), parameters[1][0]
+            if not stored.done():
+                stored.set_result([key] if key in lost else [])
 
     async def _save(self, steps: Sequence[tuple[tuple[Any, ...], asyncio.Future[Any]]]) -> None:
         """Save several steps; one by one if the database refuses one of them."""

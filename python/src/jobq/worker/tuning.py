@@ -20,6 +20,12 @@ PATIENCE: Final = 1.0
 # that something waits for is settled at once.
 SETTLE_DELAY: Final = 0.01
 
+# Seconds that a job of another release waits, for each of its attempts, and at most.
+RELEASE_WAIT: Final = 0.25
+RELEASE_WAIT_LAST: Final = 15.0
+# Seconds between the calls that store chunks of streams: shorter than people notice.
+STREAM_DELAY: Final = 0.05
+
 # ---- sleeping
 
 # Seconds without a job before a worker sleeps: longer than the pauses under load.

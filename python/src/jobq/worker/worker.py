@@ -478,7 +478,14 @@ class Parts:
             url = worker.listen_database or worker.database
             self.listener = Listener(url, names, wakeups, connections.links)
         self.executor = Executor(
-            name, registry, pools, self.recorder, Journal(connections), skipped, worker.concurrency
+            name,
+            registry,
+            pools,
+            self.recorder,
+            Journal(connections),
+            skipped,
+            worker.concurrency,
+            str(worker.release),
         )
         self.producer = producer = Producer(
             queries, self.executor, report, self.listener,

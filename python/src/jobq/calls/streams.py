@@ -1,0 +1,67 @@
+"""Streams: what running jobs write for those who follow them. See docs/workflows.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from jobq.calls.call import Call
+from jobq.models import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A chunk of a stream.
+
+    Attributes:
+        cursor: a cursor after this chunk.
+        generation: the attempt that wrote it. A new one begins when a later attempt writes.
+        value: what was written.
+    """
+
+    cursor: str
+    generation: int
+    value: Json
+    appended_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPage:
+    """Chunks of a stream, in order.
+
+    Attributes:
+        cursor: the cursor after them, even if there are none.
+        is_ended: whether the job has ended and these are the last.
+    """
+
+    chunks: list[Chunk]
+    cursor: str
+    is_ended: bool
+
+
+def read_stream(
+    job_id: UUID | str, stream: str, after: str | None = None, max_chunks: int = 1000
+) -> Call[StreamPage]:
+    """Return the chunks of a stream after a cursor.
+
+    Args:
+        job_id: the job, live or finished.
+        stream: name of the stream; one that nobody has written to is empty.
+        after: the cursor of a chunk or a page; None begins with the first chunk.
+        max_chunks: maximum number, 1 to 1000.
+
+    Raises:
+        InvalidArgument: the cursor is invalid.
+    """
+    return Call("read_stream", locals(), _page)
+
+
+def _page(rows: list[tuple[list[dict[str, Any]], str, bool]]) -> StreamPage:
+    [(chunks, cursor, is_ended)] = rows
+    read = [
+        Chunk(c["cursor"], c["generation"], c["chunk"], datetime.fromisoformat(c["appended_at"]))
+        for c in chunks
+    ]
+    return StreamPage(read, cursor, is_ended)

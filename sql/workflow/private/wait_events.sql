@@ -1,0 +1,66 @@
+-- Purpose: wait_for(), wait_any() and call_children(): the result of a job's
+-- wait for the first of some events, recorded under a name; null if the job was returned to
+-- its queue until one comes.
+-- Invariant: as wait_for().
+-- Raises: 22004, 22023, JQ001, JQ003. Never: PAYLOAD_TOO_LARGE,
+-- PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
+create or replace function jobq_private.wait_events(
+    job_id uuid, attempt integer, name text, events text[], timeout interval
+)
+returns jsonb
+language plpgsql
+as $$
+declare
+    _events constant text[] := array(select distinct e from unnest(events) as e);
+    _slots constant integer[] := array(
+        select distinct hashtext(e) & 1023 from unnest(events) as e order by 1
+    );
+    _end jsonb;
+    _due timestamptz;
+begin
+    perform jobq_private.check_event(e, 'null') from unnest(name || events) as e;
+    if coalesce(cardinality(events), 0) not between 1 and 100 then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'events must be 1 to 100');
+    elsif wait_events.timeout < interval '0' or wait_events.timeout > interval '36500 days' then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'timeout must be between 0 and 36500 days'
+        );
+    end if;
+    perform from jobq_private.job as j
+    where j.job_id = wait_events.job_id
+    and j.attempt = wait_events.attempt
+    and j.lease_expires_at is not null
+    for no key update;
+    if not found then
+        perform jobq_private.refuse_attempt(wait_events.job_id, wait_events.attempt);
+    end if;
+
+    _end := jobq_private.settle_wait(job_id, attempt, name, _events);
+    if _end is null then
+        -- As in store_event(): an emit takes a lock of its own class, and one of the
+        -- two sees the other.
+        perform pg_advisory_xact_lock_shared(jobq_private.lock_class('expecting'), s)
+        from unnest(_slots) as s;
+        with stored as (
+            insert into jobq_private.waiter as w (job_id, event, deadline)
+            select
+                wait_events.job_id, e,
+                clock_timestamp() + coalesce(wait_events.timeout, interval '36500 days')
+            from unnest(_events) as e
+            on conflict on constraint waiter_pkey do update set event = w.event
+            returning w.deadline
+        )
+        select min(s.deadline) into _due from stored as s;
+        insert into jobq_private.pending (about, id, event)
+        select 'event', wait_events.job_id, e
+        from unnest(_events) as e
+        where jobq_private.is_held('emitting', hashtext(e) & 1023)
+        or current_setting('transaction_isolation') <> 'read committed';
+        _end := jobq_private.settle_wait(job_id, attempt, name, _events);
+    end if;
+    if _end is null then
+        perform jobq.release(wait_events.job_id, wait_events.attempt, _due);
+    end if;
+    return _end;
+end
+$$;
