@@ -48,9 +48,13 @@ from jobq_cli.workflows import (
     answer,
     cancel_tree,
     emit,
+    fork,
     graph,
     publish,
+    send,
     signal,
+    stream,
+    streams,
     subscriptions,
     waits,
 )
@@ -58,9 +62,9 @@ from jobq_cli.workflows import (
 COMMANDS = (
     answer, budgets, cancel, cancel_tree, certify, change, cluster, completion, conformance,
     console, declare, delete, delete_kind, deploy, print_sql, doctor, emit, endpoints, enqueue,
-    events, explain, graph, grants, http, jobs, kinds, limits, migration, new, pause, preview,
-    publish, queues, redrive, rerun, resume, run, schedules, settings, show, signal,
-    subscriptions, waits, work, worker, workers,
+    events, explain, fork, graph, grants, http, jobs, kinds, limits, migration, new, pause,
+    preview, publish, queues, redrive, rerun, resume, run, schedules, send, settings, show,
+    signal, stream, streams, subscriptions, waits, work, worker, workers,
 )  # fmt: skip
 
 # Commands that need an extra: their module and the extra.

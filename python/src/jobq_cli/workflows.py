@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jobq.calls.arguments import encode
 from jobq_cli.declared import calling, group
 from jobq_cli.parameters import Json, argument, option, reason
 
@@ -53,6 +54,26 @@ answer = calling(
     reason("given to the handler and audited"),
     option("--by", "answered_by", help="The person in whose name you answer."),
     lines=lambda _none: ["answered"])
+send = calling(
+    "send", "send_message",
+    "Send a message NAME with PAYLOAD (JSON, or - for standard input) to a job. Prints its number.",
+    JOB_ID, argument("name"), PAYLOAD, lines=lambda number: [number])
+stream = calling(
+    "stream", "stream",
+    "Print the chunks of STREAM of a job as JSON lines, also future ones, until the job has ended.",
+    JOB_ID, argument("stream"),
+    option("--after", help="Continue after this cursor."),
+    lines=lambda chunks: (encode(
+        {"cursor": c.cursor, "generation": c.generation, "chunk": c.value}
+    ) for c in chunks))
+streams = calling(
+    "streams", "list_streams", "List the streams of a job.", JOB_ID,
+    rows=("stream", "generation", "chunks", "cursor", "appended_at"))
+fork = calling(
+    "fork", "fork",
+    "Enqueue a copy of a job that takes over its recorded steps. Prints its id.", JOB_ID,
+    option("--from-step", help="The first step that the copy runs again.  [default: none]"),
+    lines=lambda job_id: [job_id])
 graph = calling(
     "graph", "enqueue_graph",
     "Enqueue GRAPH (JSON, or - for standard input). Prints ids and names.",

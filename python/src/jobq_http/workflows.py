@@ -45,6 +45,19 @@ Wait = request(
 )
 NewEvent = request("NewEvent", "The event.", "event payload~")
 NewSignal = request("NewSignal", "A signal to one job.", "name payload~")
+NewMessage = request("NewMessage", "A message to one job.", "name payload~")
+SentMessage = answer(
+    "SentMessage", "The number of the message among those of its name.", "number", number=int
+)
+ForkedJob = answer("ForkedJob", "The new job.", "job_id")
+Forking = request(
+    "Forking",
+    "The first step that the new job runs again; by default it takes over all.",
+    "from_step?",
+    from_step=LongName,
+)
+Stream = answer_of(models.StreamInfo, "Stream")
+Streams = page_of("Streams", "The streams of a job, by name.", Stream)
 SavedStep = answer(
     "SavedStep",
     "A recorded step.",
@@ -183,6 +196,10 @@ Edge = answer(
     "Edge",
     "An edge from a parent to a child; the child waits while it is open.",
     "parent_id child_id after_failure is_open",
+    after_failure=(
+        Literal["cancel", "wait", "run", "call", "detach"],
+        "``call`` or ``detach`` if the child has called the parent.",
+    ),
 )
 Graph = answer(
     "Graph",
@@ -249,6 +266,19 @@ OPERATIONS = (
        "produce work operate", EMITTED, body=NewSignal, value="created",
        errors="JOB_NOT_FOUND ILLEGAL_STATE",
        examples={"an approval": {"name": "approval", "payload": {"by": "ada"}}}),
+    of("POST /jobs/{job_id}/messages", "send_message",
+       "Send a message to one job, which receives those of a name in order",
+       "produce work operate", SentMessage, status=201, body=NewMessage, value="number",
+       errors="JOB_NOT_FOUND ILLEGAL_STATE",
+       examples={"a correction": {"name": "chat", "payload": "in metric units, please"}}),
+    of("GET /jobs/{job_id}/streams", "list_streams", "List the streams of a job",
+       "produce read work operate", Streams, query=Paging, errors="JOB_NOT_FOUND",
+       order=lambda row: [row["stream"]]),
+    of("POST /jobs/{job_id}/fork", "fork",
+       "Create a copy of a job that takes over its recorded steps up to one",
+       "operate", ForkedJob, status=201, body=Forking, value="job_id",
+       errors="JOB_NOT_FOUND INPUT_VALIDATION_FAILED QUEUE_FULL",
+       examples={"from the second answer": {"from_step": "answer#2"}}),
     of("POST /batches", "open_batch", "Create a batch, with the jobs that run when it ends",
        "produce", BatchStatus, status=201, body=NewBatch, then=SHOWN,
        errors="BATCH_NOT_FOUND JOB_NOT_FOUND BATCH_ENDED INPUT_VALIDATION_FAILED QUEUE_FULL",
