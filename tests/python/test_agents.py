@@ -22,7 +22,6 @@ from jobq import (
 )
 from jobq.errors import IllegalState, InvalidArgument, JobFailed
 from jobq.worker import Worker
-from jobq_examples import agent
 from jobq_testing import run_due
 
 if TYPE_CHECKING:
@@ -521,28 +520,3 @@ def test_handlers_that_call_can_be_tested(database: str) -> None:
         [ran] = run_due(connection, registry)
         assert ran.result == [8, "hi"]
         assert [c.value for c in client.read_stream(job_id, "log").chunks] == ["begun"] * 3
-
-
-# ---- the example
-
-
-async def test_the_example_talks_to_the_end(database: str, client: AsyncClient) -> None:
-    async with Worker(database, agent.registry):
-        job_id = (await client.enqueue("agent", {"request": "Ulm", "pause": 0.0})).job_id
-        await client.signal(job_id, "approval", {"approved": True, "by": "ada"})
-        await client.send_message(job_id, "chat", "one day later")
-        transcript = await client.result(job_id, timeout=20)
-        refused = (await client.enqueue("agent", {"request": "Bonn", "pause": 0.0})).job_id
-        await client.signal(refused, "approval", {"approved": False})
-        short = await client.result(refused, timeout=20)
-    assert [line["role"] for line in transcript] == [
-        "user", "assistant", "tool", "tool", "assistant", "person", "assistant", "user", "assistant"
-    ]  # fmt: skip
-    assert [line["content"] for line in transcript if line["role"] == "tool"] == ["rain", 30]
-    assert transcript[-1]["content"] == "I have changed this: one day later. Good bye."
-    assert short[-1]["content"] == "Then I do not buy it. Good bye."
-    said = [line["content"] for line in transcript if line["role"] == "assistant"]
-    for turn, text in enumerate(said, 1):
-        page = await client.read_stream(job_id, f"turn {turn}")
-        last = page.chunks[-1].generation
-        assert " ".join(c.value for c in page.chunks if c.generation == last) == text

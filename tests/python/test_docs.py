@@ -111,7 +111,21 @@ async def test_the_workflows_do_as_the_guide_says(
 
                 assert await result("import_photo", "a") == {"path": "/photos/a", "size": 9}
                 assert await result("thumbnails", [9, 1, 5]) == ["9.png", "1.png", "5.png"]
-                assert await result("survey", ["Ulm", "Bonn"]) == {"Ulm": 3, "Bonn": 4}
+                assert await result("plan_trip", "Ulm") == {
+                    "weather": "rain in Ulm", "hotels": ["Hotel Ulm"], "trains": 3,
+                    "offer": "none: CLOSED",
+                }  # fmt: skip
+                assert await result("quote", 5) == "credit: good"
+                story = (await client.enqueue("tell_story", "fox")).job_id
+                told = await asyncio.to_thread(workflows.follow, shared, str(story))
+                assert told == "Once upon a time there was a fox."
+                talk = str((await client.enqueue("chat")).job_id)
+                sent = [workflows.say(shared, talk, said) for said in ("a", "b", "bye")]
+                assert sent == [1, 2, 3]
+                assert await client.result(talk, timeout=20) == ["A", "B"]
+                again = await asyncio.to_thread(workflows.repeat_answer, shared, talk)
+                steps = await client.list_steps(again)
+                assert steps[-1].name == "event:receive:chat:2"
                 everywhere = {"to": "Rome"}
                 booked = "flight to Rome, hotel to Rome, car to Rome"
                 assert await result("book_trip", everywhere) == booked
