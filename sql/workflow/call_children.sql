@@ -27,13 +27,20 @@ declare
     _live uuid;
 begin
     loop
-        insert into jobq_private.step as s (job_id, name, value, attempt)
-        select
-            call_children.job_id, 'event:job_ended:' || c,
-            jsonb_build_object('outcome', 'arrived', 'payload', e.payload), call_children.attempt
-        from unnest(_children) as c
-        cross join lateral jobq_private.child_end(call_children.job_id, c) as e
-        on conflict on constraint step_pkey do nothing;
+        with stored as (
+            insert into jobq_private.step as s (job_id, name, value, attempt)
+            select
+                call_children.job_id, 'event:job_ended:' || c,
+                jsonb_build_object('outcome', 'arrived', 'payload', e.payload),
+                call_children.attempt
+            from unnest(_children) as c
+            cross join lateral jobq_private.child_end(call_children.job_id, c) as e
+            on conflict on constraint step_pkey do nothing
+            returning s.name
+        )
+        delete from jobq_private.waiter as w
+        using stored as s
+        where w.job_id = call_children.job_id and s.name = 'event:' || w.event;
         select jsonb_agg(s.value -> 'payload' order by c.n), (array_agg(c.child_id order by c.n desc)
             filter (where s.name is null))[1]
         into ends, _live
