@@ -3,8 +3,7 @@
 -- Invariant: as wait_for(). The result is recorded under the name, so that every later
 -- attempt gets the same event. The job no longer waits for the others, which stay for other
 -- waits. Of several that have arrived, the earliest one is returned.
--- Raises: 22004, 22023, JQ001, JQ003. Never: PAYLOAD_TOO_LARGE,
--- PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
+-- Raises: 22004, 22023, JQ001, JQ003.
 -- Argument name: the name of the wait, 1 to 256 characters, unique within the job
 -- Argument events: 1 to 100 events or signals; job_ended:ID is the end of a called job, and
 -- message:ID:NAME:000000001 the first message of a name to the job with this id

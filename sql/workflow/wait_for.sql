@@ -4,8 +4,7 @@
 -- 'waiting', the job has been released, its attempt does not count, and the handler
 -- must end. The job is due when the event comes, at the latest after timeout, measured
 -- from the first call. The next attempt repeats the call and gets the result.
--- Raises: 22004, 22023, JQ001, JQ003. Never: PAYLOAD_TOO_LARGE,
--- PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
+-- Raises: 22004, 22023, JQ001, JQ003.
 -- Argument timeout: maximum waiting time from the first call; up to 36500 days, the default
 -- Column outcome: `arrived`, `timed_out` or `waiting`
 -- Column payload: the payload of the event

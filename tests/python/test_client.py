@@ -553,6 +553,7 @@ def test_both_clients_have_the_same_methods_and_signatures() -> None:
             name: str(inspect.signature(method))
             .replace(" ", "")
             .replace("AsyncGenerator[Event,None]", "Generator[Event,None,None]")
+            .replace("AsyncGenerator[Chunk,None]", "Generator[Chunk,None,None]")
             for name, method in inspect.getmembers(kind, callable)
             if not name.startswith("_")
         }
