@@ -54,7 +54,6 @@ insert into call (function, argument, statement) values
 ('release_many', 'run_at', 'held as h, lateral jobq.release_many(array[h.job_id], array[h.attempt], %s)'),
 ('ask', 'timeout', 'held as h, lateral jobq.ask(h.job_id, h.attempt, ''a'', ''q'', timeout => %s)'),
 ('wait_for', 'timeout', 'held as h, lateral jobq.wait_for(h.job_id, h.attempt, ''an event'', %s)'),
-('ask', 'timeout', 'held as h, lateral jobq.ask(h.job_id, h.attempt, ''a'', ''why?'', timeout => %s)'),
 ('wait_any', 'timeout', 'held as h, lateral jobq.wait_any(h.job_id, h.attempt, ''a'', ''{a}'', %s)'),
 ('read_stream', 'wait', 'held as h, lateral jobq.read_stream(h.job_id, ''a'', wait => %s)'),
 ('listen_events', 'since', 'jobq.listen_events(since => %s)');
