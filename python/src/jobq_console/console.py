@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hmac
 
+from jobq.client.endings import STREAMS, Endings
 from jobq_console.bulks import Bulks
 from jobq_console.memory import Memory
-from jobq_console.options import Options
+from jobq_console.options import PATIENCE, Options
 from jobq_console.sessions import Sessions
 from jobq_console.visitor import Visitor
 from jobq_http.auth import Keys
-from jobq_http.database import LOG_IN, Database
+from jobq_http.database import LOG_IN, Database, conninfo_for
 from jobq_http.limits import Rates
 from jobq_http.standby import Standby
 
@@ -47,6 +48,8 @@ class Console:
         self.memory = Memory()
         self.bulks = Bulks()
         self.guesses = Rates(GUESSES_PER_SECOND)
+        role = "jobq_reader" if keys else LOG_IN
+        self.appends = Endings(conninfo_for(url, role, PATIENCE), STREAMS)
         self._ticket = ticket
         self._standby = standby
 
@@ -78,5 +81,6 @@ class Console:
 
     async def close(self) -> None:
         """End sessions, and close every connection."""
+        await self.appends.close()
         await self.sessions.close()
         await self.database.close()

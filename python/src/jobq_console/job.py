@@ -10,8 +10,9 @@ from uuid import UUID
 import msgspec
 from starlette.responses import RedirectResponse, Response
 
-from jobq_console import approvals, graph
+from jobq_console import approvals, graph, words
 from jobq_console.visit import Page, Visit
+from jobq_console.visitor import Visitor
 from jobq_console.words import plural
 from jobq_http import operation
 from jobq_http.errors import ApiError
@@ -20,6 +21,7 @@ from jobq_http.executions import LAST_LINE
 MOST_ATTEMPTS: Final = 200
 MOST_LINES: Final = 200
 MOST_STEPS: Final = 500
+MOST_STREAMS: Final = 10
 RAW: Final = ("payload", "result", "metadata", "progress")
 OUTCOMES: Final = {
     "cancelled": ("The job is cancelled.", "good"),
@@ -41,19 +43,37 @@ async def show(visit: Visit) -> Response:
     job, texts = read(document)
     if "result" not in texts:
         return RedirectResponse(f"{visit.base}/schedules/{job_id}", 303)
-    (attempts, _), (lines, more), reasons, tree, steps, questions = await asyncio.gather(
+    (attempts, _), (lines, more), reasons, tree, steps, questions, written = await asyncio.gather(
         ask.page("jobq_http.page_attempts", job_id=job_id, max_attempts=MOST_ATTEMPTS),
         ask.page("jobq_http.page_logs", job_id=job_id, max_lines=MOST_LINES, before=before(visit)),
         ask.rows("explain", job_id=job_id),
         ask.document("show_graph", job_id=job_id, max_nodes=graph.MOST_NODES),
         ask.rows("list_steps", job_id=job_id),
         approvals.questions(ask, job_id=job_id),
+        streams(ask, job_id),
     )
     return visit.show(
         "job.html", job=job, texts=texts, attempts=attempts, lines=lines[::-1], more=more,
         reasons=reasons, picture=graph.drawn(tree), steps=steps[-MOST_STEPS:],
-        questions=questions,
+        questions=questions, streams=written,
     )  # fmt: skip
+
+
+async def streams(ask: Visitor, job_id: UUID) -> list[dict[str, Any]]:
+    """Return the streams of a job, each with the beginning of what its last attempt wrote."""
+    found = []
+    for name, generation, count, *_ in (await ask.rows("list_streams", job_id=job_id))[
+        :MOST_STREAMS
+    ]:
+        [(chunks, cursor, _)] = await ask.rows(
+            "read_stream", job_id=job_id, stream=name, after=f"{generation}-0"
+        )
+        parts = [c["chunk"] for c in msgspec.json.decode(chunks)]
+        text = "".join(c if isinstance(c, str) else f"{words.json(c)}\n" for c in parts)
+        found.append({
+            "name": name, "generation": generation, "count": count, "text": text, "cursor": cursor,
+        })  # fmt: skip
+    return found
 
 
 def id_of(visit: Visit) -> UUID:
@@ -119,7 +139,7 @@ def file(text: str, name: str) -> Response:
 
 
 def acting(
-    part: str, function: str, words: Callable[[list[Any]], tuple[str, ...]], **fixed: object
+    part: str, function: str, told: Callable[[list[Any]], tuple[str, ...]], **fixed: object
 ) -> Page:
     """Return the action of a form that calls one function with the job's id.
 
@@ -129,7 +149,7 @@ def acting(
     async def act(visit: Visit) -> Response:
         reason = {"reason": visit.reason} if function.startswith("cancel") else {}
         given = {"job_id": id_of(visit), **reason, **fixed}
-        visit.tell(*words(await visit.visitor.act(function, **given)))
+        visit.tell(*told(await visit.visitor.act(function, **given)))
         return to_job(visit)
 
     return Page(f"/jobs/{{job_id}}/{part}", act, "POST")

@@ -24,6 +24,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from jobq.client.endings import STREAMS, Endings
 from jobq_http import (
     approvals,
     definitions,
@@ -39,12 +40,13 @@ from jobq_http import (
     operators,
     queues,
     schedules,
+    streams,
     workers,
     workflows,
 )
 from jobq_http.auth import Keys, bearer_of
 from jobq_http.connection import connections
-from jobq_http.database import Database
+from jobq_http.database import Database, conninfo_for
 from jobq_http.errors import answer
 from jobq_http.limits import Bounds
 from jobq_http.operation import path_of, routes
@@ -57,7 +59,7 @@ access = logging.getLogger("jobq.http.access")
 # In the order of the specification.
 SECTIONS: Final = (
     new_jobs, jobs, events, schedules, executions, operators, queues, definitions, endpoints,
-    workers, workflows, approvals, glances, health, metrics, openapi,
+    workers, workflows, streams, approvals, glances, health, metrics, openapi,
 )  # fmt: skip
 OPERATIONS: Final = tuple(operation for section in SECTIONS for operation in section.OPERATIONS)
 SPECIFICATION: Final = msgspec.json.encode(openapi.specification(OPERATIONS))
@@ -139,6 +141,7 @@ def create_app(database_url: str, settings: Settings = DEFAULTS) -> Starlette:
     database = Database(database_url, *limits)
     standby = Standby(read, *limits, settings.longest_lag) if read else None
     keys = Keys(database, settings.requests_per_second)
+    appends = Endings(conninfo_for(database_url, "jobq_reader", settings.patience), STREAMS)
     console = settings.console and settings.console(database_url, keys, standby)
     mcp = settings.mcp and settings.mcp(database_url, keys, standby)
     sites = [site for site in (console, mcp) if site]
@@ -164,6 +167,7 @@ def create_app(database_url: str, settings: Settings = DEFAULTS) -> Starlette:
                 await site.close()
             if standby:
                 await standby.database.close()
+            await appends.close()
             await database.close()
 
     app = Starlette(
@@ -187,6 +191,7 @@ def create_app(database_url: str, settings: Settings = DEFAULTS) -> Starlette:
     app.router.redirect_slashes = False
     app.state.database = database
     app.state.standby = standby
+    app.state.appends = appends
     app.state.keys = keys
     app.state.bounds = Bounds(database)
     app.state.specification = SPECIFICATION

@@ -57,6 +57,7 @@ PATH_PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     "attempt": {"type": "integer", "minimum": 1, "maximum": 2**31 - 1},
     "queue": {"type": "string", "minLength": 1, "maxLength": 128},
     "kind": {"type": "string", "minLength": 1, "maxLength": 128},
+    "stream": {"type": "string", "minLength": 1, "maxLength": 256},
     "worker": {"type": "string", "minLength": 1, "maxLength": 256},
 }
 

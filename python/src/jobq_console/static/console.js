@@ -190,8 +190,32 @@
     if (event.persisted) location.reload(); // what was sent from it is done
   });
 
+  // Streams: what a job writes is shown as it comes; a later attempt starts an empty box.
+  const sources = new Map();
+  const read = (box) => {
+    const source = new EventSource(box.dataset.stream);
+    source.addEventListener("chunk", (event) => {
+      const { generation, chunk } = JSON.parse(event.data);
+      const wasAtEnd = isAtEnd(box);
+      if (box.dataset.generation !== String(generation)) box.textContent = "";
+      box.dataset.generation = generation;
+      box.append(typeof chunk === "string" ? chunk : `${JSON.stringify(chunk)}\n`);
+      if (wasAtEnd) box.scrollTop = box.scrollHeight;
+    });
+    source.addEventListener("end", () => source.close());
+    return source;
+  };
+
   // Copy, where the browser lets a page do so.
   function dress() {
+    for (const [box, source] of sources) {
+      if (box.isConnected) continue;
+      source.close();
+      sources.delete(box);
+    }
+    for (const box of document.querySelectorAll("[data-stream]")) {
+      if (!sources.has(box)) sources.set(box, read(box));
+    }
     if (!navigator.clipboard) return;
     for (const button of document.querySelectorAll("[data-copy], [data-copy-from]")) button.hidden = false;
   }
