@@ -36,7 +36,7 @@ myst_enable_extensions = ["colon_fence", "tasklist"]
 copybutton_prompt_text = r"=> |\$ "
 copybutton_prompt_is_regexp = True
 # Pages for contributors: CONTRIBUTING.md links to them, the navigation does not.
-CONTRIBUTORS = {f"contributing/{name}" for name in ("conformance", "defects", "design")}
+CONTRIBUTORS = {f"contributing/{name}" for name in ("conformance", "defects", "design", "drills")}
 
 
 def leave_out(app: Sphinx, _doctree: object) -> None:

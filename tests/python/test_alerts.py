@@ -98,7 +98,7 @@ def test_the_guide_has_every_check_and_its_alert() -> None:
 
 
 def test_the_table_of_drills_is_true() -> None:
-    text = (ROOT / "docs" / "drills.md").read_text()
+    text = (ROOT / "docs" / "contributing" / "drills.md").read_text()
     rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
     told = {cells[0]: cells[1:] for cells in rows}
     assert set(FAULTS) <= set(told), set(FAULTS) - set(told)

@@ -568,7 +568,7 @@ def test_a_sound_system_is_called_so(sound: str) -> None:
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_found_and_mended_as_doctor_says(sound: str, name: str) -> None:
-    """With JOBQ_DRILLS=FILE it appends a row of docs/drills.md."""
+    """With JOBQ_DRILLS=FILE it appends a row of docs/contributing/drills.md."""
     fault = FAULTS[name]
     with fault.inject(sound):
         found = eventually_bad(sound, fault.subject)

@@ -269,7 +269,19 @@ async def test_a_sleepy_worker_sends_nothing_while_it_is_idle(
     database: str, client: AsyncClient, calls: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tuning, "SIGN_OF_LIFE", 1.0)
-    async with Worker(database, noops(), poll=0.1, sleepy=True):
+    monkeypatch.setattr(tuning, "UNKNOWN_KIND_SECONDS", 1.0)
+    registry, asked = noops(), 0
+
+    async def excluded() -> dict[str, tuple[str, str]]:
+        nonlocal asked
+        asked += 1
+        return {} if asked > 1 else {"other": ("SECRET_MISSING", "no secret")}
+
+    async def deliver() -> None:
+        raise AssertionError("no job has this kind")
+
+    registry.otherwise(deliver, beyond=excluded)
+    async with Worker(database, registry, poll=0.1, sleepy=True):
         await client.result((await client.enqueue("noop")).job_id)
         await until_async(lambda: a_worker_waits(database))
         await until_async(partial(has_settled_down, calls, 5.0), "for the worker to be idle")
@@ -278,8 +290,9 @@ async def test_a_sleepy_worker_sends_nothing_while_it_is_idle(
         ).job_id
         await until_async(partial(has_settled_down, calls, 2.0), "for it to know when that is due")
         calls.clear()
+        before = asked
         await asyncio.sleep(3)  # the length of the measurement, not a wait for something
-        assert calls == []
+        assert (calls, asked) == ([], before)
         assert await client.result(later, timeout=30) is None, "it sleeps until a job is due"
         job_id = (await client.enqueue("noop")).job_id
         assert await client.result(job_id, timeout=30) is None, "or until it is woken"

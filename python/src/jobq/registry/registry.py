@@ -206,8 +206,9 @@ class Registry:
 
         Args:
             function: the handler.
-            beyond: called at the start and each minute; returns the kinds that it cannot run
-                here, each with a code and a text. Their jobs are not claimed.
+            beyond: called at the start and each minute, by a sleepy worker only after it was woken;
+                returns the kinds that it cannot run here, each with a code and a text. Their jobs
+                are not claimed.
 
         Raises:
             TypeError: the function cannot be a handler.

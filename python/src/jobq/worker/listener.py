@@ -25,6 +25,7 @@ class Wakeups:
         producer: set when the producer must check for work.
         has_jobs: whether a job may have become runnable since the last claim.
         functions: set when there may be jobs that are database functions.
+        kinds: set when a job may have become runnable, maybe one of a kind that was excluded.
         heartbeat: set when there may be a cancel request.
         maintenance: set when a schedule was changed, and after a heartbeat without jobs.
     """
@@ -32,6 +33,7 @@ class Wakeups:
     def __init__(self) -> None:
         self.producer = asyncio.Event()
         self.functions = asyncio.Event()
+        self.kinds = asyncio.Event()
         self.heartbeat = asyncio.Event()
         self.maintenance = asyncio.Event()
         self.has_jobs = False
@@ -41,6 +43,7 @@ class Wakeups:
         self.has_jobs = True
         self.producer.set()
         self.functions.set()
+        self.kinds.set()
 
 
 class Listener:

@@ -114,11 +114,19 @@ async def learn(registry: Registry, skipped: SkippedKinds, report: Report) -> No
     report.left_to_others()
 
 
-async def learn_again(registry: Registry, skipped: SkippedKinds, report: Report) -> None:
-    """Repeat this from time to time, until cancelled."""
+async def learn_again(
+    registry: Registry, skipped: SkippedKinds, report: Report, wakeups: Wakeups, *, is_sleepy: bool
+) -> None:
+    """Repeat this from time to time, until cancelled; a sleepy worker only after it was woken."""
     while True:
+        wakeups.kinds.clear()
         await asyncio.sleep(tuning.UNKNOWN_KIND_SECONDS)
+        if is_sleepy:
+            await wakeups.kinds.wait()
+        before = set(skipped.known)
         await learn(registry, skipped, report)
+        if not before <= set(skipped.known):
+            wakeups.job()
 
 
 async def watch_process(producer: Producer, stop: Stop, slots: int) -> None:

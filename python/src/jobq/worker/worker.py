@@ -371,7 +371,9 @@ class Worker:
             "process": watch_process(parts.producer, self._stop, self.concurrency),
         }
         if self.registry.beyond is not None:
-            works["learning"] = learn_again(self.registry, parts.skipped, parts.report)
+            works["learning"] = learn_again(
+                self.registry, parts.skipped, parts.report, parts.wakeups, is_sleepy=self.sleepy
+            )
         if parts.listener is not None:
             works["listener"] = parts.listener.run()
         return {name: self._part(name, work) for name, work in works.items()}
@@ -463,7 +465,8 @@ class Parts:
     def __init__(self, worker: Worker, connections: Connections, pools: Pools) -> None:
         registry, shared, order = worker.registry, worker._shared, worker._order  # noqa: SLF001
         name, names, stop = str(worker.name), order.names, shared.stop
-        wakeups, in_process = Wakeups(), worker._in_process  # noqa: SLF001
+        self.wakeups = wakeups = Wakeups()
+        in_process = worker._in_process  # noqa: SLF001
         self.skipped = skipped = SkippedKinds(
             wakeups.functions, is_lasting=not registry.has_fallback
         )
