@@ -397,6 +397,7 @@ HALF_BAD = {
         children => '[{"name": "a", "kind": "a"}, {"name": "b", "kind": ""}]'""",
     "call_children": """job_id => %(job)s, attempt => 1,
         children => '[{"name": "a", "kind": "a"}, {"name": "b", "kind": ""}]'""",
+    "wait_any": "job_id => %(job)s, attempt => 1, name => 'a', events => '{a,\"\"}'",
     "send_message": "job_id => %(job)s, name => 'a', payload => '1e131071'",
     "signal": "job_id => %(job)s, name => 'a', payload => '1e131071'",
     "redrive_many": "max_jobs => 0",
