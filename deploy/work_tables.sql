@@ -104,6 +104,7 @@ create type jobq_private.claim_hint as (
     queue text,
     -- when it is forgotten
     expires_at timestamptz,
+    -- null: it has changed, and must be written
     written_at timestamptz,
     -- when the fronts are moved again
     refresh_at timestamptz,
@@ -124,9 +125,13 @@ create type jobq_private.claim_hint as (
 comment on type jobq_private.claim_hint is 'Where the claims of a session begin in a queue.';
 
 create type jobq_private.claim_turn as (
+    -- already started
     jobs jobq.claimed_job[],
+    -- locked, to be started; null: the claim looks itself
     found tid[],
+    -- of the limit of each found job, if there is one
     slots smallint[],
+    -- how many of jobs and found count against max_limited
     limited integer
 );
 

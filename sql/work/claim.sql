@@ -2,7 +2,7 @@
 -- time and id.
 -- Invariant: SKIP LOCKED, so callers neither share a job nor wait. Queues in the order given; in a
 -- queue by priority, then by the moment at which a job became due (run_at, or when it was stored
--- or came back if that is later), then by id. Raises: 22004, 22023.
+-- or came back if that is later), then by id. Keys take turns. Raises: 22004, 22023.
 -- Never: LIMIT_REACHED, since no single job is asked for.
 -- Argument queues: names, in the order in which they are claimed from. A name that ends in *, such as
 -- tenant-*, stands for all queues that begin like it, in random order.
