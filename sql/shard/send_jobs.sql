@@ -45,6 +45,7 @@ begin
             and not exists (select from jobq_private.edge as e where e.parent = j.job_id)
             and not exists (select from jobq_private.step as t where t.job_id = j.job_id)
             and not exists (select from jobq_private.waiter as w where w.job_id = j.job_id)
+            and not exists (select from jobq_private.stream_chunk as c where c.job_id = j.job_id)
             and not exists (select from jobq_private.node as n where n.job_id = j.job_id)
             and not exists (select from jobq_private.pending as p where p.id = j.job_id)
             and j.job_id not in (select v.job_id from jobq_private.event as v)

@@ -24,10 +24,10 @@ declare
 begin
     if num_nulls(append.stream, append.chunks) > 0 then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'stream and chunks');
-    elsif _size is null or _size not between 1 and 1000 or _first > 1000000000 then
+    elsif _size is null or _size not between 1 and 1000 then
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT',
-            'chunks must be a JSON array of 1 to 1000 chunks, first at most 1000000000'
+            'chunks must be a JSON array of 1 to 1000 chunks'
         );
     end if;
     perform from jobq_private.job as j
@@ -47,6 +47,11 @@ begin
             order by c.n desc
             limit 1
         ), 0);
+    end if;
+    if _first > 1000000000 - _size then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'a stream has at most 999999999 chunks in a generation'
+        );
     end if;
     perform jobq_internal.append_many(
         array_fill(append.job_id, array[_size]), array_fill(append.attempt, array[_size]),

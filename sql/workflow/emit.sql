@@ -16,9 +16,10 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform jobq_private.check_event(emit.event, emit.payload);
-    if starts_with(emit.event, 'answer:') then
+    if emit.event ~ '^(answer|message|job_ended):' then
         perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'event must not begin with ''answer:''; use answer()'
+            'INVALID_ARGUMENT',
+            'event must not begin with ''answer:'', ''message:'' or ''job_ended:'''
         );
     end if;
     if row_security_active('jobq_private.event') and not exists (

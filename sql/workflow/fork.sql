@@ -34,13 +34,31 @@ begin
         jobq_private.copy_of(_job, jsonb_build_object('fork_of', _job.job_id))
     ])).ids[1];
     -- sleeps and messages have the job's id in their names
-    insert into jobq_private.step (job_id, name, value, attempt, saved_at)
-    select
-        _copy_id, replace(s.name, _job.job_id::text, _copy_id::text), s.value, s.attempt,
-        s.saved_at
-    from jobq_private.step as s
-    where s.job_id = _job.job_id
-    and (s.saved_at, s.name) < (_from, coalesce(fork.from_step, ''));
+    with copied as (
+        insert into jobq_private.step (job_id, name, value, attempt, saved_at)
+        select
+            _copy_id, replace(s.name, _job.job_id::text, _copy_id::text),
+            case
+                when s.name like 'event:%' and s.value ? 'event' then jsonb_set(
+                    s.value, '{event}',
+                    to_jsonb(replace(s.value ->> 'event', _job.job_id::text, _copy_id::text))
+                )
+                else s.value
+            end,
+            s.attempt, s.saved_at
+        from jobq_private.step as s
+        where s.job_id = _job.job_id
+        and (s.saved_at, s.name) < (_from, coalesce(fork.from_step, ''))
+        returning name, value
+    )
+    -- the messages that were received, so that the next one gets the next number
+    insert into jobq_private.event (event, job_id, payload)
+    select e.event, _copy_id, c.value -> 'payload'
+    from copied as c
+    cross join lateral (select coalesce(c.value ->> 'event', substr(c.name, 7)) as event) as e
+    where c.name like 'event:%'
+    and starts_with(e.event, format('message:%s:', _copy_id))
+    on conflict on constraint event_pkey do nothing;
     insert into jobq_private.edge (child, parent, after_failure, is_open)
     select _copy_id, e.parent, 'detach', false
     from jobq_private.edge as e

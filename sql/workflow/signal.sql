@@ -17,9 +17,10 @@ declare
     _job jobq.job := jobq.get_job(signal.job_id);
 begin
     perform jobq_private.check_event(signal.name, signal.payload);
-    if starts_with(signal.name, 'answer:') then
+    if signal.name ~ '^(answer|message|job_ended):' then
         perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'name must not begin with ''answer:''; use answer()'
+            'INVALID_ARGUMENT',
+            'name must not begin with ''answer:'', ''message:'' or ''job_ended:'''
         );
     end if;
     if _job.finished_at is not null then

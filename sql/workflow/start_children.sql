@@ -21,6 +21,7 @@ as $$
 #variable_conflict use_column
 declare
     _names text[];
+    _taken text;
     _new jsonb;
     _jobs jobq_private.new_job[];
     _ids uuid[];
@@ -33,6 +34,16 @@ begin
     for no key update;
     if not found then
         perform jobq_private.refuse_attempt(start_children.job_id, start_children.attempt);
+    end if;
+    select c.name into _taken
+    from unnest(_names) as c (name)
+    join jobq_private.step as s on s.job_id = start_children.job_id and s.name = c.name
+    where s.value #>> '{}' !~ '^[0-9a-f-]{36}$' or jsonb_typeof(s.value) <> 'string'
+    limit 1;
+    if found then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+            'children: the name %s is taken by a step', to_jsonb(_taken)
+        ));
     end if;
     select jsonb_agg(c.child order by c.n) into _new
     from jsonb_array_elements(start_children.children) with ordinality as c (child, n)

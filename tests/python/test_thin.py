@@ -32,7 +32,7 @@ DEPLOY = {SOURCE / "jobq_operations" / f"{name}.py" for name in OPERATIONS}
 # Whether there is a jobq at all cannot be asked of jobq.
 LOOK = "select to_regclass('jobq.job') is not null, to_regclass('sqitch.changes') is not null"
 # A worker limits the time of a call that keeps what it has done by then.
-LIMIT_TIME = "select set_config('statement_timeout', %s, true)"
+LIMIT_TIME = "set local statement_timeout = '{}s'"
 LISTEN = re.compile(r"(?:un)?listen \w+")
 ROLES = {"jobq_producer", "jobq_worker", "jobq_operator", "jobq_reader"}
 # What calls a function of the database by its name.

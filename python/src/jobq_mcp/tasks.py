@@ -14,7 +14,6 @@ from jobq_mcp.caller import FOLLOW, Caller
 
 EXTENSION: Final = "io.modelcontextprotocol/tasks"
 POLL_MS: Final = 1000
-MAX_RESULT: Final = 1024 * 1024
 
 # The states of a job as those of a task. A dead job has ended with an error of its handler, not
 # of the protocol, so it is completed.

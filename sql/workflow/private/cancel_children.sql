@@ -1,6 +1,6 @@
 -- Purpose: cancel the jobs that a cancelled job has called, but for detached ones; returns
 -- whether none is left.
--- Invariant: waits for no lock. Does nothing if the caller was redriven.
+-- Invariant: waits for no lock; at most 1,000 jobs in a call. Does nothing if the caller was redriven.
 create or replace function jobq_private.cancel_children(job_id uuid)
 returns boolean
 language plpgsql
@@ -20,6 +20,7 @@ declare
         from jobq_private.job as j
         where j.job_id = any(_called) and j.cancel_requested_at is null
         order by j.job_id
+        limit 1000
         for update skip locked
     );
 begin

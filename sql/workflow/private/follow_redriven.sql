@@ -1,6 +1,7 @@
 -- Purpose: update what depends on redriven or changed jobs. Jobs that died of an event
--- timeout, or of the failure of a job that they called, wait for it again. The parents of blocked jobs are checked again, and
--- so are jobs that were not redriven although the edges of their children were opened.
+-- timeout, or of the failure of a job that they called, wait for it again. The parents of
+-- blocked jobs are checked again, and so are jobs that were not redriven although the
+-- edges of their children were opened.
 -- Invariant: an unnecessary check costs a row of pending. Jobs whose parents are all
 -- redriven with them need none: their parents are marked as awaited, and cannot end
 -- before the commit.
@@ -40,7 +41,8 @@ begin
         select t.job_id, t.name
         from jobq_private.step as t
         where t.job_id = any(_failed)
-        and starts_with(t.name, 'event:job_ended:')
+        and t.name like 'event:%'
+        and starts_with(coalesce('event:' || (t.value ->> 'event'), t.name), 'event:job_ended:')
         and t.value #>> '{payload,state}' <> 'succeeded'
     ) as l
     where s.job_id = l.job_id and s.name = l.name;

@@ -6,8 +6,9 @@
 create or replace function jobq_private.prune_workflows(max_rows integer)
 returns bigint
 language sql
+set enable_seqscan = off
 as $$
-    with past as materialized (
+    with recursive past as materialized (
         select
             now() - s.retention as before, jobq_private.id_floor(now() - s.retention) as before_id,
             jobq_private.worked_queues() is null as sees_all,
@@ -50,14 +51,36 @@ as $$
         )
         returning 1
     ),
+    -- old jobs with streams, one after the other, whatever the number of their chunks
+    streamed as (
+        (
+            select o.job_id
+            from past as p join jobq_private.stream_chunk as o on o.job_id < p.before_id
+            order by o.job_id limit 1
+        )
+        union all
+        select (
+            select o.job_id
+            from past as p join jobq_private.stream_chunk as o
+                on o.job_id < p.before_id and o.job_id > s.job_id
+            order by o.job_id limit 1
+        )
+        from streamed as s where s.job_id is not null
+    ),
     chunks as (
         delete from jobq_private.stream_chunk as c
-        where c.job_id in (
-            select distinct o.job_id
-            from past as p join jobq_private.stream_chunk as o on o.job_id < p.before_id
-            where jobq_private.state_of(o.job_id) is null
-            order by o.job_id limit max_rows
-        )
+        where c.ctid = any(array(
+            select g.ctid
+            from streamed as s
+            cross join lateral (
+                select o.ctid
+                from jobq_private.stream_chunk as o
+                where o.job_id = s.job_id
+                limit max_rows
+            ) as g
+            where s.job_id is not null and jobq_private.state_of(s.job_id) is null
+            limit max_rows
+        ))
         returning 1
     ),
     edges as (

@@ -23,7 +23,7 @@ begin
 
     select
         jsonb_build_object('outcome', 'arrived', 'payload', a.payload)
-        || case when cardinality(events) = 1 then '{}' else jsonb_build_object('event', w.event) end
+        || case when w.event = settle_wait.name then '{}' else jsonb_build_object('event', w.event) end
     into _end
     from unnest(events) as w (event)
     cross join lateral (

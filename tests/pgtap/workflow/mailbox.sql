@@ -1,6 +1,6 @@
 -- What send_message() and wait_any() promise.
 begin;
-select plan(21);
+select plan(25);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -40,15 +40,18 @@ select is(jobq.send_message(:'job_id', 'chat:1', '"x"'), 1, 'by name');
 select is(jobq.send_message(:'other_id', 'chat', '"y"'), 1, 'and by job');
 select from jobq.claim_job(:'job_id', 'w');
 select is(
-    pg_temp.wait(:'job_id', 1, 'r1', pg_temp.message(:'job_id', 'chat', 1)), 'arrived "one"',
+    pg_temp.wait(:'job_id', 1, 'r1', pg_temp.message(:'job_id', 'chat', 1)),
+    format('arrived message:%s:chat:000000001 "one"', :'job_id'),
     'the first is received'
 );
 select is(
-    pg_temp.wait(:'job_id', 1, 'r2', pg_temp.message(:'job_id', 'chat', 2)), 'arrived "two"',
+    pg_temp.wait(:'job_id', 1, 'r2', pg_temp.message(:'job_id', 'chat', 2)),
+    format('arrived message:%s:chat:000000002 "two"', :'job_id'),
     'then the second'
 );
 select is(
-    pg_temp.wait(:'job_id', 1, 'r1', pg_temp.message(:'job_id', 'chat', 1)), 'arrived "one"',
+    pg_temp.wait(:'job_id', 1, 'r1', pg_temp.message(:'job_id', 'chat', 1)),
+    format('arrived message:%s:chat:000000001 "one"', :'job_id'),
     'what was received is recorded'
 );
 select is(
@@ -59,7 +62,7 @@ select is(jobq.send_message(:'job_id', 'chat', '"three"'), 3, 'when it is sent')
 select from jobq.claim_job(:'job_id', 'w');
 select is(
     pg_temp.wait(:'job_id', 2, 'r3', pg_temp.message(:'job_id', 'chat', 3), '1 h'),
-    'arrived "three"', 'the job is due and gets it'
+    format('arrived message:%s:chat:000000003 "three"', :'job_id'), 'the job is due and gets it'
 );
 
 -- The first of several.
@@ -79,7 +82,7 @@ select is(
     (select count(*) from jobq_private.waiter), 0::bigint, 'the job waits for none of them any more'
 );
 select is(
-    pg_temp.wait(:'job_id', 3, 'again', '{refused}'), 'arrived "no"',
+    pg_temp.wait(:'job_id', 3, 'again', '{refused}'), 'arrived refused "no"',
     'the other one is there for another wait'
 );
 select is(
@@ -102,6 +105,15 @@ select is(
     )), '5', 'the end of a called job can come first'
 );
 
+-- A copy goes on after the messages that the job has received.
+select jobq.fork(:'job_id') as fork_id \gset
+select is(jobq.send_message(:'fork_id', 'chat', '"four"'), 4, 'a fork has received them too');
+select from jobq.claim_job(:'fork_id', 'w');
+select is(
+    pg_temp.wait(:'fork_id', 1, 'r4', pg_temp.message(:'fork_id', 'chat', 4)),
+    format('arrived message:%s:chat:000000004 "four"', :'fork_id'), 'and receives the next'
+);
+
 -- Errors.
 select from jobq.complete(:'job_id', 4);
 select is(pg_temp.refusal(c.call), c.refusal, c.call)
@@ -109,6 +121,8 @@ from (
     values
     (format('select jobq.send_message(%L, ''chat'')', :'job_id'), 'JQ002 ILLEGAL_STATE'),
     (format('select jobq.send_message(%L, repeat(''x'', 201))', :'other_id'), '22023 INVALID_ARGUMENT'),
+    (format('select jobq.signal(%L, ''message:x'')', :'other_id'), '22023 INVALID_ARGUMENT'),
+    ('select jobq.emit(''job_ended:x'')', '22023 INVALID_ARGUMENT'),
     (format('select jobq.wait_any(%L, 5, ''a'', ''{a}'')', :'job_id'), 'JQ003 LEASE_LOST'),
     (format('select jobq.wait_any(%L, 5, ''a'', ''{}'')', :'job_id'), '22023 INVALID_ARGUMENT'),
     (format('select jobq.wait_any(%L, 5, null, ''{a}'')', :'job_id'), '22004 NULL_ARGUMENT')

@@ -380,7 +380,7 @@ class Client(_Client[Connection[Any]], WaitingCalls):
         """
         self._refuse_open()
         page = self.read_stream(job_id, stream, after)
-        with self._waiting(str(job_id), STREAMS) as wait:
+        with self._waiting(str(UUID(str(job_id))), STREAMS) as wait:
             pauses = _pauses(None, self._listen_database is not None)
             while True:
                 yield from page.chunks
@@ -522,8 +522,8 @@ class AsyncClient(_Client[AsyncConnection[Any]], AwaitedCalls):
         """
         self._refuse_open()
         page = await self.read_stream(job_id, stream, after)
-        told = self._streams
-        with nullcontext(asyncio.sleep) if told is None else told.of(str(job_id)) as wait:
+        told, notified = self._streams, str(UUID(str(job_id)))
+        with nullcontext(asyncio.sleep) if told is None else told.of(notified) as wait:
             pauses = _pauses(None, told is not None)
             while True:
                 for chunk in page.chunks:

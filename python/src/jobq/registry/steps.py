@@ -231,7 +231,10 @@ class Steps:
             raise Suspended
         if outcome == "timed_out":
             raise EventTimeout("nothing came in time", detail=", ".join(events))
-        source, waited = events[event or next(iter(events))]
+        event = event or next(iter(events))
+        if event not in events:
+            raise StepInvalid("the recorded wait had other sources", detail=event)
+        source, waited = events[event]
         if isinstance(waited, Child):
             return Arrived(source, value_of_end(payload, waited.kind))
         if isinstance(waited, Mailbox):

@@ -9,8 +9,8 @@ import random
 import socket
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext, suppress
-from typing import Any, Final
+from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
@@ -22,8 +22,6 @@ from jobq.errors import DatabaseUnavailable, translate
 from jobq.worker import tuning
 
 logger = logging.getLogger("jobq.worker")
-
-LIMIT_TIME: Final = "select set_config('statement_timeout', %s, true)"
 
 
 class Backoff:
@@ -109,12 +107,12 @@ class Link:
         parameters: Any = (),  # noqa: ANN401 - psycopg's
         *,
         is_many: bool = False,
-        time_limit: float | None = None,
     ) -> list[Any]:
         """Run one statement and return its rows.
 
         With ``is_many``, ``parameters`` are a list of sets of parameters for one round trip. If
-        one set is refused, none takes effect. The server cancels it after ``time_limit`` seconds.
+        one set is refused, none takes effect. With ``parameters`` None, it can be several
+        statements in one message and transaction; the rows are those of the last.
 
         Raises:
             DatabaseUnavailable: the database did not answer.
@@ -134,11 +132,11 @@ class Link:
                     if is_many:
                         await cursor.executemany(statement, parameters)
                         return []
-                    async with connection.transaction() if time_limit else nullcontext():
-                        if time_limit:
-                            await cursor.execute(LIMIT_TIME, [f"{time_limit:g}s"])
-                        await cursor.execute(statement, parameters)
-                        return await cursor.fetchall() if cursor.description else []
+                    is_prepared = None if parameters is not None else False
+                    await cursor.execute(statement, parameters, prepare=is_prepared)
+                    while cursor.nextset():
+                        pass
+                    return await cursor.fetchall() if cursor.description else []
             except BaseException:
                 is_idle = psycopg.pq.TransactionStatus.IDLE
                 if connection.closed or connection.info.transaction_status != is_idle:
@@ -241,14 +239,13 @@ class Connections:
         *,
         is_vital: bool = False,
         is_many: bool = False,
-        time_limit: float | None = None,
     ) -> list[Any]:
         """Run one statement on a free connection as `Link.call` does, and return its rows.
 
         A vital one does not wait for exchanges and maintenance: a heartbeat.
         """
         async with self._free_link(is_vital=is_vital) as link:
-            return await link.call(statement, parameters, is_many=is_many, time_limit=time_limit)
+            return await link.call(statement, parameters, is_many=is_many)
 
     async def close_idle(self) -> None:
         """Close connections that have not been used for a while, except one."""

@@ -400,7 +400,9 @@ class Queries:
         Returns:
             The number of rows of each task, None if it failed, and whether more remains.
         """
-        rows = await self.connections.call(MAINTAIN, time_limit=tuning.MAINTAIN_SECONDS)
+        # One message, so that no transaction stays open while a handler blocks the event loop.
+        limit = f"set local statement_timeout = '{tuning.MAINTAIN_SECONDS:g}s'"
+        rows = await self.connections.call(f"{limit}; {MAINTAIN}", None)
         done = {task: affected for task, affected, _ in rows}
         return done, any(has_more for _, _, has_more in rows)
 
