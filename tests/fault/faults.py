@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+from agents import agents
 from definitions import definitions_changed
 from hostile import hostile_handlers, hostile_producers
 from limits import limit_of_one, rate_under
@@ -506,6 +507,7 @@ FAULTS: dict[str, Callable[[Rig], None]] = {
     "worker frozen": worker_frozen,
     "three-step workflows": three_steps,
     "fan-out and fan-in": fan_out_fan_in,
+    "agents": agents,
     "postgres killed": postgres_killed,
     "postgres restarted": postgres_restarted,
     "sessions terminated": backends_terminated,

@@ -145,6 +145,40 @@ def test_events_and_signals_are_brought_and_steps_shown(
     assert "JOB_NOT_FOUND" in jobq("signal", "00000000-0000-0000-0000-000000000000", "a").stderr
 
 
+def test_questions_are_listed_and_answered(jobq: Any, database: str) -> None:
+    first, second = (said(jobq("enqueue", "refund", "--queue", "money")) for _ in range(2))
+    form = '{"type": "object", "properties": {"cents": {"type": "integer"}}}'
+    ask = "select outcome, payload from jobq.ask(%s, %s, 'sure', 'Are you sure?', %s)"
+    with psycopg.connect(database, autocommit=True) as connection:
+        for job_id in (first, second):
+            connection.execute("select jobq.claim_job(%s, 'w')", [job_id])
+            connection.execute(ask, [job_id, 1, form])
+        assert "Are you sure?" in said(jobq("waits"))
+        rows = [json.loads(line) for line in said(jobq("waits", "--json")).splitlines()]
+        assert {(row["job_id"], row["name"], row["question"]) for row in rows} == {
+            (first, "sure", "Are you sure?"), (second, "sure", "Are you sure?"),
+        }  # fmt: skip
+        assert rows[0]["form"] == json.loads(form)
+        assert said(jobq("waits", "--json", "--queue", "other")) == ""
+        unfit = jobq("answer", first, "sure", "--data", "7")
+        assert (unfit.returncode, "PAYLOAD_INVALID" in unfit.stderr) == (1, True)
+        details = ("--reason", "a regular customer", "--by", "ada")
+        done = jobq("answer", first, "sure", "--data", "-", *details, input='{"cents": 5}')
+        assert said(done) == "answered"
+        assert said(jobq("answer", second, "sure", "--reject")) == "answered"
+        assert said(jobq("waits", "--json")) == ""
+        assert "QUESTION_CLOSED" in jobq("answer", second, "sure").stderr
+        assert "QUESTION_NOT_FOUND" in jobq("answer", second, "other").stderr
+        answers = []
+        for job_id in (first, second):
+            connection.execute("select jobq.claim_job(%s, 'w')", [job_id])
+            answers += connection.execute(ask, [job_id, 2, form]).fetchall()
+    approved, rejected = (payload for outcome, payload in answers if outcome == "arrived")
+    assert (approved["is_approved"], approved["data"]) == (True, {"cents": 5})
+    assert approved["reason"] == "a regular customer" and approved["by"].endswith("ada")
+    assert (rejected["is_approved"], rejected["data"]) == (False, None)
+
+
 def test_subscribers_get_a_job_for_what_is_published(jobq: Any, client: Client) -> None:
     assert said(jobq("publish", "paid")) == ""
     said(jobq("subscriptions", "add", "paid", "receipt", "--queue", "mail"))

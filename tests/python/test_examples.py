@@ -15,6 +15,7 @@ from waiting import until_async
 from jobq import AsyncClient, Client, Worker
 from jobq.errors import PayloadInvalid
 from jobq_examples import registry
+from jobq_examples.agent import registry as agents
 from jobq_examples.sinks import MailServer, WebhookReceiver
 from jobq_examples.text import SummarizeText, summarize_text
 
@@ -225,3 +226,33 @@ async def test_a_health_check_recurs(client: AsyncClient) -> None:
         assert datetime.fromisoformat(job.result["checked_at"]) >= job.slot_at
         [line] = await client.logs(job.job_id)
         assert line.message == f"healthy at {job.result['checked_at']}"
+
+
+@pytest.mark.parametrize(
+    ("is_approved", "turns"),
+    [
+        (True, ["I look up", "There will be rain", "I have bought", "I have changed this: later."]),
+        (False, ["I look up", "There will be rain", "Then I do not buy"]),
+    ],
+)
+async def test_an_agent_streams_calls_tools_asks_and_listens(
+    database: str, is_approved: bool, turns: list[str]
+) -> None:
+    async with AsyncClient(database) as client, Worker(database, agents):
+        job_id = (await client.enqueue("agent", {"request": "Ulm", "pause": 0.0})).job_id
+        await client.send_message(job_id, "chat", "later")
+        [question] = await until_async(client.list_waits, "for a question")
+        assert (question.name, question.question) == ("purchase", "Buy the ticket for 30 euro?")
+        await client.answer(job_id, "purchase", is_approved=is_approved)
+        transcript = await client.result(job_id, timeout=20)
+        said = [line["content"] for line in transcript if line["role"] == "assistant"]
+        heard = [
+            " ".join([str(chunk.value) async for chunk in client.stream(job_id, f"turn {n}")])
+            for n in range(1, len(turns) + 1)
+        ]
+        kinds = sorted(job.kind for job in await client.list_jobs())
+    assert said == heard
+    assert all(text.startswith(turn) for text, turn in zip(said, turns, strict=True))
+    assert kinds == ["agent", "look_up_trains", "look_up_weather"]
+    tools = [line["content"] for line in transcript if line["role"] == "tool"]
+    assert tools == ["rain", 30]
