@@ -16,6 +16,7 @@ create or replace function jobq.call_children(
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
 declare
     _children constant uuid[] := array(

@@ -9,6 +9,7 @@ create or replace function jobq_private.settle_wait(
 )
 returns jsonb
 language plpgsql
+set plan_cache_mode = force_generic_plan
 as $$
 declare
     _all constant uuid := uuid '00000000-0000-0000-0000-000000000000';
