@@ -26,15 +26,7 @@ begin
             'INVALID_ARGUMENT', 'cost must be a number from 0 to 1000000000000'
         );
     end if;
-    select j.* into _job
-    from jobq_private.job as j
-    where j.job_id = spend.job_id
-    and j.attempt = spend.attempt
-    and j.lease_expires_at is not null
-    for no key update;
-    if not found then
-        perform jobq_private.refuse_attempt(spend.job_id, spend.attempt);
-    end if;
+    _job := jobq_private.hold_attempt(spend.job_id, spend.attempt);
     _charged := coalesce(
         (
             select r.cost

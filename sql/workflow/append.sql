@@ -30,14 +30,8 @@ begin
             'chunks must be a JSON array of 1 to 1000 chunks'
         );
     end if;
-    perform from jobq_private.job as j
-    where j.job_id = append.job_id
-    and j.attempt = append.attempt
-    and j.lease_expires_at is not null
-    for no key update;
-    if not found then
-        perform jobq_private.refuse_attempt(append.job_id, append.attempt);
-    elsif _first is null then
+    perform jobq_private.hold_attempt(append.job_id, append.attempt);
+    if _first is null then
         _first := 1 + coalesce((
             select c.n
             from jobq_private.stream_chunk as c

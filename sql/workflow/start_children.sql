@@ -27,14 +27,7 @@ declare
     _ids uuid[];
 begin
     _names := jobq_private.child_names(start_children.children);
-    perform from jobq_private.job as j
-    where j.job_id = start_children.job_id
-    and j.attempt = start_children.attempt
-    and j.lease_expires_at is not null
-    for no key update;
-    if not found then
-        perform jobq_private.refuse_attempt(start_children.job_id, start_children.attempt);
-    end if;
+    perform jobq_private.hold_attempt(start_children.job_id, start_children.attempt);
     select c.name into _taken
     from unnest(_names) as c (name)
     join jobq_private.step as s on s.job_id = start_children.job_id and s.name = c.name

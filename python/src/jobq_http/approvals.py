@@ -34,7 +34,10 @@ QuestionName = Annotated[str, Meta(min_length=1, max_length=249, pattern=TEXT)]
 Person = Annotated[str, Meta(min_length=1, max_length=240, pattern=TEXT)]
 Token = Annotated[str, Meta(min_length=1, max_length=4096, pattern=TEXT)]
 IS_APPROVED = (bool, "True approves, false rejects.")
-DATA = "Must match the form of the question if it is approved."
+DATA = (
+    Annotated[Raw, Meta(description="Any JSON.")],
+    "Must match the form of the question if it is approved.",
+)
 
 NewQuestion = request(
     "NewQuestion",
@@ -56,7 +59,7 @@ NewAnswer = request(
     "name is_approved data~ reason? answered_by?",
     name=QuestionName,
     is_approved=IS_APPROVED,
-    data=(Annotated[Raw, Meta(description="Any JSON.")], DATA),
+    data=DATA,
     answered_by=Annotated[str, Meta(min_length=1, max_length=256, pattern=TEXT)],
 )
 LinkedAnswer = request(
@@ -65,7 +68,7 @@ LinkedAnswer = request(
     "link is_approved data~ reason?",
     link=Token,
     is_approved=IS_APPROVED,
-    data=(Annotated[Raw, Meta(description="Any JSON.")], DATA),
+    data=DATA,
 )
 NewLink = request(
     "NewLink",

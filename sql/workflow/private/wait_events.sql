@@ -26,14 +26,7 @@ begin
             'INVALID_ARGUMENT', 'timeout must be between 0 and 36500 days'
         );
     end if;
-    perform from jobq_private.job as j
-    where j.job_id = wait_events.job_id
-    and j.attempt = wait_events.attempt
-    and j.lease_expires_at is not null
-    for no key update;
-    if not found then
-        perform jobq_private.refuse_attempt(wait_events.job_id, wait_events.attempt);
-    end if;
+    perform jobq_private.hold_attempt(wait_events.job_id, wait_events.attempt);
 
     _end := jobq_private.settle_wait(job_id, attempt, name, _events);
     if _end is null then
