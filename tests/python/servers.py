@@ -34,6 +34,24 @@ HOLD_OFF_VACUUM = """
     end
     $$;
 """
+# What a statement raises: the SQLSTATE and the code of the error, or "none".
+REFUSAL = """
+    create function refusal(statement text)
+    returns text
+    language plpgsql
+    as $$
+    declare
+        _code text;
+    begin
+        execute statement;
+        return 'none';
+    exception
+        when others then
+            get stacked diagnostics _code = constraint_name;
+            return sqlstate || ' ' || _code;
+    end
+    $$;
+"""
 # Fast where a crash of the machine would matter, as in production where it would not.
 SETTINGS = {
     "fsync": "off",
@@ -97,11 +115,11 @@ class Cluster:
 
     @cached_property
     def pgtap(self) -> str:
-        """The URL of a database with jobq, and in the schema tap pgTAP and a helper."""
+        """The URL of a database with jobq, and in the schema tap pgTAP and two helpers."""
         if not PGTAP.is_file():
             raise FileNotFoundError(f"{PGTAP} is missing: install postgresql-15-pgtap")
         head = "create schema tap; grant usage on schema tap to public;"
-        script = f"{head} set search_path = tap;\n{PGTAP.read_text()}\n{HOLD_OFF_VACUUM}"
+        script = f"{head} set search_path = tap;\n{PGTAP.read_text()}\n{HOLD_OFF_VACUUM}{REFUSAL}"
         return self.server.url_of(self._made("pgtap", self.template, script))
 
     def _made(self, name: str, template: str, script: str | Path) -> str:

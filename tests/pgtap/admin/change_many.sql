@@ -2,22 +2,6 @@
 begin;
 select plan(63);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 create temporary table made as
 select n, jobq.enqueue(
     case n when 4 then 'other' else 'work' end, to_jsonb(n),
@@ -121,7 +105,7 @@ select jobq.put_kind('keyed', concurrency_key => '{customer}', queue => 'keyed')
 select jobq.enqueue('keyed', '{"customer": 1}') as keyed, jobq.enqueue('keyed', '{"n": 1}') as unkeyed \gset
 select jobq.enqueue('keyed', '{"customer": 1}', concurrency_key => 'own') as own \gset
 select is(
-    pg_temp.refusal(format('select jobq.change_many(%L, array[%L::uuid])', v.changes, v.id)),
+    refusal(format('select jobq.change_many(%L, array[%L::uuid])', v.changes, v.id)),
     v.refusal, v.claim
 )
 from (
@@ -155,7 +139,7 @@ select is(
 -- What is refused
 select jobq.put_queue('full', max_depth => 1);
 select is(
-    pg_temp.refusal('select jobq.change_many(' || a.arguments || ')'), a.refusal,
+    refusal('select jobq.change_many(' || a.arguments || ')'), a.refusal,
     format('change_many(%s): %s', a.arguments, a.refusal)
 )
 from (
@@ -186,7 +170,7 @@ select jobq.enqueue('tries', queue => 'tries', max_attempts => 2) as tries \gset
 select from jobq.claim('{tries}', 'w');
 select jobq.fail(:'tries', 1, 'boom', retry_in => '0 s');
 select is(
-    pg_temp.refusal(format(
+    refusal(format(
         'select jobq.change_many(jsonb_build_object(''max_attempts'', %s), array[%L::uuid])', v.attempts,
         :'tries'
     )),
@@ -205,7 +189,7 @@ select is(jobq.fail(:'tries', 2, 'boom', retry_in => '0 s'), 'retrying', 'and is
 -- What expires, what changes nothing, and what chooses nothing
 select jobq.enqueue('ends', queue => 'ends', expires_at => now() + interval '1 h') as ends \gset
 select is(
-    pg_temp.refusal(format('select jobq.change_many(%L, array[%L::uuid], dry_run => %L)', v.changes, :'ends', v.dry)),
+    refusal(format('select jobq.change_many(%L, array[%L::uuid], dry_run => %L)', v.changes, :'ends', v.dry)),
     v.refusal, v.claim
 )
 from (
@@ -222,12 +206,12 @@ from (
     ('{"priority": null}', false, '22023 INVALID_ARGUMENT', 'null alone changes nothing')
 ) as v (changes, dry, refusal, claim);
 select is(
-    pg_temp.refusal(format('select jobq.%s metadata => ''{}'')', v.call)), '22023 INVALID_ARGUMENT',
+    refusal(format('select jobq.%s metadata => ''{}'')', v.call)), '22023 INVALID_ARGUMENT',
     'empty metadata chooses no jobs: ' || v.call
 )
 from (values ('change_many(''{"priority": 1}'','), ('delete_many('), ('cancel_many(')) as v (call);
 select is(
-    pg_temp.refusal(format('select jobq.delete_many(queue => ''q'', metadata => %L)', v.metadata)),
+    refusal(format('select jobq.delete_many(queue => ''q'', metadata => %L)', v.metadata)),
     '22023 INVALID_ARGUMENT', 'nor does metadata that is no object: ' || v.metadata
 )
 from (values ('5'), ('"x"'), ('[]'), ('null')) as v (metadata);

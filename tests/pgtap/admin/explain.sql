@@ -2,22 +2,6 @@
 begin;
 select plan(24);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 create function pg_temp.reasons(job_id uuid)
 returns text[]
 language sql
@@ -109,7 +93,7 @@ select matches(
     'or with the reason that was given'
 );
 select is(
-    pg_temp.refusal(format('select jobq.explain(%L)', a.job_id)), a.refusal,
+    refusal(format('select jobq.explain(%L)', a.job_id)), a.refusal,
     format('explain(%L): %s', a.job_id, a.refusal)
 )
 from (

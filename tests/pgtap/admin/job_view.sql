@@ -3,22 +3,6 @@
 begin;
 select plan(66);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 -- As one of the roles; the SQLSTATE and code that refused it, or the number of rows.
 create function pg_temp.as_role(role text, statement text)
 returns text

@@ -2,22 +2,6 @@
 begin;
 select plan(7);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select jobq.enqueue('work') as job_id \gset
 select is_empty(
     format('select * from jobq_internal.list_attempts(%L)', :'job_id'),
@@ -64,7 +48,7 @@ select is_empty(
     'other jobs have their own'
 );
 select is(
-    pg_temp.refusal(format('select jobq_internal.list_attempts(%L)', a.job_id)), a.refusal,
+    refusal(format('select jobq_internal.list_attempts(%L)', a.job_id)), a.refusal,
     format('list_attempts(%L): %s', a.job_id, a.refusal)
 )
 from (

@@ -2,22 +2,6 @@
 begin;
 select plan(23);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 create temporary table batch as
 select n, jobq.enqueue(
     case when n % 2 = 0 then 'even' else 'odd' end, to_jsonb(n),
@@ -70,7 +54,7 @@ select is_empty(
     'jobs come as jobq.job shows them'
 );
 select is(
-    pg_temp.refusal('select jobq.list_jobs(' || a.arguments || ')'), a.refusal,
+    refusal('select jobq.list_jobs(' || a.arguments || ')'), a.refusal,
     format('list_jobs(%s): %s', a.arguments, a.refusal)
 )
 from (

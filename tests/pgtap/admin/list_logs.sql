@@ -2,22 +2,6 @@
 begin;
 select plan(4);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select jobq.enqueue('work') as job_id, jobq.enqueue('work') as other \gset
 select is_empty(format('select jobq_internal.list_logs(%L)', :'job_id'), 'a new job has no log');
 select from jobq.claim('{default}', 'w', 2);
@@ -35,7 +19,7 @@ select results_eq(
     'the lines of one job come in the order in which they were logged'
 );
 select is(
-    pg_temp.refusal(format('select jobq_internal.list_logs(%L)', a.job_id)), a.refusal,
+    refusal(format('select jobq_internal.list_logs(%L)', a.job_id)), a.refusal,
     format('list_logs(%L): %s', a.job_id, a.refusal)
 )
 from (

@@ -2,22 +2,6 @@
 begin;
 select plan(27);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 create function pg_temp.echo(payload jsonb) returns jsonb language sql return payload;
 select jobq.put_kind('called', run => pg_my_temp_schema()::regnamespace::text || '.echo');
 
@@ -101,7 +85,7 @@ select results_eq(
     $$ values ('pause_queue', '*', 'restored'), ('resume_queue', '*', null) $$, 'the audit records it'
 );
 
-select is(pg_temp.refusal(v.statement), v.refusal, v.statement || ': ' || v.refusal)
+select is(refusal(v.statement), v.refusal, v.statement || ': ' || v.refusal)
 from (
     values
     ('select jobq.pause_kind(null)', '22004 NULL_ARGUMENT'),

@@ -2,22 +2,6 @@
 begin;
 select plan(11);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select jobq.enqueue('work', queue => 'q') as running \gset
 select from jobq.claim('{q}', 'w');
 select jobq.pause_queue('q', 'maintenance');
@@ -45,7 +29,7 @@ select is(
     'a pause keeps what was declared'
 );
 select is(
-    pg_temp.refusal('select jobq.pause_queue(' || a.arguments || ')'), a.refusal,
+    refusal('select jobq.pause_queue(' || a.arguments || ')'), a.refusal,
     format('pause_queue(%s): %s', a.arguments, a.refusal)
 )
 from (

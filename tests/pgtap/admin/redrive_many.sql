@@ -2,22 +2,6 @@
 begin;
 select plan(24);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 create function pg_temp.dead(n integer, options jsonb default '{}',
     code text default 'E')
 returns uuid
@@ -192,7 +176,7 @@ select results_eq(
 );
 
 select is(
-    pg_temp.refusal('select jobq.redrive_many(' || a.arguments || ')'), a.refusal,
+    refusal('select jobq.redrive_many(' || a.arguments || ')'), a.refusal,
     format('redrive_many(%s): %s', a.arguments, a.refusal)
 )
 from (

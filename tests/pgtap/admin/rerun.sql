@@ -2,34 +2,18 @@
 begin;
 select plan(10);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select jobq.enqueue(
     'work', '{"n": 1}', queue => 'q', priority => 3, max_attempts => 7, timeout => '2 min',
     dedup_key => 'd', idempotency_key => 'i', metadata => '{"m": 1}', concurrency_key => 'c',
     cost => 5
 ) as done \gset
 select is(
-    pg_temp.refusal(format('select jobq.rerun(%L)', :'done')), 'JQ002 ILLEGAL_STATE',
+    refusal(format('select jobq.rerun(%L)', :'done')), 'JQ002 ILLEGAL_STATE',
     'a job that waits is not rerun'
 );
 select from jobq.claim('{q}', 'w');
 select is(
-    pg_temp.refusal(format('select jobq.rerun(%L)', :'done')), 'JQ002 ILLEGAL_STATE',
+    refusal(format('select jobq.rerun(%L)', :'done')), 'JQ002 ILLEGAL_STATE',
     'nor is one that runs'
 );
 select jobq.complete(:'done', 1, '{"r": 1}');
@@ -70,11 +54,11 @@ select is(
     'a job that was cancelled, and is a copy itself, can be rerun'
 );
 select is(
-    pg_temp.refusal('select jobq.rerun(''00000000-0000-7000-8000-000000000000'')'),
+    refusal('select jobq.rerun(''00000000-0000-7000-8000-000000000000'')'),
     'JQ001 JOB_NOT_FOUND', 'an unknown job is refused'
 );
 select is(
-    pg_temp.refusal('select jobq.rerun(null)'), '22004 NULL_ARGUMENT', 'and null'
+    refusal('select jobq.rerun(null)'), '22004 NULL_ARGUMENT', 'and null'
 );
 
 select * from finish();

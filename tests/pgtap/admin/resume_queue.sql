@@ -2,22 +2,6 @@
 begin;
 select plan(5);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select jobq.enqueue('work', queue => 'q');
 select jobq.pause_queue('q', 'maintenance');
 select jobq.resume_queue('q');
@@ -28,7 +12,7 @@ select results_eq(
 select isnt_empty('select jobq.claim(''{q}'', ''w'')', 'and is claimed from');
 select lives_ok('select jobq.resume_queue(''q'')', 'resuming again changes nothing');
 select is(
-    pg_temp.refusal(format('select jobq.resume_queue(%L)', a.queue)), a.refusal,
+    refusal(format('select jobq.resume_queue(%L)', a.queue)), a.refusal,
     format('resume_queue(%L): %s', a.queue, a.refusal)
 )
 from (

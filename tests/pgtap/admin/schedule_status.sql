@@ -4,22 +4,6 @@ select plan(25);
 
 select hold_off_vacuum();
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 create function pg_temp.status(name text)
 returns jsonb
 language sql
@@ -200,7 +184,7 @@ select is_empty(
 );
 
 -- Refusals
-select is(pg_temp.refusal(a.statement), a.code, format('%s: %s', a.statement, a.code))
+select is(refusal(a.statement), a.code, format('%s: %s', a.statement, a.code))
 from (
     values
     ('select jobq_internal.schedule_status(null)', '22004 NULL_ARGUMENT'),

@@ -3,21 +3,6 @@
 begin;
 select plan(21);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
 create function pg_temp.noted(since bigint)
 returns table (action text, subject text, reason text)
 language sql
@@ -178,7 +163,7 @@ select ok(
 from jobq.audit
 where action <> 'cancel';
 
-select is(pg_temp.refusal(a.statement), a.refusal, a.statement)
+select is(refusal(a.statement), a.refusal, a.statement)
 from (
     values
     ('select jobq_http.act_for(null)', '22004 NULL_ARGUMENT'),

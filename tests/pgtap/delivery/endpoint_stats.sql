@@ -2,22 +2,6 @@
 begin;
 select plan(12);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select jobq.put_endpoint('e', 'HTTP', '{"url": "https://a.example"}', max_attempts => 2,
     retry_initial_delay => '0 s') as doc \gset
 select results_eq(
@@ -86,7 +70,7 @@ select results_eq(
 );
 
 select is(
-    pg_temp.refusal(format('select jobq_internal.endpoint_stats(%s)', c.given)), c.refusal,
+    refusal(format('select jobq_internal.endpoint_stats(%s)', c.given)), c.refusal,
     format('endpoint_stats(%s): %s', c.given, c.refusal)
 )
 from (

@@ -2,22 +2,6 @@
 begin;
 select plan(11);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select jobq.put_payload_spec('mail-input', '{"type": "object", "required": ["to"]}') as doc \gset
 select jobq.put_config('mail', '{"url": "https://a.example", "port": {"n": [25, null]}}') as doc \gset
 select jobq.put_secret('mail_key', repeat('c', 40)::bytea, 'k1') as doc \gset
@@ -29,7 +13,7 @@ select is_empty(
     'select * from jobq_internal.get_delivery(''plain'')', 'a kind that is no endpoint has none'
 );
 select is(
-    pg_temp.refusal('select jobq_internal.get_delivery(null)'), '22004 NULL_ARGUMENT', 'a kind is needed'
+    refusal('select jobq_internal.get_delivery(null)'), '22004 NULL_ARGUMENT', 'a kind is needed'
 );
 select results_eq(
     $$

@@ -2,22 +2,6 @@
 begin;
 select plan(37);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 create function pg_temp.reasons(job_id uuid)
 returns text[]
 language sql
@@ -126,7 +110,7 @@ select results_eq(
     'the audit knows'
 );
 select is(
-    pg_temp.refusal(format('select %s', c.call)), c.refusal, format('%s: %s', c.call, c.refusal)
+    refusal(format('select %s', c.call)), c.refusal, format('%s: %s', c.call, c.refusal)
 )
 from (
     values

@@ -2,22 +2,6 @@
 begin;
 select plan(50);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select jobq.put_payload_spec('mail-input', '{"type": "object", "required": ["to"]}') as doc \gset
 select jobq.put_config('mail', '{"url": "https://a.example", "port": {"n": [25, null]}}') as doc \gset
 select jobq.put_secret('mail_key', repeat('c', 40)::bytea, 'k1') as doc \gset
@@ -26,7 +10,7 @@ select jobq.put_endpoint('e', 'HTTP',
     '{"url": "{{config.url}}", "headers": {"a": "{{secret.mail_key}}"}}', 'mail-input', 'mail'
 ) as doc \gset
 select is(
-    pg_temp.refusal('select ' || case
+    refusal('select ' || case
         when a.call ~ '^(show_definition|list_versions)' then 'jobq_internal.' else 'jobq.'
     end || a.call), a.refusal, format('%s: %s', a.call, a.refusal)
 ) -- 33 cases
@@ -121,7 +105,7 @@ select jobq.enqueue('aged') as job_id \gset
 select k.delivery_version from jobq_private.kind as k where k.kind = 'aged' \gset
 select jobq.put_endpoint('aged', 'HTTP', '{"url": "http://a.example/"}') as doc \gset
 select is(
-    pg_temp.refusal('select jobq.' || a.call), a.refusal, format('while jobs wait, %s: %s', a.call, a.refusal)
+    refusal('select jobq.' || a.call), a.refusal, format('while jobs wait, %s: %s', a.call, a.refusal)
 )
 from (
     values
@@ -141,7 +125,7 @@ select results_eq(
 );
 select jobq.cancel(:'job_id');
 select is(
-    pg_temp.refusal('select jobq.' || a.call), a.refusal, format('then, %s: %s', a.call, a.refusal)
+    refusal('select jobq.' || a.call), a.refusal, format('then, %s: %s', a.call, a.refusal)
 )
 from (
     values

@@ -2,22 +2,6 @@
 begin;
 select plan(137);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select jobq.put_payload_spec('mail-input', '{"type": "object", "required": ["to"]}') as doc \gset
 select jobq.put_config('mail', '{"url": "https://a.example", "port": {"n": [25, null]}}') as doc \gset
 select jobq.put_secret('mail_key', repeat('c', 40)::bytea, 'k1') as doc \gset
@@ -47,11 +31,11 @@ select is(
     'its document shows the policy'
 );
 select is(
-    pg_temp.refusal('select jobq.enqueue(''send-mail'', ''{}'')'), 'JQ006 PAYLOAD_INVALID',
+    refusal('select jobq.enqueue(''send-mail'', ''{}'')'), 'JQ006 PAYLOAD_INVALID',
     'plain SQL cannot enqueue input that does not fit'
 );
 select is(
-    pg_temp.refusal(format('select jobq.put_endpoint(%L, %L, %L, %s)', a.name, a.type, a.spec,
+    refusal(format('select jobq.put_endpoint(%L, %L, %L, %s)', a.name, a.type, a.spec,
         a.rest)), a.refusal,
     format('put_endpoint(%s, %s, %s, %s): %s', a.name, a.type, a.spec, a.rest, a.refusal)
 ) -- 81 cases
@@ -189,7 +173,7 @@ from (
 
 -- Creating and updating
 select is(
-    pg_temp.refusal(format('select jobq.put_endpoint(%L, ''HTTP'', ''{"url": "http://u"}'', mode => %L)',
+    refusal(format('select jobq.put_endpoint(%L, ''HTTP'', ''{"url": "http://u"}'', mode => %L)',
         a.name, a.mode)), a.refusal, format('%s %s: %s', a.mode, a.name, a.refusal)
 ) -- 3 cases
 from (
@@ -213,7 +197,7 @@ select is(
     'all that changes at a time is one version, the queue too'
 );
 select is(
-    pg_temp.refusal(a.statement), a.refusal, a.statement
+    refusal(a.statement), a.refusal, a.statement
 )
 from (
     values
@@ -248,12 +232,12 @@ select is(
 -- Deleting
 select jobq.enqueue('send-mail', '{"to": "a"}') as job_id \gset
 select is(
-    pg_temp.refusal('select jobq.delete_definition(''endpoint'', ''send-mail'')'), 'JQ008 HAS_DEPENDENTS',
+    refusal('select jobq.delete_definition(''endpoint'', ''send-mail'')'), 'JQ008 HAS_DEPENDENTS',
     'an endpoint with live jobs stays'
 );
 select jobq.cancel(:'job_id');
 select is(
-    pg_temp.refusal('select jobq.delete_definition(''endpoint'', ''send-mail'')'), 'none',
+    refusal('select jobq.delete_definition(''endpoint'', ''send-mail'')'), 'none',
     'finished jobs do not hold it'
 );
 select is_empty(
@@ -261,7 +245,7 @@ select is_empty(
     'its kind goes with it'
 );
 select is(
-    pg_temp.refusal(format('select jobq.delete_definition(''endpoint'', %L)', a.name)), a.refusal,
+    refusal(format('select jobq.delete_definition(''endpoint'', %L)', a.name)), a.refusal,
     format('delete_definition(%L): %s', a.name, a.refusal)
 ) -- 2 cases
 from (
@@ -274,7 +258,7 @@ select is(
 
 -- Addresses and settings, of which only the form is checked here
 select is(
-    pg_temp.refusal(format('select jobq.put_endpoint(''e'', %L, %L)', a.type, a.spec)),
+    refusal(format('select jobq.put_endpoint(''e'', %L, %L)', a.type, a.spec)),
     case when a.is_good then 'none' else '22023 INVALID_ARGUMENT' end,
     format('%s is %s', left(a.spec::text, 80), case when a.is_good then 'good' else 'refused' end)
 ) -- 26 cases

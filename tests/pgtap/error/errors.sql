@@ -3,22 +3,6 @@
 begin;
 select plan(18 + (select count(*)::integer from jobq_private.error));
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 create temporary table source as
 select p.oid::regprocedure::text as function, p.prosrc as body
 from pg_catalog.pg_proc as p
@@ -126,7 +110,7 @@ select is_empty(
 
 -- How an error looks to a client
 select is(
-    pg_temp.refusal(format('select jobq_private.raise_error(%L, %L)', e.code, 'x')),
+    refusal(format('select jobq_private.raise_error(%L, %L)', e.code, 'x')),
     e.sqlstate || ' ' || e.code,
     format('%s arrives as %s, its code in the CONSTRAINT field', e.code, e.sqlstate)
 )
@@ -184,7 +168,7 @@ select results_eq(
 select jobq.enqueue('x') \g /dev/null
 delete from jobq_private.error;
 select is(
-    pg_temp.refusal(s.statement), 'P0001 ' || s.code, format('without its row is raised: %s', s.code)
+    refusal(s.statement), 'P0001 ' || s.code, format('without its row is raised: %s', s.code)
 )
 from (
     values
@@ -195,7 +179,7 @@ from (
 ) as s (statement, code);
 delete from jobq_private.setting;
 select is(
-    pg_temp.refusal('select jobq.enqueue(''x'')'), 'P0001 INVALID_ARGUMENT',
+    refusal('select jobq.enqueue(''x'')'), 'P0001 INVALID_ARGUMENT',
     'no job is lost for want of settings'
 );
 

@@ -2,22 +2,6 @@
 begin;
 select plan(17);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select jobq_http.create_api_key('ci', sha256('one'), 'jobq_one', '{produce,read}');
 select jobq_http.create_api_key(
     'old', sha256('two'), 'jobq_two', '{work}', now() - interval '1 s'
@@ -64,35 +48,35 @@ select is(
     'revoking it again changes nothing'
 );
 select is(
-    pg_temp.refusal('select jobq_http.revoke_api_key(''nobody'')'),
+    refusal('select jobq_http.revoke_api_key(''nobody'')'),
     'JQ007 API_KEY_NOT_FOUND', 'a name that nobody has cannot be revoked'
 );
 select is(
-    pg_temp.refusal('select jobq_http.revoke_api_key(null)'),
+    refusal('select jobq_http.revoke_api_key(null)'),
     '22004 NULL_ARGUMENT', 'nor can none'
 );
 select is(
-    pg_temp.refusal(
+    refusal(
         'select jobq_http.create_api_key(''ci'', sha256(''four''), ''jobq_'', ''{read}'')'
     ),
     'JQ004 API_KEY_EXISTS', 'the name of a revoked key is not used again'
 );
 select is(
-    pg_temp.refusal('select jobq_http.create_api_key(''x'', ''short'', ''jobq_'', ''{read}'')'),
+    refusal('select jobq_http.create_api_key(''x'', ''short'', ''jobq_'', ''{read}'')'),
     '22023 INVALID_ARGUMENT', 'a hash has 32 bytes'
 );
 select is(
-    pg_temp.refusal(
+    refusal(
         'select jobq_http.create_api_key(''x'', sha256(''x''), ''jobq_'', ''{root}'')'
     ),
     '22023 INVALID_ARGUMENT', 'there are four scopes'
 );
 select is(
-    pg_temp.refusal('select jobq_http.create_api_key(''x'', sha256(''x''), ''jobq_'', ''{}'')'),
+    refusal('select jobq_http.create_api_key(''x'', sha256(''x''), ''jobq_'', ''{}'')'),
     '22023 INVALID_ARGUMENT', 'and a key has at least one'
 );
 select is(
-    pg_temp.refusal('select jobq_http.create_api_key(null, sha256(''x''), ''jobq_'', ''{read}'')'),
+    refusal('select jobq_http.create_api_key(null, sha256(''x''), ''jobq_'', ''{read}'')'),
     '22004 NULL_ARGUMENT', 'and a name'
 );
 select results_eq(

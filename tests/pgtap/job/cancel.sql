@@ -2,22 +2,6 @@
 begin;
 select plan(19);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select jobq.enqueue('work', dedup_key => 'd') as waiting \gset
 select is(
     jobq.cancel(:'waiting', 'unwanted'), 'cancelled',
@@ -82,7 +66,7 @@ select is(
 select is((jobq.get_job(:'done')).state::text, 'succeeded', 'and has succeeded still');
 
 select is(
-    pg_temp.refusal('select jobq.cancel(' || a.arguments || ')'), a.refusal,
+    refusal('select jobq.cancel(' || a.arguments || ')'), a.refusal,
     format('cancel(%s): %s', left(a.arguments, 60), a.refusal)
 )
 from (

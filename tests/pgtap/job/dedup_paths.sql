@@ -3,22 +3,6 @@
 begin;
 select plan(21);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select jobq.put_kind('sync', dedup_key => '{user_id}');
 select jobq.enqueue('sync', '{"user_id": 7, "n": 1}') as first \gset
 select is(jobq.enqueue('sync', '{"user_id": 7, "n": 2}'), :'first', 'a job with the same member stands for the second one');
@@ -67,14 +51,14 @@ select is(
 -- What is refused
 select jobq.enqueue('sync', '{"user_id": 30}', run_at => now() + interval '1 h') as later \gset
 select is(
-    pg_temp.refusal(format('select jobq.change_many(%L, array[%L::uuid])', v.changes, :'later')), v.refusal, v.claim
+    refusal(format('select jobq.change_many(%L, array[%L::uuid])', v.changes, :'later')), v.refusal, v.claim
 )
 from (
     values
     ('{"payload": {"user_id": 31}}', 'JQ002 IMMUTABLE', 'a new payload does not change the key'),
     ('{"payload": {"user_id": 30, "n": 1}}', 'none', 'other members of it may change')
 ) as v (changes, refusal, claim);
-select is(pg_temp.refusal('select jobq.put_kind(''k'', ' || v.arguments || ')'), v.refusal, v.arguments)
+select is(refusal('select jobq.put_kind(''k'', ' || v.arguments || ')'), v.refusal, v.arguments)
 from (
     values
     ('dedup_key => ''{a,NULL}''', '22023 INVALID_ARGUMENT'),

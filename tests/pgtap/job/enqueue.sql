@@ -2,22 +2,6 @@
 begin;
 select plan(86);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 -- Defaults, and what is stored
 select jobq.enqueue('plain') as plain \gset
 select is(
@@ -159,7 +143,7 @@ select results_eq(
 );
 select from jobq.claim_job(:'heir', 'w');
 select is(
-    pg_temp.refusal('select jobq.enqueue(''d'', dedup_key => ''k'', dedup => ''replace'')'),
+    refusal('select jobq.enqueue(''d'', dedup_key => ''k'', dedup => ''replace'')'),
     'JQ004 DEDUP_CONFLICT', 'replace: a running job is never replaced, and no payload dropped'
 );
 select is(
@@ -194,7 +178,7 @@ select is(
 -- Limits
 select jobq.configure(max_payload_bytes => 1024, max_payload_depth => 3);
 select is(
-    pg_temp.refusal(format('select jobq.enqueue(''x'', %s)', p.arguments)),
+    refusal(format('select jobq.enqueue(''x'', %s)', p.arguments)),
     p.refusal, p.claim
 )
 from (
@@ -224,36 +208,36 @@ select jobq.put_queue('tight', max_depth => 2);
 select jobq.enqueue('x', queue => 'tight', idempotency_key => 'first') as first \gset
 select jobq.enqueue('x', queue => 'tight', dedup_key => 'second') as second \gset
 select is(
-    pg_temp.refusal('select jobq.enqueue(''x'', queue => ''tight'')'),
+    refusal('select jobq.enqueue(''x'', queue => ''tight'')'),
     'JQ010 QUEUE_FULL',
     'a queue takes max_depth waiting jobs and no more'
 );
 select is(
-    pg_temp.refusal('select jobq.enqueue(''x'', queue => ''tight'', idempotency_key => ''new'')'),
+    refusal('select jobq.enqueue(''x'', queue => ''tight'', idempotency_key => ''new'')'),
     'JQ010 QUEUE_FULL', 'a new key is no exception'
 );
 select is(
-    pg_temp.refusal(
+    refusal(
         'select jobq.enqueue(''x'', queue => ''tight'', run_at => ''2999-01-01'')'
     ),
     'JQ010 QUEUE_FULL', 'a job for later is no exception'
 );
 select is(
-    pg_temp.refusal('select jobq.enqueue(''x'')'), 'none', 'other queues are not full'
+    refusal('select jobq.enqueue(''x'')'), 'none', 'other queues are not full'
 );
 select from jobq.claim('{tight}', 'w');
 select is(
-    pg_temp.refusal('select jobq.enqueue(''x'', queue => ''tight'')'), 'none',
+    refusal('select jobq.enqueue(''x'', queue => ''tight'')'), 'none',
     'a running job makes room'
 );
 select is(
-    pg_temp.refusal(
+    refusal(
         'select jobq.enqueue(''x'', queue => ''tight'', idempotency_key => ''first'')'
     ),
     'none', 'a full queue still tells the job of a known idempotency key'
 );
 select is(
-    pg_temp.refusal(format(
+    refusal(format(
         'select jobq.enqueue(''x'', queue => ''tight'', dedup_key => ''second'','
         ' dedup => %L)', d.dedup
     )),
@@ -266,7 +250,7 @@ from (
 
 -- Null arguments and bad input
 select is(
-    pg_temp.refusal(format('select jobq.enqueue(%s)', a.arguments)),
+    refusal(format('select jobq.enqueue(%s)', a.arguments)),
     a.refusal, format('enqueue(%s): %s', left(a.arguments, 60), a.refusal)
 )
 from (
@@ -323,7 +307,7 @@ select results_eq(
 select jobq.enqueue('open', '5', dedup_key => 'd', dedup => 'enqueue') as fifth \gset
 select from jobq.claim_job(:'fifth', 'w');
 select is(
-    pg_temp.refusal($$ select jobq.enqueue('open', dedup_key => 'd', dedup => 'replace') $$),
+    refusal($$ select jobq.enqueue('open', dedup_key => 'd', dedup => 'replace') $$),
     'JQ004 DEDUP_CONFLICT', 'and of none that runs'
 );
 select is(
@@ -336,7 +320,7 @@ select is(
     '{f,t,f}', 'batches see them too'
 );
 select is(
-    pg_temp.refusal($$
+    refusal($$
         select jobq.enqueue('open', dedup_key => 'e', dedup => 'skip', max_attempts => 0)
     $$),
     '22023 INVALID_ARGUMENT', 'what is not acceptable is refused all the same'
@@ -349,7 +333,7 @@ create trigger refuse before update on jobq_private.job
 for each row when (new.queue = 'stuck') execute function pg_temp.refuse();
 set local statement_timeout = '10 s';
 select is(
-    pg_temp.refusal(format(
+    refusal(format(
         $$ select jobq.enqueue('stuck', '{}', 'stuck', dedup_key => 'd', dedup => %L) $$, v.dedup
     )), 'JQ004 DEDUP_CONFLICT', v.dedup || ' gives up on a job that does not change'
 )

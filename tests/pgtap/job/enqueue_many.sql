@@ -2,22 +2,6 @@
 begin;
 select plan(43);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 -- What comes back, and what is stored
 create temporary table mixed as
 select * from jobq.enqueue_many('[
@@ -145,14 +129,14 @@ select results_eq(
 
 -- All or none
 select is(
-    pg_temp.refusal($$
+    refusal($$
         select jobq.enqueue_many('[{"kind": "none"},
             {"kind": "none", "priority": 99999}]')
     $$),
     '22023 INVALID_ARGUMENT', 'one bad job refuses the batch'
 );
 select is(
-    pg_temp.refusal($$
+    refusal($$
         select jobq.enqueue_many('[{"kind": "none", "idempotency_key": "n"},
             {"kind": null}]')
     $$),
@@ -165,7 +149,7 @@ select is_empty(
 );
 select jobq.put_queue('tight', max_depth => 2);
 select is(
-    pg_temp.refusal(format('select jobq.enqueue_many(%L)', b.batch)), b.refusal,
+    refusal(format('select jobq.enqueue_many(%L)', b.batch)), b.refusal,
     format('enqueue_many(%s): %s', b.batch, b.refusal)
 )
 from (
@@ -222,7 +206,7 @@ from (
 ) as b (member, told);
 select jobq.configure(max_payload_bytes => 1024, max_payload_depth => 3);
 select is(
-    pg_temp.refusal(format(
+    refusal(format(
         'select jobq.enqueue_many(%L)',
         jsonb_build_array(jsonb_build_object('kind', 'x', p.member, p.content))
     )),

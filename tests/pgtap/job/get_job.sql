@@ -3,22 +3,6 @@
 begin;
 select plan(9);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select jobq.enqueue('work', '{"n": 1}') as job_id \gset
 create function pg_temp.same(job_id uuid)
 returns boolean
@@ -35,7 +19,7 @@ update jobq_private.job_archive set finished_at = finished_at - interval '1 h';
 set local session_replication_role = origin;
 select ok(pg_temp.same(:'job_id'), 'also when the clock was set back before it ended');
 select is(
-    pg_temp.refusal(format('select jobq.get_job(%L)', a.job_id)), a.refusal,
+    refusal(format('select jobq.get_job(%L)', a.job_id)), a.refusal,
     format('get_job(%L): %s', a.job_id, a.refusal)
 )
 from (
@@ -45,7 +29,7 @@ from (
     ('12345678-1234-4123-8123-123456789012', 'JQ001 JOB_NOT_FOUND')
 ) as a (job_id, refusal);
 select is(
-    pg_temp.refusal(format('select jobq.get_job(%L)', s.schedule_id)), 'JQ001 JOB_IS_RECURRING',
+    refusal(format('select jobq.get_job(%L)', s.schedule_id)), 'JQ001 JOB_IS_RECURRING',
     'a recurring job is none of its runs'
 )
 from jobq.create_schedule('nightly', 'work', '0 3 * * *') as s (schedule_id);

@@ -3,22 +3,6 @@
 begin;
 select plan(26);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select jobq.enqueue('work', '{"n": 1}', max_attempts => 1,
     run_at => now() - interval '1 h',
     priority => 3, dedup_key => 'd', idempotency_key => 'i',
@@ -63,7 +47,7 @@ select is(
     'it is claimed as its next attempt, so that the old one stays stale'
 );
 select is(
-    pg_temp.refusal(format('select jobq.complete(%L, 1)', :'dead')), 'JQ003 LEASE_LOST',
+    refusal(format('select jobq.complete(%L, 1)', :'dead')), 'JQ003 LEASE_LOST',
     'the attempt from before cannot complete'
 );
 select is(jobq.fail(:'dead', 2, 'boom'), 'dead', 'max_attempts holds again');
@@ -100,7 +84,7 @@ select from jobq.claim_job(:'running', 'w');
 select from jobq.claim_job(:'retrying', 'w');
 select jobq.fail(:'retrying', 1, 'x');
 select is(
-    pg_temp.refusal(format('select jobq.redrive(%L)', a.job_id)), a.refusal,
+    refusal(format('select jobq.redrive(%L)', a.job_id)), a.refusal,
     format('redrive of %s: %s', a.label, a.refusal)
 )
 from (
@@ -118,13 +102,13 @@ select jobq.enqueue('d', dedup_key => 'k') as old \gset
 select jobq.cancel(:'old');
 select jobq.enqueue('d', dedup_key => 'k') as heir \gset
 select is(
-    pg_temp.refusal(format('select jobq.redrive(%L)', :'old')), 'JQ004 DEDUP_CONFLICT',
+    refusal(format('select jobq.redrive(%L)', :'old')), 'JQ004 DEDUP_CONFLICT',
     'a job whose dedup key has a new holder stays where it is'
 );
 select is((jobq.get_job(:'old')).state::text, 'cancelled', 'and keeps its state');
 select jobq.cancel(:'heir');
 select is(
-    pg_temp.refusal(format('select jobq.redrive(%L)', :'old')), 'none',
+    refusal(format('select jobq.redrive(%L)', :'old')), 'none',
     'until that one has ended'
 );
 
@@ -148,17 +132,17 @@ select results_eq(
 );
 select job_id as late from delivered where n = 2 \gset
 select is(
-    pg_temp.refusal(format('select jobq.redrive(%L, true)', :'late')), 'JQ002 ILLEGAL_STATE',
+    refusal(format('select jobq.redrive(%L, true)', :'late')), 'JQ002 ILLEGAL_STATE',
     'by that too only one that has ended comes back'
 );
 select jobq.cancel(:'late');
 select jobq.enqueue('hook', dedup_key => '2') is not null as is_made \gset
 select is(
-    pg_temp.refusal(format('select jobq.redrive(%L, true)', :'late')), 'JQ004 DEDUP_CONFLICT',
+    refusal(format('select jobq.redrive(%L, true)', :'late')), 'JQ004 DEDUP_CONFLICT',
     'and one whose dedup key has a new holder stays'
 );
 select is(
-    pg_temp.refusal(format('select jobq.redrive(%L, null)', :'late')), '22004 NULL_ARGUMENT',
+    refusal(format('select jobq.redrive(%L, null)', :'late')), '22004 NULL_ARGUMENT',
     'latest is needed'
 );
 
@@ -167,7 +151,7 @@ select jobq.enqueue('tries', max_attempts => 1) as tries \gset
 select from jobq.claim_job(:'tries', 'w');
 select jobq.fail(:'tries', 1, 'boom');
 select is(
-    pg_temp.refusal(format('select jobq.redrive(%L, max_attempts => 0)', :'tries')),
+    refusal(format('select jobq.redrive(%L, max_attempts => 0)', :'tries')),
     '22023 INVALID_ARGUMENT', 'a job gets at least one attempt'
 );
 select jobq.redrive(:'tries', max_attempts => 2);

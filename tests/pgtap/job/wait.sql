@@ -3,22 +3,6 @@
 begin;
 select plan(14);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 create function pg_temp.held()
 returns text
 language sql
@@ -35,7 +19,7 @@ returns text
 language sql
 as $$select format('awaiting:0 ending:%s', hashtext(job_id::text) & 1023)$$;
 select is(
-    pg_temp.refusal(format('select jobq.wait(%L)', a.job_id)), a.refusal,
+    refusal(format('select jobq.wait(%L)', a.job_id)), a.refusal,
     format('wait(%L): %s', a.job_id, a.refusal)
 )
 from (

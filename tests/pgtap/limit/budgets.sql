@@ -9,22 +9,6 @@ as $$
     select count(*)::integer from jobq.claim(array[queue], 'w', jobs)
 $$;
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 create function pg_temp.fill(queue text, costs numeric[])
 returns void
 language sql
@@ -61,7 +45,7 @@ create temporary table scope as
 select q from unnest('{queue,kind,queue key,kind key}'::text[]) as q;
 
 -- What is refused
-select is(pg_temp.refusal(format('select jobq.put_budget(%s)', arguments)), expected, arguments)
+select is(refusal(format('select jobq.put_budget(%s)', arguments)), expected, arguments)
 from (
     values
     ('''queue'', ''q'', -1', '22023 INVALID_ARGUMENT'),
@@ -97,7 +81,7 @@ select ok(
 )
 from scope;
 select is(
-    pg_temp.refusal(format(
+    refusal(format(
         'update jobq_private.job set state = ''running'' where queue = %L and state = ''queued'' and cost = 40', q
     )),
     'JQ011 LIMIT_REACHED', q || ': nobody else starts it'

@@ -9,22 +9,6 @@ as $$
     select count(*)::integer from jobq.claim(array[queue], 'w', jobs)
 $$;
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 create function pg_temp.cost_of(of_job uuid)
 returns numeric
 language plpgsql
@@ -71,7 +55,7 @@ select is(
 select is(
     pg_temp.cost_of(jobq.enqueue('other', cost => 12)), 12::numeric, 'a kind without a path takes the argument'
 );
-select is(pg_temp.refusal(format('select jobq.%s', statement)), '22023 INVALID_ARGUMENT', statement)
+select is(refusal(format('select jobq.%s', statement)), '22023 INVALID_ARGUMENT', statement)
 from unnest(array[
     'enqueue(''k'', cost => -1)', 'enqueue(''k'', cost => ''NaN'')', 'enqueue(''k'', cost => 1e13)',
     'enqueue_many(''[{"kind": "k", "cost": -1}]'')',
@@ -79,18 +63,18 @@ from unnest(array[
     'put_kind(''k'', cost => ''{t,o,k,e,n,s}'')'
 ]) as statement;
 select is(
-    pg_temp.refusal(format('select jobq.enqueue(''llm'', %L)', payload)), 'JQ006 PAYLOAD_INVALID',
+    refusal(format('select jobq.enqueue(''llm'', %L)', payload)), 'JQ006 PAYLOAD_INVALID',
     'refused: ' || payload
 )
 from unnest(array[
     '{"tokens": "9"}', '{"tokens": -1}', '{"tokens": {}}', '{"tokens": true}', '{"tokens": 1e30}'
 ]) as payload;
 select is(
-    pg_temp.refusal('update jobq_private.job set cost = 99'), 'JQ002 IMMUTABLE',
+    refusal('update jobq_private.job set cost = 99'), 'JQ002 IMMUTABLE',
     'the cost of a job never changes'
 );
 select is(
-    pg_temp.refusal('insert into jobq_private.job (job_id, kind, queue, max_attempts, timeout, lease, cost)
+    refusal('insert into jobq_private.job (job_id, kind, queue, max_attempts, timeout, lease, cost)
         values (gen_random_uuid(), ''k'', ''q'', 1, ''1 s'', ''1 s'', -1)'),
     '23514 job_cost_check', 'nor is it negative, whoever writes'
 );
@@ -122,7 +106,7 @@ from unnest('{of queue,of kind,of key,of kind key}'::text[]) as q;
 
 -- By hand
 select is(
-    pg_temp.refusal('update jobq_private.job set state = ''running''
+    refusal('update jobq_private.job set state = ''running''
         where state = ''queued'' and queue = ''of queue'''),
     'JQ011 LIMIT_REACHED', 'nobody starts a job above a rate'
 );

@@ -10,22 +10,6 @@ as $$
     select count(*)::integer from jobq.claim(array[queue], 'w', jobs)
 $$;
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 create function pg_temp.finish(queue text)
 returns boolean
 language sql
@@ -48,7 +32,7 @@ $$;
 
 -- What is refused
 select is(
-    pg_temp.refusal(format('select jobq.put_kind(''k'', %s)', arguments)),
+    refusal(format('select jobq.put_kind(''k'', %s)', arguments)),
     '22023 INVALID_ARGUMENT', arguments
 )
 from unnest(array[
@@ -95,7 +79,7 @@ select is(
 );
 set local role jobq_owner;
 select is(
-    pg_temp.refusal('update jobq_private.job set state = ''running'''
+    refusal('update jobq_private.job set state = ''running'''
         ' where queue = ''y'' and state = ''queued'''),
     'JQ011 LIMIT_REACHED', 'and the owner with raw SQL'
 );

@@ -10,22 +10,6 @@ as $$
     select count(*)::integer from jobq.claim(array[queue], 'w', jobs)
 $$;
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 create function pg_temp.finish(queue text)
 returns boolean
 language sql
@@ -36,7 +20,7 @@ $$;
 
 -- What is refused
 select is(
-    pg_temp.refusal(format('select jobq.%s', statement)), '22023 INVALID_ARGUMENT', statement
+    refusal(format('select jobq.%s', statement)), '22023 INVALID_ARGUMENT', statement
 )
 from unnest(array[
     'put_queue(''q'', max_running => 0)', 'put_queue(''q'', max_running => 32768)',
@@ -67,7 +51,7 @@ select is(
 );
 set local role jobq_owner;
 select is(
-    pg_temp.refusal('update jobq_private.job set state = ''running'''
+    refusal('update jobq_private.job set state = ''running'''
         ' where queue = ''two'' and state = ''queued'''),
     'JQ011 LIMIT_REACHED', 'and raw SQL'
 );

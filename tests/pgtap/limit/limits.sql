@@ -2,22 +2,6 @@
 begin;
 select plan(30);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 -- Keys
 select jobq.put_kind('path', concurrency_key => '{a,b}');
 select jobq.enqueue('path', p)
@@ -39,21 +23,21 @@ select is(
     'given', 'a key that is given goes before the path'
 );
 select is(
-    pg_temp.refusal('select jobq.enqueue(''path'', ''{"a": {"b": {}}}'')'),
+    refusal('select jobq.enqueue(''path'', ''{"a": {"b": {}}}'')'),
     'JQ006 PAYLOAD_INVALID', 'an object is no key'
 );
 select is(
-    pg_temp.refusal($$select * from jobq.enqueue_many(
+    refusal($$select * from jobq.enqueue_many(
         '[{"kind": "path"}, {"kind": "path", "payload": {"a": {"b": [1]}}}]')$$),
     'JQ006 PAYLOAD_INVALID', 'nor is an array, in a batch either'
 );
 select is(
-    pg_temp.refusal(format('select jobq.enqueue(''k'', concurrency_key => %L)', k)),
+    refusal(format('select jobq.enqueue(''k'', concurrency_key => %L)', k)),
     '22023 INVALID_ARGUMENT', 'a key has 1 to 1024 bytes'
 )
 from unnest(array['', repeat('x', 1025), repeat('é', 513)]) as k;
 select is(
-    pg_temp.refusal('select jobq.enqueue(''path'', ''{"a": {"b": ""}}'')'),
+    refusal('select jobq.enqueue(''path'', ''{"a": {"b": ""}}'')'),
     'JQ006 PAYLOAD_INVALID', 'also in the payload'
 );
 select jobq.enqueue('k', queue => 'odd', concurrency_key => E'a\x01''; drop table x; --') as odd
@@ -67,7 +51,7 @@ select is(
 );
 set local role jobq_owner;
 select is(
-    pg_temp.refusal('update jobq_private.job set concurrency_key = ''other'''
+    refusal('update jobq_private.job set concurrency_key = ''other'''
         ' where concurrency_key = ''given'''),
     'JQ002 IMMUTABLE', 'a key never changes'
 );
@@ -75,21 +59,21 @@ reset role;
 
 -- Limits
 select is(
-    pg_temp.refusal(format('select jobq.put_queue(''q'', key_max_running => %s)', n)),
+    refusal(format('select jobq.put_queue(''q'', key_max_running => %s)', n)),
     '22023 INVALID_ARGUMENT', 'a limit is from 1 to 32767'
 )
 from unnest(array[0, -1, 32768]) as n;
 select is(
-    pg_temp.refusal(format('select jobq.put_limit(''q'', ''k'', %s)', n)),
+    refusal(format('select jobq.put_limit(''q'', ''k'', %s)', n)),
     '22023 INVALID_ARGUMENT', 'of a key too'
 )
 from unnest(array[0, 32768]) as n;
 select is(
-    pg_temp.refusal('select jobq.put_limit(''*'', ''k'', 1)'), '22023 INVALID_ARGUMENT',
+    refusal('select jobq.put_limit(''*'', ''k'', 1)'), '22023 INVALID_ARGUMENT',
     'a limit belongs to one queue'
 );
 select is(
-    pg_temp.refusal('select jobq.put_limit(''q'', null, 1)'), '22004 NULL_ARGUMENT',
+    refusal('select jobq.put_limit(''q'', null, 1)'), '22004 NULL_ARGUMENT',
     'a limit belongs to a key'
 );
 select jobq.put_limit('q', 'k', 2), jobq.put_budget('queue', 'q', 5, concurrency_key => 'k');
@@ -123,12 +107,12 @@ select is(
 );
 set local role jobq_owner;
 select is(
-    pg_temp.refusal('update jobq_private.job set state = ''running'''
+    refusal('update jobq_private.job set state = ''running'''
         ' where queue = ''one'' and state = ''queued'''),
     'JQ011 LIMIT_REACHED', 'nor the owner by raw SQL'
 );
 select is(
-    pg_temp.refusal('update jobq_private.job set state = ''running'', slot = 2'
+    refusal('update jobq_private.job set state = ''running'', slot = 2'
         ' where queue = ''one'' and state = ''queued'''),
     'JQ011 LIMIT_REACHED', 'with a slot of his own making either'
 );

@@ -2,22 +2,6 @@
 begin;
 select plan(23);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 create function pg_temp.spent(scope text)
 returns numeric
 language sql
@@ -45,7 +29,7 @@ $$;
 select jobq.put_queue('llm', rate_limit => 1, rate_period => '1 h', rate_burst => 5000);
 select jobq.put_budget('queue', 'llm', 10000, 'month');
 select jobq.enqueue('k', queue => 'llm', cost => 1000) as job \gset
-select is(pg_temp.refusal(format('select jobq.spend(%L, 1, 5)', :'job')), 'JQ003 LEASE_LOST', 'only what runs reports');
+select is(refusal(format('select jobq.spend(%L, 1, 5)', :'job')), 'JQ003 LEASE_LOST', 'only what runs reports');
 select count(*) as claimed from jobq.claim('{llm}', 'w') \gset
 select is(pg_temp.spent('llm'), 1000::numeric, 'a start is charged what the job is to cost');
 select is(pg_temp.reserved('llm'), 1000::numeric, 'all of it is reserved');
@@ -65,7 +49,7 @@ select is(pg_temp.spent('llm'), 20000::numeric, 'a running job may overrun');
 select jobq.spend(:'job', 1, 0);
 select is(pg_temp.spent('llm'), 0::numeric, 'one that has cost nothing leaves nothing');
 
-select is(pg_temp.refusal(format(statement, :'job')), expected, statement)
+select is(refusal(format(statement, :'job')), expected, statement)
 from (
     values
     ('select jobq.spend(%L, 2, 5)', 'JQ003 LEASE_LOST'),

@@ -2,22 +2,6 @@
 begin;
 select plan(72);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 -- Defaults
 select jobq.create_schedule('report', 'make_report', '0 9 * * MON', time_zone => 'Asia/Kolkata')
 as report \gset
@@ -184,7 +168,7 @@ select isnt(
 select is((jobq_internal.get_schedule('poll')).version, 2, 'as the next version of the same history');
 
 -- Refusals
-select is(pg_temp.refusal(a.statement), a.code, format('%s: %s', a.statement, a.code))
+select is(refusal(a.statement), a.code, format('%s: %s', a.statement, a.code))
 from (
     values
     ('select jobq.create_schedule(null, ''k'', ''@daily'')', '22004 NULL_ARGUMENT'),
@@ -211,7 +195,7 @@ from (
     )
 ) as a (statement, code);
 select is(
-    pg_temp.refusal(format(
+    refusal(format(
         'select jobq.create_schedule(''x'', ''k'', every => ''1 h'', %s)', a.argument
     )),
     a.code, format('%s: %s', a.argument, a.code)
@@ -234,7 +218,7 @@ from (
     ('payload => to_jsonb(repeat(''x'', 2000000))', 'JQ005 PAYLOAD_TOO_LARGE')
 ) as a (argument, code);
 select is(
-    pg_temp.refusal(format(
+    refusal(format(
         'select jobq.create_schedule(''x'', ''k'', every => %L)', a.every
     )),
     '22023 INVALID_ARGUMENT', format('every %s is refused', a.every)
@@ -242,13 +226,13 @@ select is(
 from unnest(array['0.5 s', '0', '-1 h', '1 month', '1 year', '20 years']) as a (every);
 select jobq.put_kind('strict', payload_schema => '{"type": "object", "required": ["to"]}');
 select is(
-    pg_temp.refusal('select jobq.create_schedule(''x'', ''strict'', ''@daily'')'),
+    refusal('select jobq.create_schedule(''x'', ''strict'', ''@daily'')'),
     'JQ006 PAYLOAD_INVALID', 'the payload must fit its kind when it is declared'
 );
 select jobq.put_queue('tight', max_depth => 1);
 select jobq.enqueue('k', queue => 'tight');
 select is(
-    pg_temp.refusal('select jobq.create_schedule(''x'', ''k'', ''@daily'', queue => ''tight'')'),
+    refusal('select jobq.create_schedule(''x'', ''k'', ''@daily'', queue => ''tight'')'),
     'none', 'a full queue is no reason to refuse a schedule'
 );
 

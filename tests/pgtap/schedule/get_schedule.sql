@@ -2,22 +2,6 @@
 begin;
 select plan(32);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select jobq.create_schedule(
     's' || n, 'k' || (n % 2), '@daily', queue => case when n < 4 then 'q' end
 )
@@ -149,7 +133,7 @@ select isnt(
 );
 
 -- Refusals
-select is(pg_temp.refusal(a.statement), a.code, format('%s: %s', a.statement, a.code))
+select is(refusal(a.statement), a.code, format('%s: %s', a.statement, a.code))
 from (
     values
     ('select jobq_internal.get_schedule(null)', '22004 NULL_ARGUMENT'),

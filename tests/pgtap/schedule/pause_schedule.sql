@@ -2,22 +2,6 @@
 begin;
 select plan(24);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 -- Half a day away, so that it does not come while the test runs.
 select to_char((now() + interval '12 h') at time zone 'UTC', 'FMMI FMHH24 * * *') as daily
 \gset
@@ -103,7 +87,7 @@ select is_empty(
 select lives_ok($$ select jobq.retire_schedule('nightly') $$, 'retiring it again does nothing');
 
 -- Refusals
-select is(pg_temp.refusal(a.statement), a.code, format('%s: %s', a.statement, a.code))
+select is(refusal(a.statement), a.code, format('%s: %s', a.statement, a.code))
 from (
     values
     ('select jobq.pause_schedule(null)', '22004 NULL_ARGUMENT'),

@@ -2,22 +2,6 @@
 begin;
 select plan(22);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select results_eq(
     $$ select * from jobq_internal.preview_cron('0 9 * * MON', 'Asia/Kolkata', 3,
         after => '2026-03-15 10:00 UTC') $$,
@@ -98,7 +82,7 @@ select is(
 select is((select count(*) from jobq_private.job), 0::bigint, 'a preview fires nothing');
 
 -- Refusals
-select is(pg_temp.refusal(a.statement), a.code, format('%s: %s', a.statement, a.code))
+select is(refusal(a.statement), a.code, format('%s: %s', a.statement, a.code))
 from (
     values
     ('select jobq_internal.preview_cron(null)', '22004 NULL_ARGUMENT'),

@@ -2,22 +2,6 @@
 begin;
 select plan(67);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 -- Sets the slot that a schedule has next, as if nobody had ticked since.
 create function pg_temp.make_due(name text, at timestamptz)
 returns void
@@ -87,14 +71,14 @@ select is_empty('select * from jobq_internal.tick()', 'a slot fires once');
 -- Nobody can make a slot fire again, even if its job is long forgotten
 delete from jobq_private.job;
 select is(
-    pg_temp.refusal($$
+    refusal($$
         update jobq_private.schedule set next_run_at = pg_temp.slot()
         where name = 'report'
     $$),
     '23514 schedule_next_run_at_check', 'a schedule never has a slot next that it has fired'
 );
 select is(
-    pg_temp.refusal($$
+    refusal($$
         update jobq_private.schedule
         set last_tick_at = last_tick_at - interval '1 hour',
             next_run_at = next_run_at - interval '1 hour'
@@ -103,11 +87,11 @@ select is(
     'JQ002 SCHEDULE_IMMUTABLE', 'nor does its last slot go back'
 );
 select is(
-    pg_temp.refusal($$ update jobq_private.schedule set last_tick_at = null $$),
+    refusal($$ update jobq_private.schedule set last_tick_at = null $$),
     'JQ002 SCHEDULE_IMMUTABLE', 'or away'
 );
 select is(
-    pg_temp.refusal(format(
+    refusal(format(
         $$
         insert into jobq_private.job (job_id, kind, queue, lease, timeout, max_attempts,
             schedule_id, slot_at)
@@ -327,7 +311,7 @@ select results_eq(
     'it pauses its own, and says why'
 );
 select is(
-    pg_temp.refusal($$ select jobq.resume_schedule('lost') $$), 'JQ009 INVALID_TIME_ZONE',
+    refusal($$ select jobq.resume_schedule('lost') $$), 'JQ009 INVALID_TIME_ZONE',
     'which cannot be resumed while it is gone'
 );
 select is(
@@ -403,7 +387,7 @@ select is(
 );
 
 -- Rows of versions
-select is(pg_temp.refusal(a.statement), a.code, a.claim)
+select is(refusal(a.statement), a.code, a.claim)
 from (
     values
     ($$ update jobq_private.schedule set cron = '@daily' where name = 'report' $$,

@@ -2,22 +2,6 @@
 begin;
 select plan(28);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 -- Half an hour away from its slots, so that no hour turns while the test runs.
 create function pg_temp.hourly()
 returns text
@@ -134,7 +118,7 @@ select results_eq(
 );
 
 -- Refusals
-select is(pg_temp.refusal(a.statement), a.code, format('%s: %s', a.statement, a.code))
+select is(refusal(a.statement), a.code, format('%s: %s', a.statement, a.code))
 from (
     values
     ('select jobq.update_schedule(null, ''{}'')', '22004 NULL_ARGUMENT'),
@@ -147,7 +131,7 @@ from (
     ('select jobq.update_schedule(''report'', ''{"cron": "x"}'')', 'JQ009 INVALID_CRON')
 ) as a (statement, code);
 select is(
-    pg_temp.refusal(format('select jobq.update_schedule(%L, ''{"priority": 1}'')', :'one')),
+    refusal(format('select jobq.update_schedule(%L, ''{"priority": 1}'')', :'one')),
     'JQ002 SCHEDULE_RETIRED', 'a retired version cannot be changed'
 );
 

@@ -2,22 +2,6 @@
 begin;
 select plan(26);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select jobq.put_kind('typed', payload_schema => '{
     "type": "object", "required": ["to"], "additionalProperties": false,
     "properties": {
@@ -28,7 +12,7 @@ select jobq.put_kind('typed', payload_schema => '{
     }
 }');
 select is(
-    pg_temp.refusal(format('select jobq.enqueue(''typed'', %L)', p.payload)),
+    refusal(format('select jobq.enqueue(''typed'', %L)', p.payload)),
     p.refusal, format('payload %s: %s', p.payload, p.refusal)
 )
 from (
@@ -51,7 +35,7 @@ from (
 select jobq.put_kind('chosen',
     payload_schema => '{"enum": [{"a": 1, "b": 2}, [1, 2], 3]}');
 select is(
-    pg_temp.refusal(format('select jobq.enqueue(''chosen'', %L)', p.payload)),
+    refusal(format('select jobq.enqueue(''chosen'', %L)', p.payload)),
     p.refusal, format('payload %s of three to choose from: %s', p.payload, p.refusal)
 )
 from (
@@ -61,17 +45,17 @@ from (
     ('[3]', 'JQ006 PAYLOAD_INVALID')
 ) as p (payload, refusal);
 select is(
-    pg_temp.refusal('select jobq.enqueue(''typed'')'), 'JQ006 PAYLOAD_INVALID',
+    refusal('select jobq.enqueue(''typed'')'), 'JQ006 PAYLOAD_INVALID',
     'the default payload is held against the schema too'
 );
 select is(
-    pg_temp.refusal('select jobq.enqueue(''typed'', null)'), 'JQ006 PAYLOAD_INVALID',
+    refusal('select jobq.enqueue(''typed'', null)'), 'JQ006 PAYLOAD_INVALID',
     'and so is none'
 );
 
 select jobq.put_kind('needs', payload_schema => '{"required": ["to"]}');
 select is(
-    pg_temp.refusal(format('select jobq.enqueue_many(%L)', b.batch)), b.refusal,
+    refusal(format('select jobq.enqueue_many(%L)', b.batch)), b.refusal,
     format('enqueue_many(%s): %s', b.batch, b.refusal)
 )
 from (

@@ -2,22 +2,6 @@
 begin;
 select plan(25);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 create temporary table before as select * from jobq_private.setting;
 select jobq.configure();
 select results_eq(
@@ -52,7 +36,7 @@ select is(
     'false is not the same as left out'
 );
 select is(
-    pg_temp.refusal('select jobq.configure(' || a.arguments || ')'), a.refusal,
+    refusal('select jobq.configure(' || a.arguments || ')'), a.refusal,
     format('configure(%s): %s', a.arguments, a.refusal)
 )
 from (

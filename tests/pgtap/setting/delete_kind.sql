@@ -3,36 +3,20 @@
 begin;
 select plan(12);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select jobq.put_kind('k', max_attempts => 9);
 select jobq.enqueue('k') as job_id \gset
 select is(
-    pg_temp.refusal('select jobq.delete_kind(''k'')'), 'JQ008 HAS_DEPENDENTS',
+    refusal('select jobq.delete_kind(''k'')'), 'JQ008 HAS_DEPENDENTS',
     'a kind with live jobs stays'
 );
 select jobq.cancel(:'job_id');
 select is(
-    pg_temp.refusal('select jobq.delete_kind(''k'')'), 'none',
+    refusal('select jobq.delete_kind(''k'')'), 'none',
     'finished jobs do not hold it'
 );
 select is(jobq.settings('k') ->> 'max_attempts', '5', 'what was declared is forgotten');
 select is(
-    pg_temp.refusal(format('select jobq.delete_kind(%L)', a.kind)), a.refusal,
+    refusal(format('select jobq.delete_kind(%L)', a.kind)), a.refusal,
     format('delete_kind(%L): %s', a.kind, a.refusal)
 )
 from (
@@ -46,12 +30,12 @@ select jobq.create_schedule(
     's', 'timed', '@daily'
 );
 select is(
-    pg_temp.refusal('select jobq.delete_kind(''timed'')'), 'JQ008 HAS_DEPENDENTS',
+    refusal('select jobq.delete_kind(''timed'')'), 'JQ008 HAS_DEPENDENTS',
     'a kind with a schedule in force stays'
 );
 select jobq.retire_schedule('s');
 select is(
-    pg_temp.refusal('select jobq.delete_kind(''timed'')'), 'none',
+    refusal('select jobq.delete_kind(''timed'')'), 'none',
     'a retired schedule does not hold it'
 );
 
@@ -61,18 +45,18 @@ select jobq.create_schedule(
     graph => '{"jobs": [{"name": "a", "kind": "b"}, {"name": "c", "kind": "after"}]}'
 );
 select is(
-    pg_temp.refusal('select jobq.delete_kind(''after'')'), 'JQ008 HAS_DEPENDENTS',
+    refusal('select jobq.delete_kind(''after'')'), 'JQ008 HAS_DEPENDENTS',
     'nor does a kind go that a schedule''s graph names'
 );
 
 -- Endpoints
 select jobq.put_endpoint('e', 'HTTP', '{"url": "http://u"}');
 select is(
-    pg_temp.refusal('select jobq.delete_kind(''e'')'), 'JQ004 IS_ENDPOINT',
+    refusal('select jobq.delete_kind(''e'')'), 'JQ004 IS_ENDPOINT',
     'an endpoint is not deleted as a kind'
 );
 select is(
-    pg_temp.refusal('select jobq.delete_definition(''endpoint'', ''e'')'), 'none',
+    refusal('select jobq.delete_definition(''endpoint'', ''e'')'), 'none',
     'it is deleted as a definition'
 );
 select is(

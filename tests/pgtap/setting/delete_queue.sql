@@ -3,38 +3,22 @@
 begin;
 select plan(9);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select jobq.put_queue('q', max_attempts => 9);
 select jobq.enqueue('work', queue => 'q') as job_id \gset
 select is(
-    pg_temp.refusal('select jobq.delete_queue(''q'')'), 'JQ008 HAS_DEPENDENTS',
+    refusal('select jobq.delete_queue(''q'')'), 'JQ008 HAS_DEPENDENTS',
     'a queue with live jobs stays'
 );
 select jobq.cancel(:'job_id');
 select is(
-    pg_temp.refusal('select jobq.delete_queue(''q'')'), 'none',
+    refusal('select jobq.delete_queue(''q'')'), 'none',
     'finished jobs do not hold it'
 );
 select is(
     jobq.settings(null, 'q') ->> 'max_attempts', '5', 'what was declared is forgotten'
 );
 select is(
-    pg_temp.refusal(format('select jobq.delete_queue(%L)', a.queue)), a.refusal,
+    refusal(format('select jobq.delete_queue(%L)', a.queue)), a.refusal,
     format('delete_queue(%L): %s', a.queue, a.refusal)
 )
 from (
@@ -48,12 +32,12 @@ select jobq.create_schedule(
     's', 'k', '@daily', queue => 'timed'
 );
 select is(
-    pg_temp.refusal('select jobq.delete_queue(''timed'')'), 'JQ008 HAS_DEPENDENTS',
+    refusal('select jobq.delete_queue(''timed'')'), 'JQ008 HAS_DEPENDENTS',
     'a queue with a schedule in force stays'
 );
 select jobq.retire_schedule('s');
 select is(
-    pg_temp.refusal('select jobq.delete_queue(''timed'')'), 'none',
+    refusal('select jobq.delete_queue(''timed'')'), 'none',
     'a retired schedule does not hold it'
 );
 select jobq.put_queue('after');
@@ -61,7 +45,7 @@ select jobq.create_schedule(
     'g', 'k', '@daily', graph => '{"jobs": [{"name": "a", "kind": "b", "queue": "after"}]}'
 );
 select is(
-    pg_temp.refusal('select jobq.delete_queue(''after'')'), 'JQ008 HAS_DEPENDENTS',
+    refusal('select jobq.delete_queue(''after'')'), 'JQ008 HAS_DEPENDENTS',
     'nor does a queue go that a schedule''s graph names'
 );
 

@@ -5,22 +5,6 @@
 begin;
 select plan(15);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select jobq.put_payload_spec('plain', '{"required": ["to"]}') as doc \gset
 select jobq.put_payload_spec('either', '{"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}'
 ) as doc \gset
@@ -37,11 +21,11 @@ select results_eq(
 );
 select is_empty('select * from jobq_internal.list_payload_schemas(null)', 'no kinds, no schemas');
 select is(
-    pg_temp.refusal('select jobq.enqueue(''e-plain'')'), 'JQ006 PAYLOAD_INVALID',
+    refusal('select jobq.enqueue(''e-plain'')'), 'JQ006 PAYLOAD_INVALID',
     'what it can enforce it enforces'
 );
 select is(
-    pg_temp.refusal('select jobq.enqueue(''e-either'')'), 'none',
+    refusal('select jobq.enqueue(''e-either'')'), 'none',
     'without the extension the rest is left to the delivery'
 );
 
@@ -62,7 +46,7 @@ language sql
 as 'select 1 / 0 = 1';
 alter extension plpgsql add function public.jsonb_matches_schema(json, jsonb);
 select is(
-    pg_temp.refusal('select jobq.enqueue(''e-either'')'), 'none',
+    refusal('select jobq.enqueue(''e-either'')'), 'none',
     'a function of that name is not called when it is no part of the extension'
 );
 
@@ -76,12 +60,12 @@ values (
 );
 alter extension pg_jsonschema add function "Ext".jsonb_matches_schema(json, jsonb);
 select is(
-    pg_temp.refusal('select jobq.enqueue(''e-either'')'), 'none',
+    refusal('select jobq.enqueue(''e-either'')'), 'none',
     'nor is one that the owner of jobq may not use'
 );
 grant usage on schema "Ext" to jobq_owner;
 select is(
-    pg_temp.refusal(format('select jobq.enqueue(''e-either'', %L)', a.payload)), a.refusal,
+    refusal(format('select jobq.enqueue(''e-either'', %L)', a.payload)), a.refusal,
     format('with the extension, enqueue(%s): %s', a.payload, a.refusal)
 )
 from (
@@ -90,11 +74,11 @@ from (
     ('{}', 'JQ006 PAYLOAD_INVALID')
 ) as a (payload, refusal);
 select is(
-    pg_temp.refusal('select jobq.enqueue(''e-either'', null)'), 'JQ006 PAYLOAD_INVALID',
+    refusal('select jobq.enqueue(''e-either'', null)'), 'JQ006 PAYLOAD_INVALID',
     'no payload is an empty one'
 );
 select is(
-    pg_temp.refusal('select jobq.enqueue(''e-any'')'), 'none',
+    refusal('select jobq.enqueue(''e-any'')'), 'none',
     'an endpoint without a payload spec takes anything'
 );
 
@@ -108,7 +92,7 @@ $$;
 select jobq.put_payload_spec('either', '{"$schema": "http://json-schema.org/draft/2020-12/schema#", "anyOf": [{}]}'
 ) as doc \gset
 select is(
-    pg_temp.refusal('select jobq.enqueue(''e-either'')'), 'none',
+    refusal('select jobq.enqueue(''e-either'')'), 'none',
     'schemas are of draft 2020-12, as deliveries read them'
 );
 select jobq.put_payload_spec('either', '{"x": {"$ref": "http://evil.example/"}, "$ref": "#/x"}'
@@ -119,12 +103,12 @@ language sql
 immutable
 as 'select false';
 select is(
-    pg_temp.refusal('select jobq.enqueue(''e-either'')'), 'none',
+    refusal('select jobq.enqueue(''e-either'')'), 'none',
     'a schema that leads out of itself is not given to the extension'
 );
 select jobq.put_payload_spec('either', '{"$defs": {"a": {}}, "$ref": "#/$defs/a"}') as doc \gset
 select is(
-    pg_temp.refusal('select jobq.enqueue(''e-either'')'), 'JQ006 PAYLOAD_INVALID',
+    refusal('select jobq.enqueue(''e-either'')'), 'JQ006 PAYLOAD_INVALID',
     'one that leads into itself is'
 );
 

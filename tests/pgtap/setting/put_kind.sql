@@ -3,22 +3,6 @@
 begin;
 select plan(66);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 create function pg_temp.detail(statement text)
 returns text
 language plpgsql
@@ -69,7 +53,7 @@ select results_eq(
     'declaring again replaces everything'
 );
 select is(
-    pg_temp.refusal('select jobq.put_kind(' || a.arguments || ')'), a.refusal,
+    refusal('select jobq.put_kind(' || a.arguments || ')'), a.refusal,
     format('put_kind(%s): %s', a.arguments, a.refusal)
 )
 from (
@@ -121,7 +105,7 @@ select is(
 
 -- Payload schemas: no keyword is stored that is not enforced
 select is(
-    pg_temp.refusal(format('select jobq.put_kind(''s'', payload_schema => %L)',
+    refusal(format('select jobq.put_kind(''s'', payload_schema => %L)',
         s.schema)),
     s.refusal, format('payload_schema %s: %s', left(s.schema, 80), s.refusal)
 )

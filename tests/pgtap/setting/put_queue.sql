@@ -2,22 +2,6 @@
 begin;
 select plan(19);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select lives_ok(
     'select jobq.put_queue(''plain'')', 'a queue may be declared with nothing else'
 );
@@ -42,7 +26,7 @@ select results_eq(
     'declaring again replaces everything but a pause'
 );
 select is(
-    pg_temp.refusal('select jobq.put_queue(' || a.arguments || ')'), a.refusal,
+    refusal('select jobq.put_queue(' || a.arguments || ')'), a.refusal,
     format('put_queue(%s): %s', a.arguments, a.refusal)
 )
 from (

@@ -3,22 +3,6 @@
 begin;
 select plan(14);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 create function pg_temp.held()
 returns bigint
 language sql
@@ -35,7 +19,7 @@ select is(pg_temp.held(), 0::bigint, 'end_wait() ends that');
 select lives_ok('select jobq.end_wait()', 'also when nothing has begun');
 select is(jobq.begin_wait('{}'), true, 'a worker may wait for no queue');
 select is(
-    pg_temp.refusal(format('select jobq.begin_wait(%L)', a.queues)), a.refusal,
+    refusal(format('select jobq.begin_wait(%L)', a.queues)), a.refusal,
     format('begin_wait(%L): %s', a.queues, a.refusal)
 )
 from (

@@ -3,22 +3,6 @@
 begin;
 select plan(36);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 -- A claimed job
 select jobq.enqueue(
     'work', '{"n": 1}', queue => 'one', max_attempts => 3, timeout => '90 s',
@@ -202,7 +186,7 @@ select is(
 
 -- Null arguments and bad input
 select is(
-    pg_temp.refusal(format('select jobq.claim(%s)', a.arguments)), a.refusal,
+    refusal(format('select jobq.claim(%s)', a.arguments)), a.refusal,
     format('claim(%s): %s', a.arguments, a.refusal)
 )
 from (

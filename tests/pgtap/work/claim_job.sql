@@ -2,22 +2,6 @@
 begin;
 select plan(12);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select jobq.enqueue('work', '{"n": 1}') as one \gset
 select jobq.enqueue('work', '{"n": 2}', priority => 9) as two \gset
 select results_eq(
@@ -60,7 +44,7 @@ select is(
     'a retrying job that is due is claimed as its next attempt'
 );
 select is(
-    pg_temp.refusal(format('select jobq.claim_job(%s)', a.arguments)), a.refusal,
+    refusal(format('select jobq.claim_job(%s)', a.arguments)), a.refusal,
     format('claim_job(%s): %s', a.arguments, a.refusal)
 )
 from (

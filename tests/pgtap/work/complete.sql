@@ -2,22 +2,6 @@
 begin;
 select plan(22);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select jobq.enqueue('work', '{"n": 1}', metadata => '{"m": 1}',
     dedup_key => 'd') as one \gset
 select from jobq.claim_job(:'one', 'w');
@@ -62,7 +46,7 @@ select is(
 );
 select is((jobq.get_job(:'one')).result, '{"r": 1}', 'but changes nothing');
 select is(
-    pg_temp.refusal(format('select jobq.complete(%L, 2)', :'one')), 'JQ003 LEASE_LOST',
+    refusal(format('select jobq.complete(%L, 2)', :'one')), 'JQ003 LEASE_LOST',
     'another attempt cannot complete a finished job'
 );
 
@@ -85,7 +69,7 @@ select results_eq(
 -- Stale attempts
 select jobq.enqueue('work') as two \gset
 select is(
-    pg_temp.refusal(format('select jobq.complete(%L, 0)', :'two')), 'JQ003 LEASE_LOST',
+    refusal(format('select jobq.complete(%L, 0)', :'two')), 'JQ003 LEASE_LOST',
     'a job that nobody has claimed cannot be completed'
 );
 select from jobq.claim_job(:'two', 'w1');
@@ -96,12 +80,12 @@ where job_id = :'two';
 set local session_replication_role = origin;
 select from jobq_internal.recover();
 select is(
-    pg_temp.refusal(format('select jobq.complete(%L, 1)', :'two')), 'JQ003 LEASE_LOST',
+    refusal(format('select jobq.complete(%L, 1)', :'two')), 'JQ003 LEASE_LOST',
     'an attempt whose lease was taken back cannot complete'
 );
 select from jobq.claim_job(:'two', 'w2');
 select is(
-    pg_temp.refusal(format('select jobq.complete(%L, 1)', :'two')), 'JQ003 LEASE_LOST',
+    refusal(format('select jobq.complete(%L, 1)', :'two')), 'JQ003 LEASE_LOST',
     'a stale attempt cannot complete'
 );
 select results_eq(
@@ -109,7 +93,7 @@ select results_eq(
     $$ values ('running' collate "C", 2, 'w2') $$, 'and changes nothing'
 );
 select is(
-    pg_temp.refusal(format('select jobq.complete(%L, 3)', :'two')), 'JQ003 LEASE_LOST',
+    refusal(format('select jobq.complete(%L, 3)', :'two')), 'JQ003 LEASE_LOST',
     'nor can an attempt that has not begun'
 );
 set local session_replication_role = replica;
@@ -130,7 +114,7 @@ select is(
 select jobq.enqueue('work') as four \gset
 select jobq.cancel(:'four');
 select is(
-    pg_temp.refusal(format('select jobq.complete(%L, 0)', :'four')), 'JQ003 LEASE_LOST',
+    refusal(format('select jobq.complete(%L, 0)', :'four')), 'JQ003 LEASE_LOST',
     'a cancelled job cannot be completed'
 );
 
@@ -139,7 +123,7 @@ select jobq.enqueue('work') as five \gset
 select from jobq.claim_job(:'five', 'w');
 select jobq.configure(max_payload_bytes => 1024);
 select is(
-    pg_temp.refusal(format(
+    refusal(format(
         'select jobq.complete(%L, 1, to_jsonb(repeat(''x'', 1023)))', :'five'
     )),
     'JQ005 PAYLOAD_TOO_LARGE', 'a result is bounded like a payload'
@@ -153,7 +137,7 @@ select is(
     'one of the full size is stored'
 );
 select is(
-    pg_temp.refusal('select jobq.complete(' || a.arguments || ')'), a.refusal,
+    refusal('select jobq.complete(' || a.arguments || ')'), a.refusal,
     format('complete(%s): %s', a.arguments, a.refusal)
 )
 from (

@@ -2,22 +2,6 @@
 begin;
 select plan(28);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 create temporary table batch (n integer, job_id uuid);
 insert into batch select n, jobq.enqueue('work', to_jsonb(n))
 from generate_series(1, 6) as n;
@@ -90,7 +74,7 @@ select is(
 
 select jobq.configure(max_payload_bytes => 1024);
 select is(
-    pg_temp.refusal('select jobq.complete_many(' || a.arguments || ')'), a.refusal,
+    refusal('select jobq.complete_many(' || a.arguments || ')'), a.refusal,
     format('complete_many(%s): %s', a.arguments, a.refusal)
 )
 from (

@@ -3,37 +3,21 @@
 begin;
 select plan(11);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select jobq.enqueue('work') as one \gset
 select from jobq.claim_job(:'one', 'w');
 select is(
-    pg_temp.refusal(format('select jobq.confirm_cancel(%L, 1)', :'one')),
+    refusal(format('select jobq.confirm_cancel(%L, 1)', :'one')),
     'JQ002 ILLEGAL_STATE',
     'a worker cannot cancel a job unasked'
 );
 select jobq.cancel(:'one', 'stop');
 select is(
-    pg_temp.refusal(format('select jobq.confirm_cancel(%L, %s)', :'one', a.attempt)),
+    refusal(format('select jobq.confirm_cancel(%L, %s)', :'one', a.attempt)),
     'JQ003 LEASE_LOST', format('attempt %s cannot cancel a job at attempt 1', a.attempt)
 )
 from (values (0), (2)) as a (attempt);
 select is(
-    pg_temp.refusal(format('select jobq.confirm_cancel(%L, 1)', :'one')), 'none',
+    refusal(format('select jobq.confirm_cancel(%L, 1)', :'one')), 'none',
     'the attempt that holds the job ends it'
 );
 select results_eq(
@@ -49,12 +33,12 @@ select results_eq(
     $$ values (1, 'cancelled' collate "C", 'w') $$, 'and its attempt is in the history'
 );
 select is(
-    pg_temp.refusal(format('select jobq.confirm_cancel(%L, 1)', :'one')),
+    refusal(format('select jobq.confirm_cancel(%L, 1)', :'one')),
     'JQ003 LEASE_LOST',
     'once is enough'
 );
 select is(
-    pg_temp.refusal('select jobq.confirm_cancel(' || a.arguments || ')'), a.refusal,
+    refusal('select jobq.confirm_cancel(' || a.arguments || ')'), a.refusal,
     format('confirm_cancel(%s): %s', a.arguments, a.refusal)
 )
 from (

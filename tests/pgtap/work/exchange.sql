@@ -2,22 +2,6 @@
 begin;
 select plan(19);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 create temporary table batch (n integer, job_id uuid);
 insert into batch
 select n, jobq.enqueue('work', to_jsonb(n), dedup_key => n::text)
@@ -101,7 +85,7 @@ select is_empty(
 
 -- One refused part refuses the whole
 select is(
-    pg_temp.refusal('select jobq.exchange(' || a.arguments || ')'), a.refusal,
+    refusal('select jobq.exchange(' || a.arguments || ')'), a.refusal,
     format('exchange(%s): %s', left(a.arguments, 70), a.refusal)
 )
 from (

@@ -3,22 +3,6 @@
 begin;
 select plan(38);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 -- Retrying, then dead
 select jobq.enqueue('work', max_attempts => 2) as one \gset
 select from jobq.claim_job(:'one', 'w');
@@ -134,25 +118,25 @@ select is(
 -- Stale attempts
 select jobq.enqueue('work') as seven \gset
 select is(
-    pg_temp.refusal(format('select jobq.fail(%L, 0, ''x'')', :'seven')),
+    refusal(format('select jobq.fail(%L, 0, ''x'')', :'seven')),
     'JQ003 LEASE_LOST',
     'a waiting job cannot fail'
 );
 select from jobq.claim_job(:'seven', 'w');
 select is(
-    pg_temp.refusal(format('select jobq.fail(%L, %s, ''x'')', :'seven', a.attempt)),
+    refusal(format('select jobq.fail(%L, %s, ''x'')', :'seven', a.attempt)),
     'JQ003 LEASE_LOST', format('attempt %s cannot fail a job at attempt 1', a.attempt)
 )
 from (values (0), (2)) as a (attempt);
 select is((jobq.get_job(:'seven')).state::text, 'running', 'and changes nothing');
 select jobq.fail(:'seven', 1, 'x');
 select is(
-    pg_temp.refusal(format('select jobq.fail(%L, 1, ''x'')', :'seven')),
+    refusal(format('select jobq.fail(%L, 1, ''x'')', :'seven')),
     'JQ003 LEASE_LOST',
     'an attempt fails once'
 );
 select is(
-    pg_temp.refusal(format('select jobq.fail(%L, 2, ''x'')', :'one')),
+    refusal(format('select jobq.fail(%L, 2, ''x'')', :'one')),
     'JQ003 LEASE_LOST',
     'a finished job cannot fail'
 );
@@ -161,7 +145,7 @@ select is(
 select jobq.enqueue('work') as eight \gset
 select from jobq.claim_job(:'eight', 'w');
 select is(
-    pg_temp.refusal('select jobq.fail(' || a.arguments || ')'), a.refusal,
+    refusal('select jobq.fail(' || a.arguments || ')'), a.refusal,
     format('fail(%s): %s', a.arguments, a.refusal)
 )
 from (

@@ -2,22 +2,6 @@
 begin;
 select plan(17);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 create temporary table batch (n integer, job_id uuid);
 insert into batch
 select n, jobq.enqueue('work', max_attempts => case n when 2 then 1 else 5 end)
@@ -86,7 +70,7 @@ select results_eq(
     'a failure of no job is lost'
 );
 select is(
-    pg_temp.refusal(format('select jobq.fail_many(%L)', a.failures)), a.refusal,
+    refusal(format('select jobq.fail_many(%L)', a.failures)), a.refusal,
     format('fail_many(%s): %s', left(a.failures, 60), a.refusal)
 )
 from (

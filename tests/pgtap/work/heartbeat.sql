@@ -3,22 +3,6 @@
 begin;
 select plan(25);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 create temporary table batch (n integer, job_id uuid);
 insert into batch select n, jobq.enqueue('work', timeout => '60 s')
 from generate_series(1, 6) as n;
@@ -153,7 +137,7 @@ select is(
     'a worker that was not seen for a minute is not live'
 );
 select is(
-    pg_temp.refusal('select jobq.heartbeat(' || a.arguments || ')'), a.refusal,
+    refusal('select jobq.heartbeat(' || a.arguments || ')'), a.refusal,
     format('heartbeat(%s): %s', a.arguments, a.refusal)
 )
 from (

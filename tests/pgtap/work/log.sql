@@ -2,22 +2,6 @@
 begin;
 select plan(12);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select jobq.enqueue('work') as job_id \gset
 select from jobq.claim_job(:'job_id', 'w');
 select jobq.log(:'job_id', 1, 'INFO', 'started');
@@ -40,7 +24,7 @@ select is(
     'a line is cut at 8192 characters'
 );
 select is(
-    pg_temp.refusal(format('select jobq.log(%s)', format(a.arguments, :'job_id'))),
+    refusal(format('select jobq.log(%s)', format(a.arguments, :'job_id'))),
     a.refusal,
     format('log(%s): %s', format(a.arguments, 'id'), a.refusal)
 )

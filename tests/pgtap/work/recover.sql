@@ -3,22 +3,6 @@
 begin;
 select plan(16);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 create temporary table batch (n integer, job_id uuid);
 insert into batch
 select n, jobq.enqueue('work', max_attempts => case n when 2 then 1 else 50 end)
@@ -123,7 +107,7 @@ select matches(
 );
 
 select is(
-    pg_temp.refusal('select jobq_internal.recover(' || a.arguments || ')'), a.refusal,
+    refusal('select jobq_internal.recover(' || a.arguments || ')'), a.refusal,
     format('recover(%s): %s', a.arguments, a.refusal)
 )
 from (

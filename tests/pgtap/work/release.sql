@@ -3,22 +3,6 @@
 begin;
 select plan(14);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select jobq.enqueue('work', max_attempts => 2) as one \gset
 select from jobq.claim_job(:'one', 'w');
 select is(jobq.release(:'one', 1), 'queued', 'a job that is given back waits again');
@@ -68,16 +52,16 @@ select is(
 );
 select jobq.enqueue('work') as three \gset
 select is(
-    pg_temp.refusal(format('select jobq.release(%L, 0)', :'three')), 'JQ003 LEASE_LOST',
+    refusal(format('select jobq.release(%L, 0)', :'three')), 'JQ003 LEASE_LOST',
     'a waiting job cannot be given back'
 );
 select from jobq.claim_job(:'three', 'w');
 select is(
-    pg_temp.refusal(format('select jobq.release(%L, 0)', :'three')), 'JQ003 LEASE_LOST',
+    refusal(format('select jobq.release(%L, 0)', :'three')), 'JQ003 LEASE_LOST',
     'a stale attempt cannot give a job back'
 );
 select is(
-    pg_temp.refusal('select jobq.release(' || a.arguments || ')'), a.refusal,
+    refusal('select jobq.release(' || a.arguments || ')'), a.refusal,
     format('release(%s): %s', a.arguments, a.refusal)
 )
 from (

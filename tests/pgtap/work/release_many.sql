@@ -2,22 +2,6 @@
 begin;
 select plan(9);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 create temporary table batch (n integer, job_id uuid);
 insert into batch select n, jobq.enqueue('work') from generate_series(1, 5) as n;
 select from jobq.claim('{default}', 'w', 4);
@@ -66,7 +50,7 @@ select is_empty(
     'select * from jobq.release_many(''{}'', ''{}'')', 'a batch may be empty'
 );
 select is(
-    pg_temp.refusal('select jobq.release_many(' || a.arguments || ')'), a.refusal,
+    refusal('select jobq.release_many(' || a.arguments || ')'), a.refusal,
     format('release_many(%s): %s', a.arguments, a.refusal)
 )
 from (

@@ -2,25 +2,9 @@
 begin;
 select plan(13);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select jobq.enqueue('work') as job_id \gset
 select is(
-    pg_temp.refusal(format('select jobq.set_progress(%L, 0, ''1'')', :'job_id')),
+    refusal(format('select jobq.set_progress(%L, 0, ''1'')', :'job_id')),
     'JQ003 LEASE_LOST', 'a waiting job makes no progress'
 );
 select from jobq.claim_job(:'job_id', 'w');
@@ -39,7 +23,7 @@ select results_eq(
 select jobq.set_progress(:'job_id', 1, null);
 select is((jobq.get_job(:'job_id')).progress, null, 'null takes it back');
 select is(
-    pg_temp.refusal(format('select jobq.set_progress(%s)',
+    refusal(format('select jobq.set_progress(%s)',
         format(a.arguments, :'job_id'))),
     a.refusal, format('set_progress(%s): %s', format(a.arguments, 'id'), a.refusal)
 )
@@ -59,7 +43,7 @@ select is(
     'a finished job keeps its progress'
 );
 select is(
-    pg_temp.refusal(format('select jobq.set_progress(%L, 1, ''1'')', :'job_id')),
+    refusal(format('select jobq.set_progress(%L, 1, ''1'')', :'job_id')),
     'JQ003 LEASE_LOST', 'and makes no more'
 );
 

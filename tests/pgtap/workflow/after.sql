@@ -6,22 +6,6 @@ select plan(73);
 create view pg_temp.to_look_at as
 select from jobq_private.pending where about <> 'parent' or due_at = '-infinity';
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 create function pg_temp.state(kind text)
 returns text
 language sql
@@ -87,24 +71,24 @@ select results_eq(
 
 -- What is refused
 select is(
-    pg_temp.refusal('select jobq.enqueue(''x'', after => array[gen_random_uuid()])'),
+    refusal('select jobq.enqueue(''x'', after => array[gen_random_uuid()])'),
     'JQ001 JOB_NOT_FOUND', 'a parent that is not there is refused'
 );
 select is(
-    pg_temp.refusal('select jobq.enqueue(''x'', after => array[null::uuid])'),
+    refusal('select jobq.enqueue(''x'', after => array[null::uuid])'),
     '22004 NULL_ARGUMENT', 'and null'
 );
 select is(
-    pg_temp.refusal(format(
+    refusal(format(
         'select jobq.enqueue(''x'', after => %L, after_failure => ''shrug'')', array[:'a']::uuid[]
     )),
     '22023 INVALID_ARGUMENT', 'after_failure is one of three'
 );
 select is(
-    pg_temp.refusal($$select jobq.enqueue_many('[{"kind": "x", "after": ["nobody"]}]')$$),
+    refusal($$select jobq.enqueue_many('[{"kind": "x", "after": ["nobody"]}]')$$),
     '22023 INVALID_ARGUMENT', 'an id is a UUID'
 );
-select is(pg_temp.refusal('select jobq_internal.list_inputs(null)'), '22004 NULL_ARGUMENT',
+select is(refusal('select jobq_internal.list_inputs(null)'), '22004 NULL_ARGUMENT',
     'null has no inputs');
 select is(pg_temp.state('x'), null, 'what was refused left nothing');
 

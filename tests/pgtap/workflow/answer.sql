@@ -2,22 +2,6 @@
 begin;
 select plan(41);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 -- A question waits for a person.
 select jobq.enqueue('refund', queue => 'money') as job_id \gset
 select from jobq.claim_job(:'job_id', 'worker-1');
@@ -51,7 +35,7 @@ select is(jsonb_array_length(jobq_http.show_workflows()::jsonb -> 'waits'), 0,
     'it is no event among others');
 
 -- What is no answer.
-select is(pg_temp.refusal(format(a.statement, :'job_id')), a.refusal, a.claim)
+select is(refusal(format(a.statement, :'job_id')), a.refusal, a.claim)
 from (
     values
     ($$ select jobq.answer(%L, 'refund', true, '{}') $$, 'JQ006 PAYLOAD_INVALID',
@@ -93,7 +77,7 @@ select is(
     'the job is due at once'
 );
 select is(
-    pg_temp.refusal(format($$ select jobq.answer(%L, 'refund', false) $$, :'job_id')),
+    refusal(format($$ select jobq.answer(%L, 'refund', false) $$, :'job_id')),
     'JQ002 QUESTION_CLOSED', 'a second answer comes too late'
 );
 select from jobq.claim_job(:'job_id', 'worker-2');
@@ -104,7 +88,7 @@ select results_eq(
         "by": "API key shop for ada"}'::jsonb) $$, 'the job is told the first one'
 );
 select is(
-    pg_temp.refusal(format($$ select jobq.answer(%L, 'refund', false) $$, :'job_id')),
+    refusal(format($$ select jobq.answer(%L, 'refund', false) $$, :'job_id')),
     'JQ002 QUESTION_CLOSED', 'a later one is still refused'
 );
 
@@ -129,7 +113,7 @@ select from jobq.ask(:'job_id', 3, 'late', 'Still there?', timeout => '1 h');
 update jobq_private.waiter set deadline = now() - interval '1 s' where job_id = :'job_id';
 select is((select count(*) from jobq.list_waits()), 0::bigint, 'what nobody answered is closed');
 select is(
-    pg_temp.refusal(format($$ select jobq.answer(%L, 'late', true) $$, :'job_id')),
+    refusal(format($$ select jobq.answer(%L, 'late', true) $$, :'job_id')),
     'JQ002 QUESTION_CLOSED', 'and cannot be answered'
 );
 update jobq_private.job set run_at = now() where job_id = :'job_id';
@@ -138,12 +122,12 @@ select is(
     (jobq.ask(:'job_id', 4, 'late', 'Still there?')).outcome, 'timed_out', 'the job is told so'
 );
 select is(
-    pg_temp.refusal(format($$ select jobq.answer(%L, 'late', true) $$, :'job_id')),
+    refusal(format($$ select jobq.answer(%L, 'late', true) $$, :'job_id')),
     'JQ002 QUESTION_CLOSED', 'for good'
 );
 
 -- What cannot be asked.
-select is(pg_temp.refusal(format('select jobq.ask(%L, %s)', :'job_id', a.arguments)), a.refusal,
+select is(refusal(format('select jobq.ask(%L, %s)', :'job_id', a.arguments)), a.refusal,
     format('ask(%s): %s', left(a.arguments, 40), a.refusal))
 from (
     values

@@ -6,22 +6,6 @@ select plan(47);
 create view pg_temp.to_look_at as
 select from jobq_private.pending where about <> 'parent' or due_at = '-infinity';
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 create function pg_temp.states(kinds text[])
 returns text
 language sql
@@ -82,7 +66,7 @@ select is(pg_temp.states('{s,e,d}'), 'd cancelled, e queued, s queued',
     'sealed, it ends: nobody has died');
 select ok((select b.ended_at is not null from jobq_internal.batch_status(:'batch') as b),
     'batch_status() says so');
-select is(pg_temp.refusal(format('select jobq.enqueue(''m'', batch_id => %L)', :'batch')),
+select is(refusal(format('select jobq.enqueue(''m'', batch_id => %L)', :'batch')),
     'JQ002 BATCH_ENDED', 'nobody joins a batch that has ended');
 select jobq.seal_batch(:'batch');
 select from jobq_private.resolve();
@@ -257,20 +241,20 @@ select alike(
 );
 
 -- What is refused
-select is(pg_temp.refusal('select jobq.enqueue(''m'', batch_id => gen_random_uuid())'),
+select is(refusal('select jobq.enqueue(''m'', batch_id => gen_random_uuid())'),
     'JQ001 BATCH_NOT_FOUND', 'a batch that is not there is refused');
-select is(pg_temp.refusal('select jobq.seal_batch(gen_random_uuid())'),
+select is(refusal('select jobq.seal_batch(gen_random_uuid())'),
     'JQ001 BATCH_NOT_FOUND', 'at seal_batch()');
-select is(pg_temp.refusal('select jobq_internal.batch_status(null)'), '22004 NULL_ARGUMENT', 'and null');
-select is(pg_temp.refusal('select jobq.cancel_batch(gen_random_uuid())'),
+select is(refusal('select jobq_internal.batch_status(null)'), '22004 NULL_ARGUMENT', 'and null');
+select is(refusal('select jobq.cancel_batch(gen_random_uuid())'),
     'JQ001 BATCH_NOT_FOUND', 'at cancel_batch()');
-select is(pg_temp.refusal(format('select jobq.cancel_batch(%L, max_jobs => 0)', :'batch')),
+select is(refusal(format('select jobq.cancel_batch(%L, max_jobs => 0)', :'batch')),
     '22023 INVALID_ARGUMENT', 'at least one at a time');
-select is(pg_temp.refusal($$select jobq.open_batch('{"kind": "k", "dedup_key": "d"}')$$),
+select is(refusal($$select jobq.open_batch('{"kind": "k", "dedup_key": "d"}')$$),
     '22023 INVALID_ARGUMENT', 'jobs at the end of a batch have no keys');
-select is(pg_temp.refusal($$select jobq.open_batch('{"kind": ""}')$$),
+select is(refusal($$select jobq.open_batch('{"kind": ""}')$$),
     '22023 INVALID_ARGUMENT', 'and are checked as all others');
-select is(pg_temp.refusal($$select jobq.open_batch('[]')$$),
+select is(refusal($$select jobq.open_batch('[]')$$),
     '22023 INVALID_ARGUMENT', 'each is an object');
 
 -- Under grants by queue, by who does not see every member

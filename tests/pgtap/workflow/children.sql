@@ -2,22 +2,6 @@
 begin;
 select plan(28);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 create function pg_temp.call(caller uuid, attempt integer, children jsonb)
 returns text
 language sql
@@ -145,7 +129,7 @@ select is(
 select jobq.enqueue('agent') as caller \gset
 select pg_temp.claim('agent');
 select is(
-    pg_temp.refusal(format('select jobq.start_children(%L, 1, %L)', :'caller', c.children)),
+    refusal(format('select jobq.start_children(%L, 1, %L)', :'caller', c.children)),
     '22023 INVALID_ARGUMENT', c.claim
 )
 from (
@@ -159,7 +143,7 @@ from (
     ('[{"name": "a", "kind": "a", "cancel": 1}]', 'cancel is true or false')
 ) as c (children, claim);
 select is(
-    pg_temp.refusal(format('select jobq.start_children(%L, 2, ''[{"name": "a", "kind": "a"}]'')', :'caller')),
+    refusal(format('select jobq.start_children(%L, 2, ''[{"name": "a", "kind": "a"}]'')', :'caller')),
     'JQ003 LEASE_LOST', 'another attempt calls nothing'
 );
 

@@ -2,22 +2,6 @@
 begin;
 select plan(13);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 create function pg_temp.letters(job_id uuid)
 returns bigint
 language sql
@@ -97,7 +81,7 @@ select ok(
     'and its log says why'
 );
 select is(
-    pg_temp.refusal('select jobq.put_kind(''a'', dead_letter_kind => ''a'')'), '22023 INVALID_ARGUMENT',
+    refusal('select jobq.put_kind(''a'', dead_letter_kind => ''a'')'), '22023 INVALID_ARGUMENT',
     'a kind is not its own dead letter'
 );
 

@@ -2,22 +2,6 @@
 begin;
 select plan(12);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select jobq.enqueue('agent', '{"a": 1}', queue => 'q', metadata => '{"m": 1}') as job_id \gset
 select from jobq.claim_job(:'job_id', 'w');
 select jobq.save_step(:'job_id', 1, 'one', '1');
@@ -71,11 +55,11 @@ select is(
     (select count(*) from jobq.audit where action = 'fork'), 2::bigint, 'forks are audited'
 );
 select is(
-    pg_temp.refusal(format('select jobq.fork(%L, ''three'')', :'job_id')), '22023 INVALID_ARGUMENT',
+    refusal(format('select jobq.fork(%L, ''three'')', :'job_id')), '22023 INVALID_ARGUMENT',
     'the step must be recorded'
 );
 select is(
-    pg_temp.refusal('select jobq.fork(gen_random_uuid())'), 'JQ001 JOB_NOT_FOUND',
+    refusal('select jobq.fork(gen_random_uuid())'), 'JQ001 JOB_NOT_FOUND',
     'the job must exist'
 );
 

@@ -2,22 +2,6 @@
 begin;
 select plan(25);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 create function pg_temp.wait(id uuid, attempt integer, wait text, events text[], most interval default null)
 returns text
 language sql
@@ -116,7 +100,7 @@ select is(
 
 -- Errors.
 select from jobq.complete(:'job_id', 4);
-select is(pg_temp.refusal(c.call), c.refusal, c.call)
+select is(refusal(c.call), c.refusal, c.call)
 from (
     values
     (format('select jobq.send_message(%L, ''chat'')', :'job_id'), 'JQ002 ILLEGAL_STATE'),

@@ -2,22 +2,6 @@
 begin;
 select plan(18);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select is_empty('select * from jobq.publish(''order.paid'')', 'without subscribers there is no job');
 select jobq.put_kind('send_receipt', queue => 'mail');
 select jobq.subscribe('order.paid', 'send_receipt');
@@ -56,7 +40,7 @@ select jobq.put_kind('strict', payload_schema => '{"required": ["n"]}');
 select jobq.subscribe('order.paid', 'strict');
 create temporary table before as select count(*) as jobs from jobq.job;
 select is(
-    pg_temp.refusal('select jobq.publish(''order.paid'')'), 'JQ006 PAYLOAD_INVALID',
+    refusal('select jobq.publish(''order.paid'')'), 'JQ006 PAYLOAD_INVALID',
     'a payload that does not suit a subscriber is refused'
 );
 select is((select count(*) from jobq.job), (select jobs from before), 'and nobody gets a job');
@@ -73,7 +57,7 @@ select results_eq(
     'the audit records both'
 );
 
-select is(pg_temp.refusal(v.statement), v.refusal, v.statement || ': ' || v.refusal)
+select is(refusal(v.statement), v.refusal, v.statement || ': ' || v.refusal)
 from (
     values
     ('select jobq.publish(null)', '22004 NULL_ARGUMENT'),

@@ -2,25 +2,9 @@
 begin;
 select plan(19);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select jobq.enqueue('work') as job_id \gset
 select is(
-    pg_temp.refusal(format('select jobq.save_step(%L, 0, ''a'', ''1'')', :'job_id')),
+    refusal(format('select jobq.save_step(%L, 0, ''a'', ''1'')', :'job_id')),
     'JQ003 LEASE_LOST', 'a waiting job records nothing'
 );
 select from jobq.claim_job(:'job_id', 'w');
@@ -44,7 +28,7 @@ select lives_ok(
 );
 select from jobq.claim_job(:'job_id', 'w');
 select is(
-    pg_temp.refusal(format('select jobq.save_step(%L, 1, ''late'', ''1'')', :'job_id')),
+    refusal(format('select jobq.save_step(%L, 1, ''late'', ''1'')', :'job_id')),
     'JQ003 LEASE_LOST', 'an attempt that has lost the job records nothing'
 );
 select is(
@@ -57,7 +41,7 @@ select results_eq(
     'steps are listed in their order'
 );
 select is(
-    pg_temp.refusal(format('select jobq.save_step(%s)', format(a.arguments, :'job_id'))),
+    refusal(format('select jobq.save_step(%s)', format(a.arguments, :'job_id'))),
     a.refusal, format('save_step(%s): %s', left(a.arguments, 40), a.refusal)
 )
 from (
@@ -72,7 +56,7 @@ from (
     ('%L, 2, ''x'', ''1e400''', 'JQ006 PAYLOAD_INVALID')
 ) as a (arguments, refusal);
 select is(
-    pg_temp.refusal('select jobq.list_steps(''00000000-0000-7000-8000-000000000000'')'),
+    refusal('select jobq.list_steps(''00000000-0000-7000-8000-000000000000'')'),
     'JQ001 JOB_NOT_FOUND', 'an unknown job has no steps'
 );
 select jobq.complete(:'job_id', 2);

@@ -2,25 +2,9 @@
 begin;
 select plan(29);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 select jobq.enqueue('work') as job_id \gset
 select is(
-    pg_temp.refusal(format('select jobq.append(%L, 0, ''a'', ''[1]'')', :'job_id')),
+    refusal(format('select jobq.append(%L, 0, ''a'', ''[1]'')', :'job_id')),
     'JQ003 LEASE_LOST', 'a waiting job writes nothing'
 );
 select from jobq.claim_job(:'job_id', 'w');
@@ -56,7 +40,7 @@ select results_eq(
 -- A later attempt.
 select from jobq.fail(:'job_id', 1, 'x', retry_in => '0');
 select is(
-    pg_temp.refusal(format('select jobq.append(%L, 1, ''tokens'', ''[1]'')', :'job_id')),
+    refusal(format('select jobq.append(%L, 1, ''tokens'', ''[1]'')', :'job_id')),
     'JQ003 LEASE_LOST', 'an attempt that has ended writes nothing'
 );
 select from jobq.claim_job(:'job_id', 'w');
@@ -114,7 +98,7 @@ select is(
 );
 
 -- Errors.
-select is(pg_temp.refusal(format(c.call, :'other_id')), c.refusal, c.call)
+select is(refusal(format(c.call, :'other_id')), c.refusal, c.call)
 from (
     values
     ('select jobq.append(%L, 1, null, ''[1]'')', '22004 NULL_ARGUMENT'),

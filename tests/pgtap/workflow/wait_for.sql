@@ -2,22 +2,6 @@
 begin;
 select plan(32);
 
-create function pg_temp.refusal(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _code text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _code = constraint_name;
-        return sqlstate || ' ' || _code;
-end
-$$;
-
 -- An event that comes later.
 select jobq.enqueue('work') as job_id \gset
 select from jobq.claim_job(:'job_id', 'w');
@@ -96,7 +80,7 @@ select is(
 
 -- What cannot be meant.
 select is(
-    pg_temp.refusal(format('select jobq.wait_for(%s)', format(a.arguments, :'job_id'))),
+    refusal(format('select jobq.wait_for(%s)', format(a.arguments, :'job_id'))),
     a.refusal, format('wait_for(%s): %s', left(a.arguments, 40), a.refusal)
 )
 from (
@@ -109,12 +93,12 @@ from (
     ('''00000000-0000-7000-8000-000000000000'', 1, ''x''', 'JQ001 JOB_NOT_FOUND')
 ) as a (arguments, refusal);
 select is(
-    pg_temp.refusal('select jobq.signal(''00000000-0000-7000-8000-000000000000'', ''x'')'),
+    refusal('select jobq.signal(''00000000-0000-7000-8000-000000000000'', ''x'')'),
     'JQ001 JOB_NOT_FOUND', 'an unknown job hears no signal'
 );
 select jobq.complete(:'job_id', 3);
 select is(
-    pg_temp.refusal(format('select jobq.signal(%L, ''x'')', :'job_id')),
+    refusal(format('select jobq.signal(%L, ''x'')', :'job_id')),
     'JQ002 ILLEGAL_STATE', 'nor does one that has ended'
 );
 
