@@ -52,6 +52,16 @@ REFUSAL = """
     end
     $$;
 """
+
+
+def pgtap_script() -> str:
+    """Return a script that makes the schema tap with pgTAP and the helpers of its scripts."""
+    if not PGTAP.is_file():
+        raise FileNotFoundError(f"{PGTAP} is missing: install postgresql-15-pgtap")
+    head = "create schema tap; grant usage on schema tap to public; set search_path = tap;"
+    return f"{head}\n{PGTAP.read_text()}\n{HOLD_OFF_VACUUM}{REFUSAL}"
+
+
 # Fast where a crash of the machine would matter, as in production where it would not.
 SETTINGS = {
     "fsync": "off",
@@ -116,11 +126,7 @@ class Cluster:
     @cached_property
     def pgtap(self) -> str:
         """The URL of a database with jobq, and in the schema tap pgTAP and two helpers."""
-        if not PGTAP.is_file():
-            raise FileNotFoundError(f"{PGTAP} is missing: install postgresql-15-pgtap")
-        head = "create schema tap; grant usage on schema tap to public;"
-        script = f"{head} set search_path = tap;\n{PGTAP.read_text()}\n{HOLD_OFF_VACUUM}{REFUSAL}"
-        return self.server.url_of(self._made("pgtap", self.template, script))
+        return self.server.url_of(self._made("pgtap", self.template, pgtap_script()))
 
     def _made(self, name: str, template: str, script: str | Path) -> str:
         """Create a database and run a script there, or leave none behind."""

@@ -21,7 +21,7 @@ from jobq import (
     Retry,
 )
 from jobq.errors import IllegalState, InvalidArgument, JobFailed
-from jobq.worker import Worker
+from jobq.worker import Worker, tuning
 from jobq_testing import run_due
 
 if TYPE_CHECKING:
@@ -463,8 +463,10 @@ async def test_a_fork_continues_behind_the_recorded_steps(
 
 
 async def test_a_started_job_can_be_pinned_to_its_release(
-    database: str, client: AsyncClient
+    database: str, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Each time either worker may claim it, so it must come back more often than each 15 s.
+    monkeypatch.setattr(tuning, "RELEASE_WAIT_LAST", 0.5)
     ran: list[str] = []
 
     def of(release: str) -> Worker:

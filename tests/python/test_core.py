@@ -18,7 +18,7 @@ from jobq import Client, Registry
 from jobq.worker import Worker
 from jobq_embedded import Server
 from jobq_operations.deploy import deploy
-from servers import DEBIAN_15, HOLD_OFF_VACUUM, PGTAP, ROOT, SETTINGS
+from servers import DEBIAN_15, ROOT, SETTINGS, pgtap_script
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,8 +117,7 @@ def core(cluster: Cluster) -> Iterator[str]:
 
 
 def test_its_own_tests_pass_on_the_core_alone(cluster: Cluster, core: str) -> None:
-    head = "create schema tap; grant usage on schema tap to public; set search_path = tap;"
-    cluster.psql(core, f"{head}\n{PGTAP.read_text()}\n{HOLD_OFF_VACUUM}")
+    cluster.psql(core, pgtap_script())
     assert len(SCRIPTS) > 20
     problems = {
         path.name: problem
