@@ -6,6 +6,7 @@
 create or replace function jobq_private.prune_workflows(max_rows integer)
 returns bigint
 language sql
+set jit = off
 set enable_seqscan = off
 as $$
     with recursive past as materialized (
