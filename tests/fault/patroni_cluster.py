@@ -193,6 +193,23 @@ class PatroniCluster:
             "nobody takes over", PATIENCE,
         )  # fmt: skip
 
+    def wait_for_copies(self, database: str) -> None:
+        """Wait until each host has a new database.
+
+        libpq tries no other host after one has answered that the database does not exist.
+        """
+
+        def has_it(host: Host) -> bool:
+            url = f"postgresql://postgres:{self.password}@{host.address}:{host.port}/{database}"
+            with suppress(psycopg.Error), psycopg.connect(url, connect_timeout=2):
+                return True
+            return False
+
+        self.rig.wait(
+            lambda: all(has_it(host) for host in self.hosts),
+            "a standby does not get the database", PATIENCE,
+        )  # fmt: skip
+
     # ---- what is done
 
     def primary_of_now(self) -> Host:
@@ -324,7 +341,10 @@ def under_patroni(
         with hosts_of(rig) as cluster:
             # It has what producers and workers ask of a server.
             rig.server = cast("Server", cluster)
-            rig.prepare()
+            rig.create()
+            cluster.wait_for_copies(rig.name)
+            rig.load()
+            rig.configure()
             if not is_synchronous:
                 cluster.be_asynchronous()
             rig.start()
