@@ -1,11 +1,11 @@
 -- Purpose: Explains why a job is not running: blocked by other jobs, paused, an event,
--- its release, a limit, a rate, a hold, scheduled, backoff, no_function, no_worker, unknown_kind,
+-- its release, a limit, a rate, a budget, a hold, scheduled, backoff, no_function, no_worker, unknown_kind,
 -- slots_lost, locked, waiting, running or finished.
 -- Invariant: reads only; one row per reason, the most important first.
 -- Raises: 22004, JQ001.
 -- Returns: one row per reason.
 -- Column reason: blocked, held_up, paused, event, release, key_busy, queue_busy, kind_busy,
--- rate_limited, held, ordered_behind, scheduled, backoff, no_function, no_worker,
+-- rate_limited, budget, held, ordered_behind, scheduled, backoff, no_function, no_worker,
 -- unknown_kind, slots_lost, locked, waiting, running or finished.
 -- Column explanation: a description with details.
 -- Example: select * from jobq.explain(:'waiting');
