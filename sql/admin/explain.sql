@@ -1,6 +1,6 @@
 -- Purpose: Explains why a job is not running: blocked by other jobs, paused, an event,
--- its release, a limit, a rate, a budget, a hold, scheduled, backoff, no_function, no_worker, unknown_kind,
--- slots_lost, locked, waiting, running or finished.
+-- its release, a limit, a rate, a budget, a hold, scheduled, backoff, no_function,
+-- no_worker, unknown_kind, slots_lost, locked, waiting, running or finished.
 -- Invariant: reads only; one row per reason, the most important first.
 -- Raises: 22004, JQ001.
 -- Returns: one row per reason.
