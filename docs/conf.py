@@ -36,7 +36,10 @@ myst_enable_extensions = ["colon_fence", "tasklist"]
 copybutton_prompt_text = r"=> |\$ "
 copybutton_prompt_is_regexp = True
 # Pages for contributors: CONTRIBUTING.md links to them, the navigation does not.
-CONTRIBUTORS = {f"contributing/{name}" for name in ("conformance", "defects", "design", "drills")}
+CONTRIBUTORS = {
+    f"contributing/{name}"
+    for name in ("conformance", "defects", "design", "drills", "faults", "sources")
+}
 
 
 def leave_out(app: Sphinx, _doctree: object) -> None:

@@ -1,7 +1,7 @@
 """Print how full the fullest shard of a cluster gets, by the rule that places jobs.
 
 Tenants are as large as Zipf's law has it: the n-th has n**-s of what the first has. Run
-`python docs/shard_keys.py`; its table stands in docs/scale.md.
+`python docs/shard_keys.py`; its table is in docs/contributing/design.md.
 """
 
 from __future__ import annotations

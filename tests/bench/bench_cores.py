@@ -8,9 +8,9 @@ call that claims the next, within the server. The prediction is Gunther's univer
 law: of `n` cores, one does `n / (1 + a (n - 1) + b n (n - 1))` times as much, where `a` is the
 share of the work that only one can do at a time, and `b` what each pair costs each other
 ("Guerrilla Capacity Planning", 2007, chapter 4; arXiv:0808.1431). `PREDICTED` has both numbers
-as docs/scale.md derives them; with three or more numbers of cores they are fitted to what was
-measured, too. Cores that this machine lacks get a prediction alone. Without --cpus the first
-processors are taken, of which two may be one core's.
+as docs/contributing/design.md derives them; with three or more numbers of cores they are fitted to
+what was measured, too. Cores that this machine lacks get a prediction alone. Without --cpus the
+first processors are taken, of which two may be one core's.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from bench import Connection
 
-# What is serial, and what pairs cost: docs/scale.md derives both.
+# What is serial, and what pairs cost: docs/contributing/design.md derives both.
 PREDICTED = (0.043, 0.0001)
 SESSIONS = 2  # for each core: one commits while another works
 

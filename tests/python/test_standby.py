@@ -131,7 +131,7 @@ CAUGHT_UP = """
 
 def test_jobs_move_by_logical_replication_as_is_written(cluster: Cluster) -> None:
     """Both databases are of one server, so the subscription takes a slot that it has not made."""
-    text = (ROOT / "docs/operations.md").read_text()
+    text = (ROOT / "docs/database.md").read_text()
     steps = text.partition("## Moving by logical replication")[2].partition("\n## ")[0]
     publish, subscribe = re.findall(r"```sql\n(.*?)```", steps, re.DOTALL)
     [sequences] = re.findall(r'-Atc "(.*?)" \|', steps, re.DOTALL)
