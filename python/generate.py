@@ -61,6 +61,18 @@ CHOICES: Final = {
     "privilege": "Privilege",
     "put_endpoint.type": "EndpointType",
     "retry_strategy": "RetryStrategy",
+    "after_failure": "AfterFailure",
+    "create_schedule.dedup": "ScheduleDedup",
+    "create_schedule.graph": "Graph | Mapping[str, Json]",
+    "create_schedule.payload": "Json",
+    "emit.payload": "Json",
+    "send_message.payload": "Json",
+    "signal.payload": "Json",
+    "missed": "Missed",
+    "on_dead": "OnDead",
+    "put_kind.concurrency_key": "str | Sequence[str]",
+    "put_kind.cost": "str | Sequence[str]",
+    "put_kind.dedup_key": "str | Sequence[str] | Sequence[Sequence[str]]",
     "schedule": "UUID | str",
     "status": "ScheduleStatus",
     "type": "DefinitionType",
@@ -92,6 +104,12 @@ IN_PYTHON: Final = {
     r"\btrue\b": "True",
     r"\bfalse\b": "False",
 }
+# From the words of the reference to those of options.
+OF_OPTIONS: Final = {
+    r"\{([\w,]+)\}": r"`\1`",
+    r"null means ([^.]+)$": r"by default \1",
+    r"null takes ([^.]+)$": r"by default \1",
+}
 COLUMN: Final = re.compile(rf"^    (\w+) ({'|'.join(map(re.escape, VALUES))})\b", re.MULTILINE)
 EXCEPTION: Final = re.compile(r'^class (\w+)\(\s*JobqError,[^)]*?sqlstates="([^"]+)"', re.MULTILINE)
 MESSAGE: Final = re.compile(r"^\('([A-Z_]+)', '\w{5}', \d+, '((?:[^']|'')*)'", re.MULTILINE)
@@ -108,7 +126,7 @@ IMPORTS: Final = """from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypedDict
 from uuid import UUID
 
 """
@@ -337,6 +355,36 @@ class Function:
         return f"{given.name}: {kind} = {given.value}"
 
 
+def options(
+    name: str, source: Source, given: list[str], words: Words, special: dict[str, str]
+) -> str:
+    """Return the class of the options of a function.
+
+    Args:
+        name: its name.
+        source: the function.
+        given: its base class, what it is, and the names of the options.
+        words: what arguments mean.
+        special: what they mean where the words of the function are not those of Python.
+    """
+    base, meaning, names = given
+    chosen = names.split()
+    fields, said = "", []
+    for argument in source.arguments:
+        if argument.name in chosen:
+            text = words.argument(source, argument)
+            for pattern, python in OF_OPTIONS.items():
+                text = re.sub(pattern, python, text)
+            if argument.value not in (None, "None"):
+                text += f"; {argument.value.replace(chr(34), '')} by default"
+            said.append((argument.name, special.get(f"{source.name}.{argument.name}", text)))
+            kind = CHOICES.get(f"{source.name}.{argument.name}", CHOICES.get(argument.name))
+            kind = kind or ARGUMENTS[argument.type]
+            fields += f"    {argument.name}: {kind}{'' if kind == 'Json' else ' | None'}\n"
+    head = f"\n\nclass {name}({base}, total=False):\n"
+    return f'{head}    """{meaning.rstrip()}\n{listed("Attributes", said)}    """\n\n{fields}'
+
+
 def bracketed(head: str, items: list[str], tail: str, indent: int) -> str:
     """Return items between brackets: in one line, or each in its own if they are too long."""
     line = f"{head}{', '.join(items)}{tail}"
@@ -403,15 +451,22 @@ def generated() -> dict[Path, str]:
     for name, (called, *given) in declared["records"].items():
         records += record(name, sources[called], given, words, types)
     code = ""
+    taken: dict[str, set[str]] = defaultdict(set)
+    for name, (called, base, meaning, names) in declared["options"].items():
+        others = {*declared["positional"][called], *taken[base]}
+        own = names or " ".join(a.name for a in sources[called].arguments if a.name not in others)
+        taken[name] = {*own.split(), *taken[base]}
+        given = [base, meaning, own]
+        code += options(name, sources[called], given, words, declared["option_words"])
     for name, said in declared["methods"].items():
         called, _, answer = said.partition(" -> ")
         may_lag, from_now = called in declared["may_lag"], declared["from_now"].get(called)
         function = Function(name, sources[called], words, answer, may_lag, from_now)
         code += f"\n\n{function.text}"
     calls = HEAD.format("Calls of one function of the database each.") + IMPORTS
-    calls += "from jobq.calls.arguments import as_jsonb, as_number, as_timedelta\n"
+    calls += imported("calls.arguments", code, "as_jsonb as_number as_timedelta")
     calls += "from jobq.calls.call import Call, column, first, nothing, scalar\n"
-    calls += imported("calls.options", code) + imported("models", code, records)
+    calls += "from jobq.calls.graph import Graph\n" + imported("models", code, "record", records)
     methods = HEAD.format("The methods of clients for `jobq.calls.generated`.")
     methods += "from jobq.calls import generated as calls\nfrom jobq.client.method import Method\n"
     methods += '\n\nclass GeneratedCalls:\n    """A method for each of these calls."""\n\n'
@@ -419,13 +474,13 @@ def generated() -> dict[Path, str]:
     return {RECORDS: records, CALLS: calls + code, METHODS: methods}
 
 
-def imported(module: str, code: str, others: str = "") -> str:
-    """Return the import of the names of a module that some code uses."""
+def imported(module: str, code: str, functions: str, others: str = "") -> str:
+    """Return the import of the types of a module that some code uses, and of functions."""
     path = PACKAGE / f"{module.replace('.', '/')}"
     files = path.glob("[_t]*.py") if path.is_dir() else [path.with_suffix(".py")]
     text = others + "".join(file.read_text() for file in files)
     names = {*NAME.findall(text)} & {*re.findall(r"\b[A-Z]\w+", code)}
-    names |= {"record"} if others else set()
+    names |= {*functions.split()}
     return bracketed(f"from jobq.{module} import (", sorted(names), ")\n", 0)
 
 

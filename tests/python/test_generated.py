@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jobq import Client, models
-from jobq.calls import generated
+from jobq.calls import generated, options
 from jobq.models.generated import Limit
 from servers import ROOT
 
@@ -58,6 +58,22 @@ def test_a_call_has_the_arguments_of_its_function(
     assert [parameter.name for parameter in parameters] == inputs
     optional = [p.name for p in parameters if p.default is not inspect.Parameter.empty]
     assert optional == inputs[len(inputs) - defaults :]
+
+
+@pytest.mark.parametrize("function", DECLARED["positional"])
+def test_the_options_of_a_function_are_its_arguments(
+    connect: Callable[[], Connection], function: str
+) -> None:
+    [(names, modes, *_)] = connect().execute(FUNCTION, [function]).fetchall()
+    inputs = [n for n, mode in zip(names, modes or ["i"] * len(names), strict=True) if mode == "i"]
+    [*_, last] = (name for name, (of, *_) in DECLARED["options"].items() if of == function)
+    found = getattr(options, last).__annotations__
+    assert {*DECLARED["positional"][function], *found} == {*inputs}
+    described = [last]
+    while (base := DECLARED["options"][described[-1]][1]) in DECLARED["options"]:
+        described.append(base)
+    words = models.words_of(*(getattr(options, name) for name in described))
+    assert words.keys() == {*found}
 
 
 @pytest.mark.parametrize("record", RECORDS)

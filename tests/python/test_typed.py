@@ -13,7 +13,7 @@ from typed_handlers import Receipt, Welcome
 
 from jobq import AsyncClient, Client, Registry, Worker
 from jobq.calls import jobs
-from jobq.calls.kinds import put_kind
+from jobq.calls.definitions import put_kind
 from servers import ROOT
 
 

@@ -10,7 +10,8 @@ from typing import Any, Final, get_args
 
 import click
 
-from jobq.calls.options import Fold, Gap, ScheduleOptions
+from jobq.calls.arguments import Fold, Gap
+from jobq.calls.options import ScheduleOptions
 from jobq.client import Client
 from jobq.models import Schedule, ScheduleStatus, Slot
 from jobq_cli.declared import calling, listing_group

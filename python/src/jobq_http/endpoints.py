@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from starlette.responses import Response
 
-from jobq.calls.options import RetryStrategy
+from jobq.calls.arguments import RetryStrategy
 from jobq.models import EndpointStats
 from jobq_http import examples
 from jobq_http.declared import section

@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from starlette.datastructures import Headers
 from starlette.responses import Response
 
-from jobq.calls.options import Dedup
+from jobq.calls.arguments import Dedup
 from jobq.models import AfterFailure
 from jobq_http import examples, metrics
 from jobq_http.declared import section

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from starlette.responses import Response
 
-from jobq.calls.options import Missed, ScheduleDedup
+from jobq.calls.arguments import Missed, ScheduleDedup
 from jobq.models import Backfilled
 from jobq_http.declared import section
 from jobq_http.errors import ApiError

@@ -26,7 +26,7 @@ from uuid import UUID
 import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Raw, Struct, UnsetType, defstruct
 
-from jobq.calls.options import Dedup, OnDead, RetryStrategy
+from jobq.calls.arguments import Dedup, OnDead, RetryStrategy
 from jobq.models import AfterFailure, State, words_of
 
 SPAN: Final = "_ms"

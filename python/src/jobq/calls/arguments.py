@@ -1,4 +1,4 @@
-"""Converts Python values to arguments for PostgreSQL."""
+"""Converts Python values to arguments for PostgreSQL; raises InvalidArgument if it cannot."""
 
 from __future__ import annotations
 
@@ -7,13 +7,27 @@ from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 from uuid import UUID
 
 import msgspec
 from psycopg.types.json import Jsonb
 
 from jobq.errors import InvalidArgument
+
+Span: TypeAlias = timedelta | float | str
+"""A duration: a timedelta, seconds, or the text of an interval such as ``30 s``."""
+
+Dedup = Literal["skip", "enqueue", "replace", "debounce", "throttle"]
+ScheduleDedup = Literal["enqueue", "skip", "replace"]
+RetryStrategy = Literal["fixed", "linear", "exponential", "decorrelated"]
+OnDead = Literal["continue", "hold"]
+Gap = Literal["auto", "run", "skip"]
+Fold = Literal["auto", "once", "both"]
+Missed = Literal["all", "latest", "none"]
+Mode = Literal["put", "create", "update"]
+DefinitionType = Literal["payload_spec", "config", "secret", "endpoint"]
+EndpointType = Literal["HTTP", "KAFKA", "REDIS_STREAM"]
 
 # Arguments that are a single text in every function.
 TEXTS: Final = frozenset(
@@ -35,11 +49,7 @@ MANY: Final = (list, tuple, set, frozenset, dict, bytes, bytearray)
 
 
 def encode(value: object) -> str:
-    """Return JSON text.
-
-    Raises:
-        InvalidArgument: the value is not JSON.
-    """
+    """Return a value as JSON text."""
     try:
         return as_json(value).decode()
     except (TypeError, ValueError, RecursionError) as error:
@@ -86,11 +96,7 @@ def as_jsonb(value: object) -> Jsonb | None:
 
 
 def as_text(value: object) -> str:
-    """Return a string, number, time or duration as a text that PostgreSQL can parse.
-
-    Raises:
-        InvalidArgument: the value is None, or has no such form.
-    """
+    """Return a string, number, time or duration as a text that PostgreSQL can parse."""
     if value is None:
         raise InvalidArgument("an argument that is needed is None")
     text = encode(value)
@@ -103,11 +109,7 @@ def as_number(value: float | Decimal | None) -> str | None:
 
 
 def refuse_lists(arguments: Mapping[str, object], texts: AbstractSet[str] = TEXTS) -> None:
-    """Refuse lists, objects and bytes for texts; the database would accept them as text.
-
-    Raises:
-        InvalidArgument: one of ``texts`` is such a value.
-    """
+    """Refuse lists, objects and bytes for texts; the database would accept them as text."""
     for name, value in arguments.items():
         # Most are strings, and this runs for every job.
         if type(value) is not str and name in texts and isinstance(value, MANY):
@@ -115,11 +117,7 @@ def refuse_lists(arguments: Mapping[str, object], texts: AbstractSet[str] = TEXT
 
 
 def refuse_unknown(options: Iterable[str], known: type) -> None:
-    """Refuse unknown options.
-
-    Raises:
-        TypeError: an option is unknown.
-    """
+    """Raise TypeError if an option is unknown."""
     for name in sorted(set(options) - known.__annotations__.keys()):
         raise TypeError(f"there is no option {name!r}")
 
@@ -130,11 +128,7 @@ def as_timedelta(value: timedelta | float | str | None) -> timedelta | str | Non
 
 
 def as_uuid(job_id: UUID | str) -> UUID:
-    """Return an id as a UUID.
-
-    Raises:
-        InvalidArgument: it is not a UUID.
-    """
+    """Return an id as a UUID."""
     if isinstance(job_id, UUID):
         return job_id
     try:
@@ -144,37 +138,21 @@ def as_uuid(job_id: UUID | str) -> UUID:
 
 
 def as_uuids(job_ids: Iterable[UUID | str]) -> list[UUID]:
-    """Return a list of ids.
-
-    Raises:
-        InvalidArgument: one is not a UUID, or a single id is given.
-    """
+    """Return a list of ids."""
     if isinstance(job_ids, str | UUID):
         raise InvalidArgument("ids of jobs are given as a list", detail=str(job_ids))
     return [as_uuid(job_id) for job_id in job_ids]
 
 
 def as_names(names: Iterable[str]) -> list[str]:
-    """Return a list of names.
-
-    Raises:
-        InvalidArgument: a single name is given.
-    """
+    """Return a list of names."""
     if isinstance(names, str):
         raise InvalidArgument("names are given as a list", detail=names)
     return list(names)
 
 
 def as_given(arguments: Mapping[str, Any], texts: AbstractSet[str] = TEXTS) -> dict[str, Any]:
-    """Return the arguments that are not None, converted according to their names.
-
-    Args:
-        arguments: by their names.
-        texts: the names of those that are texts.
-
-    Raises:
-        InvalidArgument: an argument has an invalid form.
-    """
+    """Return the arguments that are not None, converted according to their names."""
     refuse_lists(arguments, texts)
     return {
         name: FORMS[name](value) if name in FORMS else value
@@ -184,11 +162,7 @@ def as_given(arguments: Mapping[str, Any], texts: AbstractSet[str] = TEXTS) -> d
 
 
 def as_object(name: str, value: object) -> dict[str, Any]:
-    """Return the members of a JSON object.
-
-    Raises:
-        InvalidArgument: it is not a mapping.
-    """
+    """Return the members of a JSON object."""
     if not isinstance(value, Mapping):
         raise InvalidArgument(f"{name} must be an object", detail=f"{str(value)[:128]!r}")
     return dict(value)

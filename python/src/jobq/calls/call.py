@@ -41,32 +41,20 @@ class Caller(Protocol):
 class Call(Generic[T]):
     """One call of a function in the schema jobq or jobq_internal.
 
-    Attributes:
-        function: its name.
-        arguments: by name; None means the default. Most functions of `jobq.calls` pass their
-            ``locals()``, because they have the same parameters.
-        read: converts the rows to the result.
-        row_factory: a row factory of psycopg.
-        inputs: kinds and payloads, to check against schemas that the database cannot enforce.
-        may_lag: whether a standby may answer, if the client has one.
-        from_now: an argument that is a duration from now, by the database's clock.
+    Most functions of `jobq.calls` pass their ``locals()``, because they have the same parameters.
     """
 
     function: str
-    arguments: Mapping[str, object]
-    read: Callable[[list[Any]], T]
+    arguments: Mapping[str, object]  # None means the default
+    read: Callable[[list[Any]], T]  # converts the rows to the result
     row_factory: Any = tuple_row
-    inputs: Sequence[tuple[str, Json]] = ()
-    may_lag: bool = False
-    from_now: str | None = None
+    inputs: Sequence[tuple[str, Json]] = ()  # kinds and payloads, for schemas that clients check
+    may_lag: bool = False  # whether a standby may answer, if the client has one
+    from_now: str | None = None  # an argument that is a duration from now, by the database's clock
 
     @property
     def given(self) -> dict[str, object]:
-        """The arguments that are not None, as parameters for PostgreSQL.
-
-        Raises:
-            InvalidArgument: an argument has an invalid form.
-        """
+        """The arguments that are not None, as parameters for PostgreSQL."""
         # A kind has the path of its dedup key.
         paths = {"dedup_key"} if self.function == "put_kind" else set()
         return as_given(self.arguments, TEXTS - paths)
@@ -76,10 +64,7 @@ class Call(Generic[T]):
 def statement(function: str, parameters: tuple[str, ...], from_now: str | None = None) -> bytes:
     """Return the statement that calls a function with named parameters.
 
-    Args:
-        function: its name, with its schema unless that is jobq or jobq_internal.
-        parameters: their names, in the order of the arguments.
-        from_now: the parameter that is a duration from now.
+    The name has its schema unless that is jobq or jobq_internal.
     """
     schema = "jobq_internal" if function in INTERNAL else "jobq"
     path = function.split(".") if "." in function else [schema, function]

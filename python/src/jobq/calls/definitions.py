@@ -1,4 +1,4 @@
-"""Calls about payload specs, configs, secrets and endpoints that are not one function.
+"""Calls that declare kinds, queues, schedules and what deliveries need, if they need more than SQL.
 
 Payload specs and secrets need the extra ``delivery``, which checks and encrypts them.
 """
@@ -6,13 +6,123 @@ Payload specs and secrets need the extra ``delivery``, which checks and encrypts
 from __future__ import annotations
 
 import importlib
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol, Unpack
 from uuid import UUID
 
-from jobq.calls.arguments import as_jsonb
-from jobq.calls.call import Call, scalar
-from jobq.calls.options import DefinitionType, Mode
+from jobq.calls.arguments import (
+    DefinitionType,
+    Mode,
+    Span,
+    as_jsonb,
+    as_text,
+    as_timedelta,
+    refuse_unknown,
+)
+from jobq.calls.call import Call, column, nothing, scalar
+from jobq.calls.graph import as_document, payloads_of
+from jobq.calls.options import KindOptions, QueueOptions, ScheduleOptions, in_time
 from jobq.models import Json
+
+
+def put_kind(kind: str, **options: Unpack[KindOptions]) -> Call[None]:
+    """Declare a kind, or replace its declaration.
+
+    Args:
+        kind: its name.
+        options: see `jobq.calls.options.KindOptions`.
+
+    Raises:
+        NotFound: the function of ``run`` does not exist.
+        PayloadInvalid: the schema uses a keyword that the database does not enforce.
+    """
+    refuse_unknown(options, KindOptions)
+    arguments: dict[str, Any] = in_time({"kind": kind, **options})
+    for name in ("concurrency_key", "cost", "dedup_key", "retry_on"):
+        value = arguments.get(name)
+        if value is not None:
+            arguments[name] = [value] if isinstance(value, str) else list(value)
+    arguments["payload_schema"] = as_jsonb(arguments.get("payload_schema"))
+    return Call("put_kind", arguments, nothing)
+
+
+def list_payload_schemas(kinds: Sequence[str]) -> Call[dict[str, Json]]:
+    """Return the schemas of kinds that clients check payloads against."""
+    return Call("list_payload_schemas", {"kinds": [as_text(kind) for kind in kinds]}, dict)
+
+
+def list_undeclared_kinds(kinds: Sequence[str], version: int | None = None) -> Call[list[str]]:
+    """Return which of these kinds are not declared, or only by an older program version.
+
+    Args:
+        kinds: their names.
+        version: the program's version, as for `put_kind`; None ignores versions.
+    """
+    return Call("list_undeclared_kinds", locals(), column)
+
+
+def put_queue(queue: str, **options: Unpack[QueueOptions]) -> Call[None]:
+    """Declare a queue, or replace its declaration.
+
+    Args:
+        queue: its name.
+        options: see `jobq.calls.options.QueueOptions`.
+    """
+    refuse_unknown(options, QueueOptions)
+    return Call("put_queue", in_time({"queue": queue, **options}), nothing)
+
+
+def create_schedule(
+    name: str,
+    kind: str,
+    cron: str | None = None,
+    *,
+    every: Span | None = None,
+    **options: Unpack[ScheduleOptions],
+) -> Call[UUID]:
+    """Declare a schedule, and return the id of the current version.
+
+    Declaring it again is harmless. The same definition changes nothing. Another definition creates
+    a new version, which continues where the old one is. Options that are None take their defaults.
+
+    Args:
+        name: 1 to 128 characters, not a UUID.
+        kind: kind of the jobs.
+        cron: an expression with 5, 6 (seconds) or 7 fields (years), or a word such as ``@daily``.
+        every: an interval instead, 1 s to 3660 days.
+        options: see `jobq.calls.options.ScheduleOptions`.
+
+    Raises:
+        InvalidSchedule: the expression or the time zone is invalid; the detail names the field.
+        PayloadInvalid: the payload does not match the schema of its kind.
+        PayloadTooLarge: payload and metadata have too many bytes.
+    """
+    refuse_unknown(options, ScheduleOptions)
+    given: dict[str, Any] = {"name": name, "kind": kind, "cron": cron, **in_time(options)}
+    given["every"] = as_timedelta(every)
+    graph, payload = given.get("graph"), given.get("payload")
+    after = None if graph is None else as_document(graph)
+    given |= {
+        "payload": as_jsonb(payload),
+        "metadata": as_jsonb(given.get("metadata")),
+        "graph": as_jsonb(after),
+    }
+    inputs = [(kind, payload), *payloads_of(after or {})]
+    return Call("create_schedule", given, scalar, inputs=inputs)
+
+
+def update_schedule(schedule: UUID | str, **changes: Json) -> Call[UUID]:
+    """Change a schedule by creating a new version, and return its id.
+
+    Args:
+        schedule: its name, or the id of its current version.
+        **changes: arguments of ``create_schedule``; None means the default. Others are unchanged.
+
+    Raises:
+        IllegalState: it is retired.
+        JobqError: as ``create_schedule``.
+    """
+    return Call("update_schedule", {**locals(), "changes": as_jsonb(changes)}, scalar)
 
 
 class Cipher(Protocol):

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from jobq.calls.arguments import (
     JOB_TEXTS,
+    Span,
     as_jsonb,
     as_object,
     as_text,
@@ -20,7 +21,7 @@ from jobq.calls.arguments import (
     refuse_unknown,
 )
 from jobq.calls.call import Call, column, first, scalar
-from jobq.calls.options import EnqueueOptions, Span
+from jobq.calls.options import EnqueueOptions
 from jobq.errors import InvalidArgument
 from jobq.models import Enqueued, Job, JobPage, Json, State, record
 from jobq.tracing import with_trace

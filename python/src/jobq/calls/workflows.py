@@ -7,27 +7,11 @@ from uuid import UUID
 
 from psycopg.rows import args_row
 
-from jobq.calls.arguments import as_jsonb, as_object, as_text, encode
+from jobq.calls.arguments import as_jsonb, as_object
 from jobq.calls.call import Call, scalar
 from jobq.calls.graph import Graph, as_document, payloads_of
 from jobq.models import Input, Json, Steered
 from jobq.tracing import with_trace
-
-
-def emit(event: str, payload: Json = None) -> Call[bool]:
-    """Emit an event to all jobs that wait for it, now or later.
-
-    It takes effect when the transaction commits. Only the first event of a name counts: its
-    payload is what all jobs get. The result is whether this was the first.
-
-    Args:
-        event: its name, 1 to 256 characters.
-        payload: any JSON of at most 1 MiB.
-
-    Raises:
-        PayloadTooLarge: the payload has too many bytes.
-    """
-    return Call("emit", {"event": as_text(event), "payload": encode(payload)}, scalar)
 
 
 def publish(
@@ -57,42 +41,6 @@ def publish(
         "idempotency_key": idempotency_key,
     }
     return Call("publish", arguments, dict)
-
-
-def signal(job_id: UUID | str, name: str, payload: Json = None) -> Call[bool]:
-    """Send a signal to one job: an event that only this job sees.
-
-    The result is whether this was the first signal of this name for the job.
-
-    Args:
-        job_id: the job.
-        name: what it waits for, 1 to 256 characters.
-        payload: any JSON of at most 1 MiB.
-
-    Raises:
-        IllegalState: it has ended.
-        PayloadTooLarge: the payload has too many bytes.
-    """
-    given = {"job_id": job_id, "name": as_text(name), "payload": encode(payload)}
-    return Call("signal", given, scalar)
-
-
-def send_message(job_id: UUID | str, name: str, payload: Json = None) -> Call[int]:
-    """Send a message to a job, which receives those of a name in their order.
-
-    It takes effect when the transaction commits. The result is its number, from 1.
-
-    Args:
-        job_id: the job.
-        name: the name under which the job receives it, 1 to 200 characters.
-        payload: any JSON of at most 1 MiB.
-
-    Raises:
-        IllegalState: the job has ended.
-        PayloadTooLarge: the payload has too many bytes.
-    """
-    given = {"job_id": job_id, "name": as_text(name), "payload": encode(payload)}
-    return Call("send_message", given, scalar)
 
 
 def list_inputs(job_id: UUID | str) -> Call[list[Input]]:

@@ -7,12 +7,11 @@ stays, although processes of the older one still run during a deployment.
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from jobq.calls.call import Call
-from jobq.calls.kinds import list_undeclared_kinds
+from jobq.calls.definitions import list_undeclared_kinds
 from jobq.errors import DatabaseUnavailable, JobqError
 from jobq.registry import Registry
 
@@ -34,45 +33,37 @@ class Declarations:
     async def make(
         self, ask: Callable[[Call[Any]], Awaitable[Any]], *, in_transaction: bool
     ) -> None:
-        """Declare the kinds of new handlers. Only DatabaseUnavailable is raised.
+        """Declare the kinds of new handlers by ``ask``. Only DatabaseUnavailable is raised.
 
-        Args:
-            ask: runs a call.
-            in_transaction: whether a transaction of the caller's is open. Nothing is declared
-                there, because all others that declare would wait until it ends.
+        Nothing is declared in an open transaction of the caller's, because all others that declare
+        would wait until it ends.
         """
         if self._registry is None:
             return
         seen, calls = len(self._registry), self._registry.kinds()
+        refused: dict[str, list[str]] = {}
+        kinds: list[str] = []
         try:
-            asked = list_undeclared_kinds(list(calls), self._registry.version)
-            undeclared = await ask(asked) if calls else []
+            asked = list_undeclared_kinds([*calls], self._registry.version)
+            kinds = await ask(asked) if calls else []
         except DatabaseUnavailable:
             raise
         except JobqError as error:
-            logger.warning("no kinds declared: %s", error)
-            undeclared = []
-        if in_transaction and undeclared:
-            self._warn(
-                "declare() needs autocommit, and no open transaction, or a client with a URL",
-                undeclared,
-            )
-            undeclared = []
-        refused = defaultdict(list)
-        for kind in undeclared:
+            refused[str(error)] = [*calls]
+        if in_transaction and kinds:
+            reason = "declare() needs autocommit, and no open transaction, or a client with a URL"
+            refused[reason], kinds = kinds, []
+        for kind in kinds:
             try:
                 await ask(calls[kind])
             except DatabaseUnavailable:
                 raise
             except JobqError as error:
-                refused[str(error)].append(kind)
-        for reason, kinds in refused.items():
-            self._warn(reason, kinds)
+                refused.setdefault(str(error), []).append(kind)
+        for reason, without in refused.items():
+            logger.warning(
+                "jobs of %s go by what is declared so far, not by their handlers: %s",
+                ", ".join(without),
+                reason,
+            )
         self._seen = seen
-
-    def _warn(self, reason: str, kinds: list[str]) -> None:
-        logger.warning(
-            "jobs of %s go by what is declared so far, not by their handlers: %s",
-            ", ".join(kinds),
-            reason,
-        )

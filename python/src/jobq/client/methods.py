@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from jobq.calls import definitions, events, jobs, kinds, schedules, streams, workflows
+from jobq.calls import definitions, events, jobs, streams, workflows
 from jobq.calls.arguments import as_object
 from jobq.client.generated import GeneratedCalls
 from jobq.client.method import Awaited, Enqueueing, Method, Waiting
@@ -38,20 +38,17 @@ class Calls(GeneratedCalls):
     enqueue_many = Method(jobs.enqueue_many, many_jobs)
     list_jobs = Method(jobs.list_jobs)
     page_events = Method(events.page_events)
-    emit = Method(workflows.emit)
     publish = Method(workflows.publish)
-    signal = Method(workflows.signal)
-    send_message = Method(workflows.send_message)
     read_stream = Method(streams.read_stream)
     list_inputs = Method(workflows.list_inputs)
     open_batch = Method(workflows.open_batch)
     enqueue_graph = Method(workflows.enqueue_graph)
     cancel_tree = Method(workflows.cancel_tree)
     change_many = Method(jobs.change_many)
-    put_kind = Method(kinds.put_kind)
-    put_queue = Method(kinds.put_queue)
-    create_schedule = Method(schedules.create_schedule)
-    update_schedule = Method(schedules.update_schedule)
+    put_kind = Method(definitions.put_kind)
+    put_queue = Method(definitions.put_queue)
+    create_schedule = Method(definitions.create_schedule)
+    update_schedule = Method(definitions.update_schedule)
     put_secret = Method(definitions.put_secret)
     test_endpoint = Method(definitions.test_endpoint)
     list_definitions = Method(definitions.list_definitions)

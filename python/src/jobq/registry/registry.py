@@ -13,11 +13,11 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, TypeVar, Unpack, overload
 from uuid import UUID
 
-from jobq.calls import generated, schedules
-from jobq.calls.arguments import TEXTS, refuse_lists, refuse_unknown
+from jobq.calls import generated
+from jobq.calls.arguments import TEXTS, Span, refuse_lists, refuse_unknown
 from jobq.calls.call import Call, Caller
-from jobq.calls.kinds import put_kind
-from jobq.calls.options import CommonOptions, ScheduleOptions, Span, in_time
+from jobq.calls.definitions import create_schedule, put_kind
+from jobq.calls.options import CommonOptions, ScheduleOptions, in_time
 from jobq.registry.handler import Handler, describe
 from jobq.registry.hooks import Hooks
 from jobq.registry.typed import BatchRegister, HandlerOptions, Register, enqueueing
@@ -144,9 +144,7 @@ class Registry:
                 raise TypeError(f"put the schedule {name} above the decorator of its handler")
             if name in self._schedules:
                 raise ValueError(f"the schedule {name} already exists")
-            self._schedules[name] = schedules.create_schedule(
-                name, kinds[-1], cron, every=every, **options
-            )
+            self._schedules[name] = create_schedule(name, kinds[-1], cron, every=every, **options)
             return function
 
         return register

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from msgspec import Meta
 
-from jobq.calls.kinds import list_undeclared_kinds
+from jobq.calls.definitions import list_undeclared_kinds
 from jobq_operations.reachability import ready
 
 if TYPE_CHECKING:
