@@ -11,6 +11,7 @@ from http_api import served
 from waiting import until, until_async
 
 from jobq import AsyncClient, Client
+from jobq.database import AsyncPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,3 +103,23 @@ async def test_an_http_server_passes_over_closed_connections(
         close_all(connect())
         answer = await api.ask("POST", "/jobs", json={"kind": "a"})
         assert answer.status_code == 201
+
+
+async def test_a_call_that_waits_for_a_connection_is_cancelled_at_any_moment(
+    database: str,
+) -> None:
+    """Also at the one at which the connection comes; and the next caller gets the connection."""
+    async with AsyncPool(database, min_size=0, max_size=1, open=False) as pool:
+        for turns in range(40):
+            held = await pool.getconn(10)
+            waiter = asyncio.create_task(pool.getconn(10))
+            await until_async(lambda: asyncio.sleep(0, pool.get_stats()["requests_waiting"] == 1))
+            returning = asyncio.create_task(pool.putconn(held))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            is_asked = waiter.cancel()
+            came = (await asyncio.gather(waiter, return_exceptions=True))[0]
+            assert isinstance(came, asyncio.CancelledError) is is_asked, turns
+            if not isinstance(came, BaseException):
+                await pool.putconn(came)
+            await returning

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 import select
@@ -46,7 +47,6 @@ _SERVER_PATIENCE: Final = (
 
 # jobq's own calls need no stricter isolation, so they avoid serialization failures. They read
 # times and intervals, and write strings, in the default styles, and need the server's warnings.
-# A handler's connection has the database's settings.
 OWN_CALLS: Final = (
     r"-c default_transaction_isolation=read\ committed -c datestyle=ISO -c intervalstyle=postgres "
     "-c standard_conforming_strings=on -c client_min_messages=warning"
@@ -56,13 +56,8 @@ OWN_CALLS: Final = (
 def conninfo(url: str, name: str, *, is_pooled: bool = False, is_handler: bool = False) -> str:
     """Return a connection string with a name, timeouts and settings.
 
-    Parameters of the URL take precedence, except settings that jobq's own calls depend on.
-
-    Args:
-        url: a libpq URL or connection string; may be empty, for libpq's environment.
-        name: the application_name.
-        is_pooled: whether a pooler is in between, which allows no server settings.
-        is_handler: whether handlers use it, not only jobq's own calls.
+    Parameters of the URL take precedence, except settings that jobq's own calls depend on. A pooler
+    allows no server settings. A handler's connection has those of the database.
     """
     given = conninfo_to_dict(url)
     parameters = {"application_name": name, **_PATIENCE, **given}
@@ -77,24 +72,21 @@ def conninfo(url: str, name: str, *, is_pooled: bool = False, is_handler: bool =
 
 @contextmanager
 def confirmed(connection: Connection[Any] | AsyncConnection[Any]) -> Iterator[None]:
-    """Treat a commit that no standby has confirmed as one with an unknown outcome.
+    """Raise DatabaseUnavailable if no standby has confirmed a commit: its outcome is unknown.
 
     If the wait for a synchronous standby is cancelled, the commit succeeds with a warning, but a
     failover may undo it.
-
-    Raises:
-        DatabaseUnavailable: there was such a warning.
     """
     states: list[str | None] = []
 
-    def heed(notice: Diagnostic) -> None:
+    def note(notice: Diagnostic) -> None:
         states.append(notice.sqlstate)
 
-    connection.add_notice_handler(heed)
+    connection.add_notice_handler(note)
     try:
         yield
     finally:
-        connection.remove_notice_handler(heed)
+        connection.remove_notice_handler(note)
     if "01000" in states:
         raise DatabaseUnavailable("the commit is not confirmed by a standby", sqlstate="01000")
 
@@ -119,7 +111,7 @@ def use_json(context: AdaptContext) -> None:
 
 
 async def use_json_async(connection: AsyncConnection[Any]) -> None:
-    """Configure a connection of an asynchronous pool as `use_json` does."""
+    """Do the same for a connection of an asynchronous pool."""
     use_json(connection)
 
 
@@ -156,11 +148,7 @@ async def entered(stack: AsyncExitStack, context: Any) -> Any:  # noqa: ANN401 -
 
 
 def finished(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never suspends.
-
-    Raises:
-        RuntimeError: it suspended.
-    """
+    """Run a coroutine that never suspends."""
     try:
         coroutine.send(None)
     except StopIteration as end:
@@ -190,8 +178,15 @@ class AsyncPool(AsyncConnectionPool[AsyncConnection[Any]]):
         self,
         timeout: float | None = None,  # noqa: ASYNC109 - as in the base class
     ) -> AsyncConnection[Any]:
-        """Return a connection that is open as far as known."""
+        """Return a connection that is open as far as known, unless the caller was cancelled."""
+        task = asyncio.current_task()
+        before = task.cancelling() if task is not None else 0
         connection: AsyncConnection[Any] = await _open_connection(self, super().getconn, timeout)
+        # The pool waits by asyncio.wait_for(), which forgets a cancellation in Python 3.11 if the
+        # connection comes at the same moment.
+        if task is not None and task.cancelling() > before:
+            await self.putconn(connection)
+            raise asyncio.CancelledError
         return connection
 
 
