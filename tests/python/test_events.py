@@ -215,7 +215,7 @@ async def _next(events: AsyncGenerator[Event, None]) -> Event:
 async def test_an_asynchronous_listener_is_woken(
     database: str, connect: Callable[[], Connection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jobq.client.bell.LONGEST_SLEEP", 10 * PATIENCE)
+    monkeypatch.setattr("jobq.client.notifications.LONGEST_SLEEP", 10 * PATIENCE)
     witness = connect()
     async with AsyncClient(database, listen_database=database) as client:
         events = client.listen_events(kinds=["b"])

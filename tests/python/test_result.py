@@ -14,7 +14,7 @@ from waiting import PATIENCE, until, until_async
 
 from jobq import AsyncClient, Client
 from jobq.client.client import _pauses
-from jobq.client.endings import Endings
+from jobq.client.notifications import Endings
 from jobq.errors import JobCancelled, JobFailed, JobNotFound
 
 if TYPE_CHECKING:
@@ -270,7 +270,7 @@ async def test_who_joins_a_wait_late_is_told_of_an_end_that_came_before(
 async def test_who_waits_long_is_told_though_others_come_and_go(
     database: str, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jobq.client.endings.MOST_STALE", 3)
+    monkeypatch.setattr("jobq.client.notifications.MOST_STALE", 3)
     watcher = connect()
     async with AsyncClient(database, listen_database=database) as client:
         [long, *others] = [(await client.enqueue("a", {"n": n})).job_id for n in range(20)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 
-from jobq.client.endings import STREAMS, Endings
+from jobq.client.notifications import STREAMS, Endings
 from jobq_console.bulks import Bulks
 from jobq_console.memory import Memory
 from jobq_console.options import PATIENCE, Options

@@ -24,7 +24,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from jobq.client.endings import STREAMS, Endings
+from jobq.client.notifications import STREAMS, Endings
 from jobq_http import (
     approvals,
     definitions,

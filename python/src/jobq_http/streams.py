@@ -13,7 +13,7 @@ import psycopg
 from msgspec import Meta, Raw, Struct
 from starlette.responses import Response, StreamingResponse
 
-from jobq.client.endings import Endings
+from jobq.client.notifications import Endings
 from jobq_http.declared import section
 from jobq_http.errors import ApiError
 from jobq_http.events import KEEPALIVE, MOST_STREAMS, Streams

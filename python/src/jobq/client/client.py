@@ -36,16 +36,15 @@ from uuid import UUID
 from psycopg import AsyncConnection, Connection
 from psycopg.pq import TransactionStatus
 
-from jobq.calls import generated, kinds
-from jobq.calls.arguments import as_given
+from jobq.calls import definitions, generated
+from jobq.calls.arguments import as_given, as_uuid
 from jobq.calls.call import Call, reading_json, statement
-from jobq.calls.events import Event, EventPage
-from jobq.calls.streams import Chunk
-from jobq.client.bell import Bell
+from jobq.calls.events import Event, EventPage, page_events
+from jobq.calls.streams import Chunk, StreamPage, read_stream
 from jobq.client.declarations import Declarations
-from jobq.client.endings import STREAMS, Ending, Endings
 from jobq.client.json_schemas import JsonSchemas
 from jobq.client.methods import AwaitedCalls, WaitingCalls
+from jobq.client.notifications import ENDS, STREAMS, Bell, Ending, Endings
 from jobq.database import (
     AsyncPool,
     Pool,
@@ -81,6 +80,8 @@ class _Client(ABC, Generic[C]):
     _compute: ClassVar[Any]
     _configure: ClassVar[Any]
     _lock: ClassVar[Any]
+    _kind: ClassVar[type[Any]]
+    _sleep: ClassVar[Any]
 
     def __init__(
         self,
@@ -112,6 +113,7 @@ class _Client(ABC, Generic[C]):
         self._home: Any = pool(database) if isinstance(database, str) else database
         self._standby = self._home if read_database is None else pool(read_database)
         self._listen_database = listen_database
+        self._is_told = listen_database is not None
         self._schemas = JsonSchemas()
         self._declarations = Declarations(registry)
         self.hooks = registry.hooks if registry is not None else None
@@ -152,8 +154,10 @@ class _Client(ABC, Generic[C]):
         """Run a call and return its result."""
 
     @abstractmethod
-    def _waiting_for(self, job: Job) -> AbstractContextManager[Callable[[float], Any]]:
-        """Provide a function that waits for some seconds, or until the job ends if possible."""
+    def _waiting(
+        self, job_id: str, about: tuple[str, ...] = ENDS
+    ) -> AbstractContextManager[Callable[[float], Any]]:
+        """Provide a function that waits for some seconds, or until a job ends if possible."""
 
     async def _ask(self, call: Call[T]) -> T:
         return await awaited(self.run(call))  # type: ignore[no-any-return]
@@ -167,7 +171,7 @@ class _Client(ABC, Generic[C]):
         """Check payloads against the schemas that only clients can enforce."""
         unknown = self._schemas.unknown(kind for kind, _ in inputs)
         if unknown:
-            found = await self._ask(kinds.list_payload_schemas(unknown))
+            found = await self._ask(definitions.list_payload_schemas(unknown))
             self._schemas.learn(unknown, found)
         if self._schemas.are_for(inputs):
             await awaited(self._compute(self._schemas.check, inputs))
@@ -176,13 +180,61 @@ class _Client(ABC, Generic[C]):
         self, job_id: UUID | str, seconds: float | None, of: Callable[..., Any] | None
     ) -> Json:
         job = await self._ask(generated.get(job_id))
-        with self._waiting_for(job) as wait:
-            for pause in _pauses(seconds, self._listen_database is not None):
-                if job.is_finished:
-                    break
-                await awaited(wait(pause))
-                job = await self._ask(generated.get(job_id))
+        if not job.is_finished:
+            with self._waiting(str(job.job_id)) as wait:
+                for pause in _pauses(seconds, self._is_told):
+                    await awaited(wait(pause))
+                    job = await self._ask(generated.get(job_id))
+                    if job.is_finished:
+                        break
         return _result_of(job, of)
+
+    async def _call(
+        self, kind: str, payload: Json, seconds: float | None, options: dict[str, Any]
+    ) -> Json:
+        self._refuse_open()
+        is_number = isinstance(seconds, int | float) and not math.isnan(seconds)
+        if seconds is not None and not is_number:
+            raise InvalidArgument("timeout must be a number of seconds, or None")
+        own: Any = self
+        enqueued = await awaited(own.enqueue(kind, payload, **options))
+        return await self._result(enqueued.job_id, seconds, None)
+
+    async def _events(
+        self, first: EventPage | Call[EventPage], chosen: dict[str, Any], *, follow: bool
+    ) -> AsyncGenerator[Event, None]:
+        bell = Bell(self._kind, self._listen_database, self._sleep)
+        try:
+            page = await self._ask(first) if isinstance(first, Call) else first
+            while True:
+                for event in page.events:
+                    yield event
+                if not (page.events or page.is_behind or follow):
+                    return
+                await bell.rest_after(page)
+                page = await self._ask(page_events(page.cursor, **chosen))
+        finally:
+            await bell.close()
+
+    async def _page(self, job_id: UUID | str, stream: str, after: str | None) -> StreamPage:
+        return await self._ask(read_stream(job_id, stream, after))
+
+    async def _chunks(
+        self, job_id: UUID | str, stream: str, after: str | None
+    ) -> AsyncGenerator[Chunk, None]:
+        page = await self._page(job_id, stream, after)
+        with self._waiting(str(as_uuid(job_id)), STREAMS) as wait:
+            pauses = _pauses(None, self._is_told)
+            while True:
+                for chunk in page.chunks:
+                    yield chunk
+                if page.is_ended:
+                    return
+                if page.chunks:
+                    pauses = _pauses(None, self._is_told)
+                else:
+                    await awaited(wait(next(pauses)))
+                page = await self._page(job_id, stream, page.cursor)
 
     def _refuse_open(self) -> None:
         """Refuse to wait for a job in the transaction that hides it from workers."""
@@ -221,6 +273,8 @@ class Client(_Client[Connection[Any]], WaitingCalls):
     _configure = staticmethod(configure)
     _lock = staticmethod(threading.Lock)
     _compute = staticmethod(operator.call)
+    _kind = Connection
+    _sleep = staticmethod(time.sleep)
 
     def __enter__(self) -> Self:
         return self
@@ -314,9 +368,7 @@ class Client(_Client[Connection[Any]], WaitingCalls):
             JobqError: as `enqueue` and `result`.
             TimeoutError: it has not ended in time.
         """
-        self._refuse_open()
-        _check_wait(timeout)
-        return self.result(self.enqueue(kind, payload, **options).job_id, timeout)
+        return finished(self._call(kind, payload, timeout, options))
 
     def listen_events(
         self,
@@ -345,21 +397,8 @@ class Client(_Client[Connection[Any]], WaitingCalls):
         if follow:
             self._refuse_open()
         chosen = _chosen(queues, kinds)
-        return self._events(self.page_events(after, since=since, **chosen), chosen, follow=follow)
-
-    def _events(
-        self, page: EventPage, chosen: dict[str, Any], *, follow: bool
-    ) -> Generator[Event, None, None]:
-        bell = Bell(Connection, self._listen_database, time.sleep)
-        try:
-            while True:
-                yield from page.events
-                if not (page.events or page.is_behind or follow):
-                    return
-                finished(bell.rest_after(page))
-                page = self.page_events(page.cursor, **chosen)
-        finally:
-            finished(bell.close())
+        page = self.page_events(after, since=since, **chosen)
+        return _iterated(self._events(page, chosen, follow=follow))
 
     def stream(
         self, job_id: UUID | str, stream: str, after: str | None = None
@@ -379,28 +418,16 @@ class Client(_Client[Connection[Any]], WaitingCalls):
             InvalidArgument: the cursor is invalid, or a transaction is open.
         """
         self._refuse_open()
-        page = self.read_stream(job_id, stream, after)
-        with self._waiting(str(UUID(str(job_id))), STREAMS) as wait:
-            pauses = _pauses(None, self._listen_database is not None)
-            while True:
-                yield from page.chunks
-                if page.is_ended:
-                    return
-                if page.chunks:
-                    pauses = _pauses(None, self._listen_database is not None)
-                else:
-                    wait(next(pauses))
-                page = self.read_stream(job_id, stream, page.cursor)
-
-    def _waiting_for(self, job: Job) -> AbstractContextManager[Callable[[float], None]]:
-        return self._waiting(str(job.job_id))
+        return _iterated(self._chunks(job_id, stream, after))
 
     @contextmanager
-    def _waiting(self, job_id: str, *about: tuple[str, ...]) -> Iterator[Callable[[float], None]]:
+    def _waiting(
+        self, job_id: str, about: tuple[str, ...] = ENDS
+    ) -> Iterator[Callable[[float], None]]:
         if self._listen_database is None:
             yield time.sleep
             return
-        with closing(Ending(self._listen_database, job_id, *about)) as ending:
+        with closing(Ending(self._listen_database, job_id, about)) as ending:
             yield ending.wait
 
 
@@ -414,14 +441,13 @@ class AsyncClient(_Client[AsyncConnection[Any]], AwaitedCalls):
     _configure = staticmethod(configure_async)
     _lock = staticmethod(asyncio.Lock)
     _compute = staticmethod(asyncio.to_thread)
+    _kind = AsyncConnection
+    _sleep = staticmethod(asyncio.sleep)
 
     @cached_property
-    def _endings(self) -> Endings | None:
-        return None if self._listen_database is None else Endings(self._listen_database)
-
-    @cached_property
-    def _streams(self) -> Endings | None:
-        return None if self._listen_database is None else Endings(self._listen_database, STREAMS)
+    def _endings(self) -> dict[tuple[str, ...], Endings]:
+        url = self._listen_database
+        return {about: Endings(url, about) for about in (ENDS, STREAMS)} if url is not None else {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -431,9 +457,8 @@ class AsyncClient(_Client[AsyncConnection[Any]], AwaitedCalls):
 
     async def close(self) -> None:
         """Close the client's own connections, but not the caller's."""
-        for endings in (self._endings, self._streams):
-            if endings is not None:
-                await endings.close()
+        for endings in self._endings.values():
+            await endings.close()
         await self._close()
 
     async def run(self, call: Call[T]) -> T:
@@ -480,11 +505,9 @@ class AsyncClient(_Client[AsyncConnection[Any]], AwaitedCalls):
         **options: Any,  # noqa: ANN401 - as `enqueue` has them
     ) -> Json:
         """Enqueue a job, wait until it has ended and return its result; see `Client.call`."""
-        self._refuse_open()
-        _check_wait(timeout)
-        return await self.result((await self.enqueue(kind, payload, **options)).job_id, timeout)
+        return await self._call(kind, payload, timeout, options)
 
-    async def listen_events(
+    def listen_events(
         self,
         after: str | None = None,
         *,
@@ -500,20 +523,9 @@ class AsyncClient(_Client[AsyncConnection[Any]], AwaitedCalls):
         if follow:
             self._refuse_open()
         chosen = _chosen(queues, kinds)
-        page = await self.page_events(after, since=since, **chosen)
-        bell = Bell(AsyncConnection, self._listen_database, asyncio.sleep)
-        try:
-            while True:
-                for event in page.events:
-                    yield event
-                if not (page.events or page.is_behind or follow):
-                    return
-                await bell.rest_after(page)
-                page = await self.page_events(page.cursor, **chosen)
-        finally:
-            await bell.close()
+        return self._events(page_events(after, since=since, **chosen), chosen, follow=follow)
 
-    async def stream(
+    def stream(
         self, job_id: UUID | str, stream: str, after: str | None = None
     ) -> AsyncGenerator[Chunk, None]:
         """Yield the chunks of a stream, until the job has ended; see `Client.stream`.
@@ -521,25 +533,24 @@ class AsyncClient(_Client[AsyncConnection[Any]], AwaitedCalls):
         With ``listen_database``, one connection serves all streams that are read.
         """
         self._refuse_open()
-        page = await self.read_stream(job_id, stream, after)
-        told, notified = self._streams, str(UUID(str(job_id)))
-        with nullcontext(asyncio.sleep) if told is None else told.of(notified) as wait:
-            pauses = _pauses(None, told is not None)
-            while True:
-                for chunk in page.chunks:
-                    yield chunk
-                if page.is_ended:
-                    return
-                if page.chunks:
-                    pauses = _pauses(None, told is not None)
-                else:
-                    await wait(next(pauses))
-                page = await self.read_stream(job_id, stream, page.cursor)
+        return self._chunks(job_id, stream, after)
 
-    def _waiting_for(self, job: Job) -> AbstractContextManager[Callable[[float], Awaitable[None]]]:
-        if self._endings is None or job.is_finished:
-            return nullcontext(asyncio.sleep)
-        return self._endings.of(str(job.job_id))
+    def _waiting(
+        self, job_id: str, about: tuple[str, ...] = ENDS
+    ) -> AbstractContextManager[Callable[[float], Awaitable[None]]]:
+        endings = self._endings.get(about)
+        return nullcontext(asyncio.sleep) if endings is None else endings.of(job_id)
+
+
+def _iterated(items: AsyncGenerator[T, None]) -> Generator[T, None, None]:
+    """Yield what an asynchronous generator yields that never suspends."""
+    try:
+        while True:
+            yield finished(items.__anext__())
+    except StopAsyncIteration:
+        return
+    finally:
+        finished(items.aclose())
 
 
 def _chosen(queues: Iterable[str] | None, kinds: Iterable[str] | None) -> dict[str, Any]:
@@ -552,13 +563,6 @@ def _is_open(home: object) -> bool:
     return isinstance(home, Connection | AsyncConnection) and (
         not home.autocommit or home.info.transaction_status != TransactionStatus.IDLE
     )
-
-
-def _check_wait(timeout: object) -> None:
-    """Check a timeout before a job is enqueued."""
-    is_number = isinstance(timeout, int | float) and timeout == timeout  # noqa: PLR0124 - not NaN
-    if timeout is not None and not is_number:
-        raise InvalidArgument("timeout must be a number of seconds, or None")
 
 
 def _pauses(timeout: float | None, is_told: bool) -> Iterator[float]:

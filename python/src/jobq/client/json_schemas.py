@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Final, Protocol
 
 import msgspec
@@ -31,14 +32,10 @@ MOST: Final = 10_000
 
 
 class JsonSchemas:
-    """The schemas of kinds that a client knows; most kinds have none.
-
-    Args:
-        lifetime: seconds until a kind without a schema is looked up again.
-    """
+    """The schemas of kinds that a client knows; most kinds have none."""
 
     def __init__(self, lifetime: float = LIFETIME) -> None:
-        self._lifetime = lifetime
+        self._lifetime = lifetime  # seconds until a kind without a schema is looked up again
         self._without: dict[str, float] = {}
         self._schemas: dict[str, tuple[bytes, InputSchema]] = {}
 
@@ -91,9 +88,6 @@ class JsonSchemas:
 
 def input_schema(schema: Json) -> InputSchema | None:
     """Return the validator of a schema; None if the extra ``delivery`` is not installed."""
-    try:
-        module = of_delivery("json_schema.input")
-    except ModuleNotFoundError:
-        return None
-    checks: InputSchema = module.InputSchema(schema)
-    return checks
+    with suppress(ModuleNotFoundError):
+        return of_delivery("json_schema.input").InputSchema(schema)  # type: ignore[no-any-return]
+    return None

@@ -31,12 +31,10 @@ class Awaited:
 
 
 class Method(Generic[P, T]):
-    """A method made of a function that returns a call.
+    """A method with the name, documentation and signature of a function that returns its call.
 
-    Args:
-        make: returns the call; the method has its name, documentation and signature.
-        jobs_of: if the method enqueues, returns its jobs as dicts, and a function that returns
-            the call after hooks have changed them.
+    If it enqueues, ``jobs_of`` returns its jobs as dicts, and a function that returns the call
+    after hooks have changed them.
     """
 
     def __init__(
