@@ -210,11 +210,9 @@ _HINTS: Final[dict[type[JobqError] | str, str]] = {
 
 
 def of_database(error: psycopg.Error, given: Iterable[object] = ()) -> JobqError:
-    """Convert an exception of the driver.
+    """Convert an exception of psycopg or its pool, raised by a call with the given arguments.
 
-    Args:
-        error: an exception of psycopg or its pool.
-        given: the arguments of the call. For an integer out of range, PostgreSQL finds no function.
+    For an integer out of range, PostgreSQL finds no function.
     """
     state, said = error.sqlstate or "", error.diag
     kind = _KINDS.get(state) or _KINDS.get(state[:2])
@@ -238,11 +236,7 @@ def of_database(error: psycopg.Error, given: Iterable[object] = ()) -> JobqError
 def translate(given: Iterable[object] = ()) -> Iterator[None]:
     """Raise exceptions of jobq instead of psycopg's, which become their ``__cause__``.
 
-    Args:
-        given: the arguments of the call, as for `of_database`.
-
-    Raises:
-        JobqError: of the class for the SQLSTATE.
+    ``given`` are the arguments of the call.
     """
     try:
         yield

@@ -6,8 +6,8 @@ The enqueuer's trace is in the job's metadata as W3C ``traceparent``; each attem
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -22,16 +22,6 @@ else:
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
-
-
-class Attempted(Protocol):
-    """The properties of an attempt that its span has."""
-
-    queue: str
-    job_id: str
-    kind: str
-    attempt: int
-    metadata: str
 
 
 def with_trace(metadata: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -51,38 +41,29 @@ def is_on() -> bool:
 
 
 @contextmanager
-def attempt_span(held: Attempted, worker: str) -> Iterator[Span]:
-    """Run an attempt in a span, a child of the enqueuer's span."""
-    carrier = _carrier_of(held)
+def attempt_span(job: Any, worker: str) -> Iterator[Span]:  # noqa: ANN401 - jobq.worker.queries.Job
+    """Run an attempt in a span, a child of the span of the enqueuer, if its metadata name one."""
+    carrier: dict[str, str] = {}
+    with suppress(ValueError, RecursionError):
+        metadata = msgspec.json.decode(job.metadata)
+        given = {name: metadata.get(name) for name in ("traceparent", "tracestate")}
+        carrier = {name: value for name, value in given.items() if isinstance(value, str)}
     attributes: dict[str, str | int] = {
         "messaging.system": "jobq",
         "messaging.operation.type": "process",
-        "messaging.destination.name": held.queue,
-        "messaging.message.id": held.job_id,
+        "messaging.destination.name": job.queue,
+        "messaging.message.id": job.job_id,
         "messaging.client.id": worker,
-        "jobq.kind": held.kind,
-        "jobq.attempt": held.attempt,
+        "jobq.kind": job.kind,
+        "jobq.attempt": job.attempt,
     }
     with trace.get_tracer("jobq").start_as_current_span(
-        f"process {held.kind}",
+        f"process {job.kind}",
         context=TraceContextTextMapPropagator().extract(carrier),
         kind=SpanKind.CONSUMER,
         attributes=attributes,
     ) as span:
         yield span
-
-
-def _carrier_of(held: Attempted) -> dict[str, str]:
-    """Return the trace in a job's metadata, if any."""
-    try:
-        metadata = msgspec.json.decode(held.metadata)
-    except (ValueError, RecursionError):
-        return {}
-    return {
-        name: value
-        for name in ("traceparent", "tracestate")
-        if isinstance(value := metadata.get(name), str)
-    }
 
 
 def note_failure(span: Span, code: str, error: str) -> None:

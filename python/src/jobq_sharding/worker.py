@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import secrets
-import socket
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Protocol, Self
@@ -15,6 +12,7 @@ from jobq.worker import Shared, Worker
 from jobq.worker.controller import Slots
 from jobq.worker.metrics import HAS_PROMETHEUS, Metrics, Probe
 from jobq.worker.signals import Stop, leave_soon, stopping_on_signals, watching_the_loop
+from jobq.worker.worker import default_name
 
 __all__ = ["Member", "ShardedWorker", "SharedSlots"]
 
@@ -113,7 +111,7 @@ class ShardedWorker:
             raise ValueError("databases must name at least one")
         if options.get("listen_database") or options.get("until_empty"):
             raise ValueError("listen_database and until_empty are for one database")
-        self.name = name or f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
+        self.name = name or default_name()
         self._stop = Stop(max_jobs, max_bytes)
         self._address = None if metrics_port is None else (metrics_host, metrics_port)
         first = next(iter(databases.values()))

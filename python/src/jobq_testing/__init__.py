@@ -54,7 +54,7 @@ from jobq.registry.settlement import (
     outcomes_of,
     settlement_of,
 )
-from jobq.registry.steps import SAVE_STEP, Steps, in_transaction
+from jobq.registry.steps import SAVE_STEP, in_transaction
 from jobq_operations.deploy import deploy, single_file
 
 __all__ = ["Ran", "advance", "assert_enqueued", "fresh_database", "run_due", "run_due_async"]
@@ -320,19 +320,14 @@ def _run(test: _Test, job: ClaimedJob) -> Ran:
     context = _context(client, job)
     settlement: Settlement = Released()
     journal = _Journal(connection)
-    context.steps = Steps(
-        journal.call,
-        job.job_id,
-        job.attempt,
-        is_awaited=handler is not None and handler.is_awaited,
-        is_fork="fork_of" in context.metadata,
-    )
-    context.steps.chunks.waits_for_step = True
+    is_awaited = handler is not None and handler.is_awaited
+    steps = context.record_steps(journal.call, is_awaited=is_awaited)
+    steps.chunks.waits_for_step = True
     try:
         with connection.transaction():
             try:
                 result = _call(test, handler, job, context)
-                test.done(context.steps.chunks.flush())
+                test.done(steps.chunks.flush())
             except Suspended:
                 return Ran(job.job_id, job.kind, client.get(job.job_id).state, None, None)
             settlement = settlement_of(Returned(result))

@@ -14,7 +14,7 @@ from jobq.errors import InvalidArgument
 from jobq.models import Json
 from jobq.registry.children import Mailbox, Source
 from jobq.registry.outcomes import Cancelled
-from jobq.registry.steps import Steps
+from jobq.registry.steps import Call, Steps
 from jobq.registry.streams import Stream
 
 LEVELS: Final = ("DEBUG", "INFO", "WARN", "ERROR")
@@ -76,6 +76,13 @@ class JobContext:
     delivery_version: int | None = None
     payload_text: str = "{}"
     steps: Steps | None = None
+
+    def record_steps(self, call: Call, *, is_awaited: bool) -> Steps:
+        """Record steps by this call from now on; ``is_awaited`` is true in a coroutine."""
+        is_fork = "fork_of" in self.metadata
+        steps = Steps(call, self.job_id, self.attempt, is_awaited=is_awaited, is_fork=is_fork)
+        self.steps = steps
+        return steps
 
     @property
     def time_left(self) -> float:

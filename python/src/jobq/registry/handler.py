@@ -28,34 +28,20 @@ _BATCH_EXTRAS: Final = ("contexts",)
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """A function that runs the jobs of a kind.
-
-    Attributes:
-        function: takes the payload, then ``extras``.
-        mode: where it runs.
-        is_transactional: whether its connection's transaction completes the job.
-        extras: the names of its parameters besides the payload.
-        parse: converts decoded JSON to its payload.
-        takes_payload: whether it takes the payload.
-        definition: arguments of put_kind; empty if there is nothing to declare.
-        on_dead, interrupt_on_cancel, max_in_process, pin_release: see `HandlerOptions`.
-        batch: maximum number of jobs per call; 0 if it takes a single job.
-        batch_wait: seconds that a batch waits for more jobs.
-        rules: which exceptions are retried, and when.
-    """
+    """A function that runs the jobs of a kind; see `HandlerOptions` too."""
 
     kind: str
-    function: Callable[..., Any]
+    function: Callable[..., Any]  # takes the payload, then ``extras``
     mode: Mode
     is_transactional: bool
     extras: tuple[str, ...]
-    parse: Callable[[Any], Any]
+    parse: Callable[[Any], Any]  # converts decoded JSON to its payload
     takes_payload: bool
-    definition: Mapping[str, Any]
+    definition: Mapping[str, Any]  # arguments of put_kind; empty without any
     on_dead: Callable[[JobContext, str, str], Any] | None
     interrupt_on_cancel: bool
-    batch: int
-    batch_wait: float
+    batch: int  # 0 if it takes a single job
+    batch_wait: float  # seconds
     max_in_process: int | None
     rules: RetryRules
     pin_release: bool = False
@@ -90,13 +76,6 @@ def describe(
     batch: int = 0,
 ) -> Handler:
     """Inspect a handler's signature and return its description.
-
-    Args:
-        kind: its kind.
-        function: a function, a coroutine function, or an instance with ``__call__``.
-        options: of `Registry.handler`.
-        definition: arguments of put_kind.
-        batch: maximum number of jobs per call; 0 if it takes a single job.
 
     Raises:
         TypeError: the function cannot be a handler with these options.
@@ -158,11 +137,7 @@ def describe(
 
 
 def _classes(given: object) -> tuple[type[BaseException], ...] | None:
-    """Return one or several exception classes as a tuple; None for None.
-
-    Raises:
-        TypeError: one is not an exception class.
-    """
+    """Return one or several exception classes as a tuple; None for None."""
     if given is None:
         return None
     classes = tuple(given) if isinstance(given, list | tuple | set) else (given,)
@@ -172,11 +147,7 @@ def _classes(given: object) -> tuple[type[BaseException], ...] | None:
 
 
 def _item_type(kind: str, payloads_type: Any, *, is_plain: bool) -> Any:  # noqa: ANN401
-    """Return the type of the payloads in a batch.
-
-    Raises:
-        TypeError: the handler cannot take batches.
-    """
+    """Return the type of the payloads in a batch."""
     if not is_plain:
         raise TypeError(f"handler of {kind}: a batch cannot be transactional or in a process")
     if payloads_type in (Any, list):

@@ -42,10 +42,7 @@ class Hooks:
     ) -> Callable[..., Any]:
         """Return a function that calls the hooks around a handler, where the handler runs.
 
-        Args:
-            call: the handler.
-            context: of the job.
-            wait: waits for a hook that is a coroutine. None if the handler is one too.
+        ``wait`` waits for a hook that is a coroutine; None if the handler is one too.
         """
         if not self:
             return call

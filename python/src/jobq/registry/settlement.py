@@ -97,34 +97,23 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The attempt failed.
-
-    Attributes:
-        details: a JSON object, or None.
-        traceback: of the exception; empty for an outcome that the handler chose.
-    """
+    """The attempt failed."""
 
     code: str
     error: str
     is_retryable: bool = True
     retry_in: timedelta | None = None
-    details: msgspec.Raw | None = None
+    details: msgspec.Raw | None = None  # a JSON object
     hold: Hold | None = None
-    traceback: str = ""
+    traceback: str = ""  # empty for an outcome that the handler chose
 
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """The job returns to its queue, without counting the attempt.
+    """The job returns to its queue, without counting the attempt."""
 
-    Attributes:
-        until: earliest start, as a time or a duration; None is now.
-        reason: what the worker lacks, as a code and a text.
-        hold: how long the jobs of its key wait too.
-    """
-
-    until: datetime | timedelta | None = None
-    reason: tuple[str, str] | None = None
+    until: datetime | timedelta | None = None  # earliest start; None is now
+    reason: tuple[str, str] | None = None  # what the worker lacks, as a code and a text
     hold: Hold | None = None
 
 
@@ -135,14 +124,9 @@ class CancelConfirmed:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """There is nothing left to settle.
+    """There is nothing left to settle."""
 
-    Attributes:
-        outcome: ``succeeded`` if the handler's own transaction completed the job, ``released``
-            if it waits for an event, or ``lost``.
-    """
-
-    outcome: str
+    outcome: str  # succeeded by the handler's own transaction, released to wait, or lost
 
 
 Settlement: TypeAlias = Succeeded | Failed | Released | CancelConfirmed | Gone
@@ -152,14 +136,7 @@ NO_RESULT: Final = Succeeded(None)
 
 @dataclass(frozen=True, slots=True)
 class RetryRules:
-    """Which exceptions of a handler are retried, and when.
-
-    Attributes:
-        retry_on: only these are retried; None means all.
-        discard_on: these are not retried.
-        delay: returns the delay, a timedelta or seconds, or None for the kind's backoff; called
-            with the exception and the attempt.
-    """
+    """Which exceptions of a handler are retried, and when; see `HandlerOptions`."""
 
     retry_on: tuple[type[BaseException], ...] | None = None
     discard_on: tuple[type[BaseException], ...] = ()
@@ -192,21 +169,14 @@ def settlement_of(
     rules: RetryRules = DEFAULT_RULES,
     attempt: int = 1,
 ) -> Settlement:
-    """Return how a job is settled.
-
-    Args:
-        did: what its handler returned or raised.
-        is_cancel_requested: whether the job is to be cancelled.
-        rules: the handler's rules.
-        attempt: the job's attempt.
-    """
+    """Return how a job is settled."""
     try:
         if isinstance(did, Returned):
             return NO_RESULT if did.value is None else Succeeded(_as_json(did.value))
         settlement = _of_error(did.error, is_cancel_requested=is_cancel_requested)
         if isinstance(settlement, Failed) and _is_for_rules(did.error):
             settlement = rules.apply(settlement, did.error, attempt)
-    except ResultError as error:
+    except _ResultError as error:
         return Failed("RESULT_INVALID", error_text(str(error)), is_retryable=False)
     except BaseException as error:
         return Failed("ERROR", error_text(error))
@@ -250,22 +220,15 @@ def _of_error(error: BaseException, *, is_cancel_requested: bool) -> Settlement:
     match error:
         case Retry():
             wait = None if error.in_ is None else min(max(error.in_, timedelta(0)), LONGEST_RETRY)
-            hold = Hold(wait, error_text(error.message)) if error.holds_key and wait else None
-            return Failed(
-                _code(error.code),
-                error_text(error.message),
-                True,
-                wait,
-                _details(error.details),
-                hold,
-            )
+            text, details = error_text(error.message), _details(error.details)
+            hold = Hold(wait, text) if error.holds_key and wait else None
+            return Failed(_code(error.code), text, True, wait, details, hold)
         case RateLimited():
             wait = min(max(error.retry_after, timedelta(0)), LONGEST_RETRY)
             return Released(hold=Hold(wait, error_text(error.message)))
         case Permanent():
-            return Failed(
-                _code(error.code), error_text(error.message), False, None, _details(error.details)
-            )
+            details = _details(error.details)
+            return Failed(_code(error.code), error_text(error.message), False, None, details)
         case Snooze():
             return Released(error.until)
         case Unable():
@@ -295,23 +258,23 @@ def _raised(code: str, error: BaseException) -> Failed:
     return Failed(code, error_text(error), details=details, traceback=trace)
 
 
-class ResultError(ValueError):
-    """The result of a handler cannot be stored."""
-
-
 def _as_json(value: object) -> bytes:
-    """Return a result as JSON text.
+    """Return a result as JSON text that can be stored.
 
     Raises:
-        ResultError: it is not JSON, or cannot be stored.
+        _ResultError: it cannot.
     """
     try:
         text = as_json(value)
     except (TypeError, ValueError, RecursionError) as error:
-        raise ResultError(f"the handler's result is not JSON: {error}") from error
+        raise _ResultError(f"the handler's result is not JSON: {error}") from error
     if b"\\u0000" in text:
-        raise ResultError("the handler's result contains a NUL character")
+        raise _ResultError("the handler's result contains a NUL character")
     return text
+
+
+class _ResultError(ValueError):
+    pass
 
 
 def _code(code: object) -> str:

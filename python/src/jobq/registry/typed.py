@@ -104,12 +104,7 @@ class TypedHandler(Protocol[Payload_contra, P, R_co]):
         """
 
     def enqueue_many(self, client: EnqueuesMany[T], payloads: Iterable[Payload_contra]) -> T:
-        """Enqueue a job of the handler's kind for each payload, all or none.
-
-        Raises:
-            TypeError: the function is the handler of several kinds.
-            JobqError: as `Client.enqueue_many`.
-        """
+        """Enqueue a job of the handler's kind for each payload, all or none; see `enqueue`."""
 
 
 class PlainHandler(Protocol[P, R_co]):
@@ -121,12 +116,7 @@ class PlainHandler(Protocol[P, R_co]):
         """Call the function."""
 
     def enqueue(self, client: Enqueues[T], **options: Unpack[EnqueueOptions]) -> T:
-        """Enqueue a job of the handler's kind, as the client's `enqueue` does.
-
-        Raises:
-            TypeError: the function is the handler of several kinds.
-            JobqError: as `Client.enqueue`.
-        """
+        """Enqueue a job of the handler's kind; see `TypedHandler.enqueue`."""
 
 
 class _TakesContext(Protocol[R_co]):

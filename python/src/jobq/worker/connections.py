@@ -8,8 +8,7 @@ import os
 import random
 import socket
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -25,20 +24,19 @@ logger = logging.getLogger("jobq.worker")
 
 
 class Backoff:
-    """How long to wait before trying again: longer each time, half of it at random."""
+    """How long to wait before trying again: longer each time, half of it at random.
+
+    Set ``tries`` to 0 after a success.
+    """
 
     def __init__(self, most: float | None = None) -> None:
         self._most = most or tuning.BACKOFF_LAST
-        self._tries = 0
-
-    def reset(self) -> None:
-        """Reset, after a success."""
-        self._tries = 0
+        self.tries = 0
 
     def next(self) -> float:
         """Return how many seconds to wait."""
-        pause = min(self._most, tuning.BACKOFF_FIRST * 2.0 ** min(self._tries, 30))
-        self._tries += 1
+        pause = min(self._most, tuning.BACKOFF_FIRST * 2.0 ** min(self.tries, 30))
+        self.tries += 1
         return pause * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, hides nothing
 
 
@@ -61,17 +59,12 @@ class Complaints:
 class Link:
     """One connection to the database, used by one call at a time.
 
-    A call that fails or takes too long closes the connection; the next call opens another.
-    It repeats nothing, because a failed call may have taken effect.
+    A call that fails or takes longer than ``deadline`` closes the connection; the next call opens
+    another. It repeats nothing, because a failed call may have taken effect.
 
-    Args:
-        url: a libpq URL.
-        name: shown by pg_stat_activity.
-        is_pooled: whether a pooler in transaction mode is in between.
-        deadline: seconds after which a call has failed.
-        peers: the links of the same worker. A network failure affects all of them. So the first
-            call that reaches its deadline makes every link reconnect that has not answered since
-            that call began, and later calls need not reach their own deadlines.
+    A network failure affects all links of a worker, its ``peers``. So the first call that reaches
+    its deadline makes every link reconnect that has not answered since that call began, and later
+    calls need not reach their own deadlines.
     """
 
     def __init__(
@@ -220,7 +213,6 @@ class Connections:
         self._url = url
         self._is_pooled = is_pooled
         self._free: list[Link] = []
-        self._left_at: dict[Link, float] = {}
         self._work = asyncio.Semaphore(2)
         self._vital = asyncio.Lock()
         self.links: list[Link] = []
@@ -229,8 +221,7 @@ class Connections:
     def answered_ago(self) -> float | None:
         """Seconds since the database last answered; None if it never has."""
         heard_at = max((link.heard_at for link in self.links), default=float("-inf"))
-        ago = time.monotonic() - heard_at
-        return None if ago == float("inf") else ago
+        return time.monotonic() - heard_at if heard_at > 0 else None
 
     async def call(
         self,
@@ -244,31 +235,23 @@ class Connections:
 
         A vital one does not wait for exchanges and maintenance: a heartbeat.
         """
-        async with self._free_link(is_vital=is_vital) as link:
-            return await link.call(statement, parameters, is_many=is_many)
+        async with self._vital if is_vital else self._work:
+            if self._free:
+                link = self._free.pop()
+            else:
+                link = Link(self._url, "jobq worker", is_pooled=self._is_pooled, peers=self.links)
+            try:
+                return await link.call(statement, parameters, is_many=is_many)
+            finally:
+                self._free.append(link)
 
     async def close_idle(self) -> None:
         """Close connections that have not been used for a while, except one."""
-        now = time.monotonic()
         for link in self._free[:-1]:
-            if link.is_open and now - self._left_at[link] > tuning.SPARE_SECONDS:
+            if link.is_open and time.monotonic() - link.heard_at > tuning.SPARE_SECONDS:
                 await link.close()
 
     async def close(self) -> None:
         """Close everything."""
         for link in self.links:
             await link.close()
-
-    @asynccontextmanager
-    async def _free_link(self, *, is_vital: bool) -> AsyncIterator[Link]:
-        async with self._vital if is_vital else self._work:
-            link = (
-                self._free.pop()
-                if self._free
-                else Link(self._url, "jobq worker", is_pooled=self._is_pooled, peers=self.links)
-            )
-            try:
-                yield link
-            finally:
-                self._left_at[link] = time.monotonic()
-                self._free.append(link)

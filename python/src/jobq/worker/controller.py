@@ -20,29 +20,17 @@ NO_HANDLER: Final = ("UNKNOWN_KIND", "no handler of this kind")
 
 @dataclass(slots=True)
 class Controller:
-    """Statistics of a worker's recent jobs, and the decisions based on them.
-
-    Attributes:
-        duration: mean seconds per job; an estimate until the first one has ended.
-        ended: number of durations in the mean.
-        payload: bytes of a payload.
-        limit: jobs that one exchange claims or settles. An exchange without an answer divides it
-            by eight.
-        interval: seconds between claims that brought jobs, on average.
-        claimed_at: when the last one was, by time.monotonic.
-        misses: consecutive claims whose jobs were due but locked.
-        polls: consecutive claims without a job.
-    """
+    """Statistics of a worker's recent jobs, and the decisions based on them."""
 
     slots: int
-    duration: float = 0.1
-    ended: int = 0
-    payload: float = 1.0
-    limit: int = tuning.MAX_BATCH
-    interval: float = 1.0
-    claimed_at: float = 0.0
-    misses: int = 0
-    polls: int = 0
+    duration: float = 0.1  # mean seconds per job; an estimate until the first one has ended
+    ended: int = 0  # durations in the mean
+    payload: float = 1.0  # bytes of a payload
+    limit: int = tuning.MAX_BATCH  # jobs that one exchange claims or settles
+    interval: float = 1.0  # mean seconds between claims that brought jobs
+    claimed_at: float = 0.0  # when the last one was, by time.monotonic
+    misses: int = 0  # consecutive claims whose jobs were due but locked
+    polls: int = 0  # consecutive claims without a job
 
     # ---- observations
 
@@ -129,15 +117,9 @@ class Slots:
 
 @dataclass(eq=False)
 class InProcess:
-    """How many jobs of a queue or of a kind run at a time in a worker process.
+    """How many jobs of a queue or of a kind may run at a time in a worker process.
 
-    Attributes:
-        queues, kinds: the maximum number of running jobs by queue, and by kind.
-        held: returns the jobs that count: those that run, and those that are claimed to run.
-        is_half_claimed: whether the next claim is the second half of `claim`.
-
-    Raises:
-        ValueError: a maximum is below 1.
+    ``held`` returns the jobs that count: those that run, and those that are claimed to run.
     """
 
     queues: Mapping[str, int]
@@ -162,11 +144,6 @@ class InProcess:
             {queue: most - queues[queue] for queue, most in self.queues.items()},
             {kind: most - kinds[kind] for kind, most in self.kinds.items()},
         )
-
-    def full(self) -> tuple[list[str], list[str]]:
-        """Return the queues and the kinds of which no more jobs may run now."""
-        queues, kinds = self.free(self.held())
-        return [q for q, n in queues.items() if n <= 0], [k for k, n in kinds.items() if n <= 0]
 
     def startable(self, waiting: Iterable[Any], running: Iterable[Any]) -> Any:  # noqa: ANN401
         """Return the first waiting job that may run beside those that run."""
@@ -198,22 +175,16 @@ class SkippedKinds:
 
     ``on_met`` is set when a claimed job has such a kind. They are tried again after a while,
     unless ``is_lasting``: no handlers can be added to the worker.
-
-    Attributes:
-        functions: the kinds that are database functions.
-        new: kinds found since `functions` was last updated, with codes and texts.
-        known: kinds that were excluded before any job was claimed.
-        lacks: the reasons why jobs were released, by kind and code, for `health`.
     """
 
     def __init__(self, on_met: asyncio.Event, *, is_lasting: bool) -> None:
         self._on_met = on_met
         self._is_lasting = is_lasting
         self._met: dict[str, tuple[float, tuple[str, str]]] = {}
-        self.functions: set[str] = set()
-        self.new: list[tuple[str, str, str]] = []
-        self.known: Mapping[str, tuple[str, str]] = {}
-        self.lacks: dict[tuple[str, str], str] = {}
+        self.functions: set[str] = set()  # the kinds that are database functions
+        self.new: list[tuple[str, str, str]] = []  # found since `functions` was updated
+        self.known: Mapping[str, tuple[str, str]] = {}  # excluded before any job was claimed
+        self.lacks: dict[tuple[str, str], str] = {}  # why jobs were released, for `health`
 
     def kinds(self) -> list[str] | None:
         """Return the kinds to exclude from claims; None without any."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -46,7 +45,7 @@ from jobq.registry.settlement import (
     outcomes_of,
     settlement_of,
 )
-from jobq.registry.steps import SAVE_STEP, Steps, in_transaction
+from jobq.registry.steps import SAVE_STEP, in_transaction
 from jobq.worker import tuning
 from jobq.worker.controller import NO_HANDLER, SkippedKinds
 from jobq.worker.pools import Pools, Threads, value_of
@@ -81,14 +80,7 @@ class Executor:
     # ---- before the start
 
     async def prepare(self, job: Job) -> Settlement | None:
-        """Find a job's handler and, if it runs in a process, wait for one.
-
-        Returns:
-            None if the job can start; how to release it if there is no handler.
-
-        Raises:
-            Unable: no process is available; the job has not begun.
-        """
+        """Find a job's handler and, if it runs in a process, wait for one; None if it can start."""
         job.handler = self.registry.get(job.kind)
         if job.handler is None:
             return self.skipped.met(job.kind, *NO_HANDLER)
@@ -119,20 +111,13 @@ class Executor:
             payload = handler.read(job.payload)
         except (ValueError, RecursionError) as error:
             return Failed("PAYLOAD_INVALID", error_text(error), is_retryable=False)
-        notes = None
+        notes = steps = None
         if handler.extras or self.registry.hooks:
             notes = Notes(self.recorder, job.key)
             context = job.make_context(notes)
             if not handler.batch:
-                is_awaited = handler.mode == "coroutine"
-                call = self.journal.call if is_awaited else self.journal.call_from_thread
-                context.steps = Steps(
-                    call,
-                    context.job_id,
-                    job.attempt,
-                    is_awaited=is_awaited,
-                    is_fork="fork_of" in context.metadata,
-                )
+                call = self.journal.call if handler.is_awaited else self.journal.call_from_thread
+                steps = context.record_steps(call, is_awaited=handler.is_awaited)
             if handler.pin_release and (other := await self._other_release(job)):
                 return other
         did: Returned | Raised
@@ -142,7 +127,6 @@ class Executor:
             did = Raised(error)
         if notes is not None and not (job.is_interrupted and isinstance(did, Raised)):
             await notes.end()
-            steps = job.context.steps if job.context is not None else None
             if steps is not None and not handler.is_transactional:
                 try:
                     await steps.chunks.end(self.journal.call)
@@ -160,7 +144,7 @@ class Executor:
         started_by = msgspec.json.decode(text)
         if started_by == self.release:
             return None
-        wait = min(job.attempt * tuning.RELEASE_WAIT, tuning.RELEASE_WAIT_LAST)
+        wait = tuning.RELEASE_WAIT_LAST * min(job.attempt / 60, 1)
         return Released(
             timedelta(seconds=wait), ("RELEASE", f"the job was started by release {started_by}")
         )
@@ -168,11 +152,10 @@ class Executor:
     async def _call(self, handler: Handler, job: Job, payload: object) -> Returned | Raised:
         """Call the handler: in the loop, a thread, a process or a batch."""
         threads = self.pools.threads
+        job.is_interruptible = bool(handler.batch) or handler.is_awaited
         if handler.batch:
-            job.is_interruptible = True
             value = await self._hooked(self._join_batch, job)(handler, job, payload)
-        elif handler.mode == "coroutine":
-            job.is_interruptible = True
+        elif handler.is_awaited:
             if handler.is_transactional:
                 return Returned(await self._call_in_transaction(handler, job, payload))
             call = self._hooked(handler.function, job)
@@ -188,10 +171,7 @@ class Executor:
         return NOTHING if value is None else Returned(value)
 
     def settlement_of(self, job: Job, did: Returned | Raised) -> Settlement:
-        """Return how to settle a job whose attempt came to this.
-
-        It is released if it was interrupted, or if the worker cannot run the job.
-        """
+        """Return how to settle a job whose attempt came to this."""
         if isinstance(did, Returned):
             if isinstance(did.value, Gone):
                 return did.value
@@ -219,7 +199,7 @@ class Executor:
             return call
         if self.registry.is_fallback(handler) and job.delivery_version is None:
             return call
-        if handler.mode == "coroutine" or handler.batch:
+        if handler.is_awaited or handler.batch:
             return hooks.around(call, context)
         return hooks.around(call, context, self._wait)
 
@@ -239,37 +219,47 @@ class Executor:
 
         A plain function runs in a thread, where nothing here suspends.
         """
-        is_awaited = handler.mode == "coroutine"
-        context, text, outcome = job.context, None, "succeeded"
+        is_awaited, context = handler.is_awaited, job.context
+        steps = context.steps if context is not None else None
+        text: bytes | None = None
+        outcome = "succeeded"
         async with self.pools.connection(is_awaited=is_awaited) as connection:
-            if context is not None and context.steps is not None:
-                context.steps.call = in_transaction(connection)
-                context.steps.chunks.waits_for_step = True
+            if steps is not None:
+                steps.call = in_transaction(connection)
+                steps.chunks.waits_for_step = True
             function = self._hooked(handler.function, job)
             try:
                 value = function(*handler.arguments(payload, context, connection))
-                text = _text_of(await value if is_awaited else value)
-                if context is not None and context.steps is not None:
-                    await awaited(context.steps.chunks.flush())
+                settlement = settlement_of(Returned(await value if is_awaited else value))
+                if not isinstance(settlement, Succeeded):
+                    raise _UnfitError(settlement)
+                text = settlement.result
+                if steps is not None:
+                    await awaited(steps.chunks.flush())
             except Suspended:
                 outcome = "released"
             if is_awaited and context is not None and isinstance(context.recorder, Notes):
                 await context.recorder.end()
             job.is_ending = True
             if outcome == "succeeded":
-                with _refusals():
-                    done = connection.execute(COMPLETE, (job.job_id, job.attempt, text))
+                try:
+                    result = text and text.decode()
+                    done = connection.execute(COMPLETE, (*job.key, result))
                     await awaited(done)
+                except psycopg.Error as error:
+                    refusal = of_database(error)
+                    if isinstance(refusal, LeaseLost | JobNotFound):
+                        raise LostError from error
+                    if isinstance(refusal, InvalidArgument | PayloadInvalid | PayloadTooLarge):
+                        said = error_text(str(refusal))
+                        raise _UnfitError(Failed(REFUSED, said, is_retryable=False)) from error
+                    raise
         return Gone(outcome)
 
     # ---- batch handlers: one call runs several jobs of a kind
 
     async def _join_batch(self, handler: Handler, job: Job, payload: object) -> object:
-        """Run a job together with others of its kind, and return its result.
-
-        Raises:
-            BaseException: what the handler raised, or returned as this job's result.
-        """
+        """Run a job together with others of its kind; return its result, or raise its exception."""
         batch = self._batches[handler.kind]
         end: asyncio.Future[Returned | Raised] = self._loop.create_future()
         batch.jobs[end] = payload, job.context
@@ -355,7 +345,7 @@ class Batch:
         if handler.extras:
             arguments.append([context for _, context in self.jobs.values()])
         try:
-            if handler.mode == "coroutine":
+            if handler.is_awaited:
                 returned = await handler.function(*arguments)
             else:
                 returned = value_of(await threads.run(handler.function, *arguments))
@@ -367,39 +357,9 @@ class Batch:
                 end.set_result(outcome)
 
 
-# ---- transactional handlers
-
-
 class _UnfitError(Exception):
-    """A result that cannot be stored; raised to roll back the transaction."""
+    """The result of a transactional handler cannot be stored: its transaction is rolled back."""
 
     def __init__(self, settlement: Settlement) -> None:
         super().__init__(settlement)
         self.settlement = settlement
-
-
-def _text_of(result: object) -> str | None:
-    """Return what a transactional handler returned as JSON text.
-
-    Raises:
-        _UnfitError: the result is not JSON; the transaction is rolled back.
-    """
-    settlement = settlement_of(Returned(result))
-    if isinstance(settlement, Succeeded):
-        return settlement.result.decode() if settlement.result else None
-    raise _UnfitError(settlement)
-
-
-@contextmanager
-def _refusals() -> Iterator[None]:
-    """Raise a lost lease or a refused result as its own exception; other errors unchanged."""
-    try:
-        yield
-    except psycopg.Error as error:
-        refusal = of_database(error)
-        if isinstance(refusal, LeaseLost | JobNotFound):
-            raise LostError from error
-        if isinstance(refusal, InvalidArgument | PayloadInvalid | PayloadTooLarge):
-            failure = Failed(REFUSED, error_text(str(refusal)), is_retryable=False)
-            raise _UnfitError(failure) from error
-        raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -19,11 +18,10 @@ from jobq.registry.outcomes import Unable
 from jobq.worker import tuning
 from jobq.worker.connections import Complaints
 from jobq.worker.controller import SkippedKinds
-from jobq.worker.listener import Wakeups
+from jobq.worker.listener import Wakeups, is_set_within
 from jobq.worker.metrics import Report
 from jobq.worker.pools import Pools
 from jobq.worker.queries import RELEASE_MANY, SET_PROGRESS
-from jobq.worker.signals import Stop
 
 SETTINGS: Final = "select jobq.settings(%s)"
 WORK: Final = "select job_id, kind, state from jobq.work(%s, %s)"
@@ -58,7 +56,6 @@ class Functions:
     skipped: SkippedKinds
     report: Report
     wakeups: Wakeups
-    stop: Stop
     poll: float
 
     def __post_init__(self) -> None:
@@ -76,10 +73,8 @@ class Functions:
     async def run(self) -> None:
         """Work until stopped or cancelled; running jobs are then rolled back, for other workers."""
         while not self._is_stopping:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self.poll):
-                    await self._is_asked.wait()
-            self.stop.is_empty = False
+            await is_set_within(self._is_asked, self.poll)
+            self.wakeups.runs_functions = True
             self._is_asked.clear()
             try:
                 await self._learn()
@@ -88,7 +83,7 @@ class Functions:
                     has_more = await self._work()
             except (psycopg.Error, Unable) as error:
                 self._complaints.warning("database functions: %s", _text(error))
-            self.stop.is_empty = not self._is_asked.is_set()
+            self.wakeups.runs_functions = self._is_asked.is_set()
 
     async def _learn(self) -> None:
         """Find out which of the new kinds are database functions."""

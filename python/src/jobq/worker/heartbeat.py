@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
-from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 
 from jobq.errors import DatabaseUnavailable, JobqError
 from jobq.registry.settlement import CancelConfirmed, Gone
 from jobq.worker import tuning
 from jobq.worker.connections import Backoff, Complaints, Connections
-from jobq.worker.listener import Wakeups
+from jobq.worker.listener import Wakeups, is_set_within
 from jobq.worker.producer import Producer
 from jobq.worker.queries import Job, Queries
 
@@ -47,15 +45,13 @@ class Heartbeat:
             pause = tuning.TICK
             try:
                 await self._beat(is_asked=is_asked)
-                backoff.reset()
+                backoff.tries = 0
             except JobqError as error:
                 is_away = isinstance(error, DatabaseUnavailable)
                 level = logging.WARNING if is_away else logging.ERROR
                 complaints.warning("heartbeat failed: %s", error, level=level)
                 pause = backoff.next()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await self._is_asked.wait()
+            await is_set_within(self._is_asked, pause)
 
     async def _beat(self, *, is_asked: bool) -> None:
         now = time.monotonic()

@@ -1,13 +1,12 @@
-"""The listening session, which wakes an idle worker.
-
-It follows docs/protocol.md. If it fails, the worker polls until it is connected again.
-"""
+"""The listening session, which wakes an idle worker by the protocol of docs/protocol.md."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from jobq.client.notifications import Notifications
@@ -19,24 +18,16 @@ logger = logging.getLogger("jobq.worker")
 
 
 class Wakeups:
-    """Events that wake the parts of a worker.
-
-    Attributes:
-        producer: set when the producer must check for work.
-        has_jobs: whether a job may have become runnable since the last claim.
-        functions: set when there may be jobs that are database functions.
-        kinds: set when a job may have become runnable, maybe one of a kind that was excluded.
-        heartbeat: set when there may be a cancel request.
-        maintenance: set when a schedule was changed, and after a heartbeat without jobs.
-    """
+    """Events that wake the parts of a worker, each when it may have something to do."""
 
     def __init__(self) -> None:
         self.producer = asyncio.Event()
         self.functions = asyncio.Event()
-        self.kinds = asyncio.Event()
-        self.heartbeat = asyncio.Event()
-        self.maintenance = asyncio.Event()
-        self.has_jobs = False
+        self.kinds = asyncio.Event()  # a job, maybe one of a kind that was excluded
+        self.heartbeat = asyncio.Event()  # a cancel request
+        self.maintenance = asyncio.Event()  # a schedule, and after a heartbeat without jobs
+        self.has_jobs = False  # whether a job may have become runnable since the last claim
+        self.runs_functions = False  # whether database functions run now
 
     def job(self) -> None:
         """Wake the parts that claim: a job may have become runnable."""
@@ -46,16 +37,19 @@ class Wakeups:
         self.kinds.set()
 
 
+async def is_set_within(event: asyncio.Event, seconds: float) -> bool:
+    """Wait for an event; return false after a timeout."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds if seconds < math.inf else None):
+            await event.wait()
+    return event.is_set()
+
+
 class Listener:
-    """Listens on a direct connection, and reconnects until it is stopped.
+    """Listens on a connection without a pooler, and reconnects until it is stopped.
 
-    ``url`` leads to the server itself, without a pooler. Queues that match a pattern of ``queues``,
-    such as ``tenant-*``, wake the worker after `learn` has named them. ``peers`` are the worker's
-    other links.
-
-    Attributes:
-        has_patterns: whether new queues can match, of which no notification arrives.
-        is_waiting: whether producers notify because the worker sleeps.
+    Meanwhile the worker polls. Queues that match a pattern of ``queues``, such as ``tenant-*``,
+    wake it after `learn` has named them. ``peers`` are the worker's other links.
     """
 
     def __init__(
@@ -66,12 +60,13 @@ class Listener:
         self._link = Link(url, "jobq listener", deadline=deadline, peers=peers)
         self._queues = list(queues)
         self._learnt: dict[str, None] = {}
+        # Of a new queue that matches a pattern, no notification arrives.
         self.has_patterns = any(queue.endswith("*") for queue in queues)
         self._wakeups = wakeups
         self._notifications: Notifications | None = None
         self._lost = asyncio.Event()
         self._is_closed = False
-        self.is_waiting = False
+        self.is_waiting = False  # whether producers notify because the worker sleeps
 
     @property
     def is_listening(self) -> bool:
@@ -88,7 +83,7 @@ class Listener:
                 complaints.warning("cannot listen, polling instead: %s", error)
                 await asyncio.sleep(backoff.next())
                 continue
-            backoff.reset()
+            backoff.tries = 0
             self._wakeups.job()
             self._wakeups.heartbeat.set()
             self._wakeups.maintenance.set()

@@ -1,4 +1,4 @@
-"""The database's maintenance, and the supervision of the worker's own process."""
+"""The database's maintenance, and the kinds that this worker leaves to others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import logging
 import math
 import random
 import time
-from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from typing import Final
 
@@ -16,11 +15,10 @@ from jobq.registry import Registry
 from jobq.worker import tuning
 from jobq.worker.connections import Complaints
 from jobq.worker.controller import SkippedKinds
-from jobq.worker.listener import Wakeups
+from jobq.worker.listener import Wakeups, is_set_within
 from jobq.worker.metrics import Report
 from jobq.worker.producer import Producer
 from jobq.worker.queries import Queries
-from jobq.worker.signals import Stop
 
 logger = logging.getLogger("jobq.worker")
 
@@ -78,8 +76,9 @@ class Maintenance:
         """Call maintain(); return whether more remains."""
         self._maintained_at = time.monotonic()
         done, has_more = await self.queries.maintain()
-        for task in [task for task, affected in done.items() if affected is None]:
-            self._complaints.warning("maintenance task %s failed: run jobq doctor", task)
+        for task, affected in done.items():
+            if affected is None:
+                self._complaints.warning("maintenance task %s failed: run jobq doctor", task)
         if done.get("recovered"):
             logger.info("recovered %d jobs whose leases had expired", done["recovered"])
         return has_more
@@ -94,49 +93,41 @@ class Maintenance:
             left = ends_at - time.monotonic()
             if left <= 0:
                 return
-            with suppress(TimeoutError):
-                async with asyncio.timeout(min(left, tuning.TICK)):
-                    await self.wakeups.maintenance.wait()
+            await is_set_within(self.wakeups.maintenance, min(left, tuning.TICK))
 
 
-async def learn(registry: Registry, skipped: SkippedKinds, report: Report) -> None:
-    """Ask which kinds the registry's fallback cannot run here, to exclude them."""
-    if registry.beyond is None:
-        return
-    try:
-        kinds = await registry.beyond()
-    except JobqError as error:
-        logger.warning("cannot find out which endpoints this worker cannot deliver: %s", error)
-        return
-    skipped.known = {
-        kind: reason for kind, reason in kinds.items() if registry.is_fallback(registry.get(kind))
-    }
-    report.left_to_others()
+@dataclass(eq=False)
+class Learner:
+    """Excludes the kinds that the function of `Registry.otherwise` cannot run here."""
 
+    registry: Registry
+    skipped: SkippedKinds
+    report: Report
+    wakeups: Wakeups
+    _: KW_ONLY
+    is_sleepy: bool
 
-async def learn_again(
-    registry: Registry, skipped: SkippedKinds, report: Report, wakeups: Wakeups, *, is_sleepy: bool
-) -> None:
-    """Repeat this from time to time, until cancelled; a sleepy worker only after it was woken."""
-    while True:
-        wakeups.kinds.clear()
-        await asyncio.sleep(tuning.UNKNOWN_KIND_SECONDS)
-        if is_sleepy:
-            await wakeups.kinds.wait()
-        before = set(skipped.known)
-        await learn(registry, skipped, report)
-        if not before <= set(skipped.known):
-            wakeups.job()
+    async def learn(self) -> None:
+        """Ask which kinds these are."""
+        if self.registry.beyond is None:
+            return
+        try:
+            kinds = await self.registry.beyond()
+        except JobqError as error:
+            logger.warning("cannot find out which endpoints this worker cannot deliver: %s", error)
+            return
+        get, is_fallback = self.registry.get, self.registry.is_fallback
+        self.skipped.known = {k: reason for k, reason in kinds.items() if is_fallback(get(k))}
+        self.report.left_to_others()
 
-
-async def watch_process(producer: Producer, stop: Stop, slots: int) -> None:
-    """End overdue attempts; restart the worker when its slots or its memory are used up."""
-    while True:
-        producer.check()
-        stuck = producer.stuck
-        if stuck and 2 * stuck >= slots:
-            kinds = ", ".join(sorted({job.kind for job in producer.overdue}))
-            logger.error("hanging handlers occupy %d of %d slots: %s", stuck, slots, kinds)
-            stop.recycle("too many slots are occupied by hanging handlers")
-        stop.check_memory()
-        await asyncio.sleep(tuning.TICK)
+    async def run(self) -> None:
+        """Repeat this from time to time; a sleepy worker only after it was woken."""
+        while True:
+            self.wakeups.kinds.clear()
+            await asyncio.sleep(tuning.UNKNOWN_KIND_SECONDS)
+            if self.is_sleepy:
+                await self.wakeups.kinds.wait()
+            before = set(self.skipped.known)
+            await self.learn()
+            if not before <= set(self.skipped.known):
+                self.wakeups.job()

@@ -6,21 +6,13 @@ import asyncio
 import logging
 import time
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
+from uuid import UUID
 
 import msgspec
-
-try:
-    import prometheus_client
-except ImportError:
-    HAS_PROMETHEUS = False
-else:
-    HAS_PROMETHEUS = True
-
-from collections.abc import Mapping, Sequence
-from uuid import UUID
 
 from jobq.registry import Registry
 from jobq.registry.settlement import Failed, Released
@@ -29,6 +21,13 @@ from jobq.worker.connections import Complaints
 from jobq.worker.controller import SkippedKinds
 from jobq.worker.queries import Job, current_job
 from jobq.worker.signals import Stop
+
+try:
+    import prometheus_client
+except ImportError:
+    HAS_PROMETHEUS = False
+else:
+    HAS_PROMETHEUS = True
 
 logger = logging.getLogger("jobq.worker")
 
@@ -49,6 +48,19 @@ _LEVELS: Final = {
 }
 
 
+# Each metric: its type, name after ``worker_``, meaning and labels.
+METRICS: Final[tuple[tuple[str, str, str, list[str]], ...]] = (
+    ("Counter", "jobs_started", "Jobs started.", ["kind"]),
+    ("Counter", "jobs_completed", "Jobs settled, by outcome of the attempt.", ["kind", "outcome"]),
+    ("Histogram", "job_duration_seconds", "From start to settlement.", ["kind", "outcome"]),
+    ("Gauge", "jobs_running", "Jobs whose handlers run now.", []),
+    ("Gauge", "slots_stuck", "Slots occupied by hanging handlers.", []),
+    ("Counter", "jobs_unable", "Jobs released because the worker lacks something.", ["code"]),
+    ("Gauge", "kinds_left", "Kinds not claimed because the worker lacks something.", ["code"]),
+    ("Counter", "jobs_unnamed", "Jobs counted under the kind (other).", []),
+)
+
+
 class Metrics:
     """Metrics of a process for Prometheus (the extra ``metrics``)."""
 
@@ -57,74 +69,60 @@ class Metrics:
         self._kinds = {handler.kind for handler in registry}
         self._others: set[str] = set()
         self._codes: set[str] = set()
-        self._registry = own = prometheus_client.CollectorRegistry()
-        counter, gauge = prometheus_client.Counter, prometheus_client.Gauge
-        ends = ["kind", "outcome"]
-        self._started = counter("worker_jobs_started", "Jobs started.", ["kind"], registry=own)
-        self._completed = counter(
-            "worker_jobs_completed", "Jobs settled, by outcome of the attempt.", ends, registry=own
-        )
-        self._duration = prometheus_client.Histogram(
-            "worker_job_duration_seconds", "From an attempt's start to its settlement.", ends,
-            buckets=BUCKETS, registry=own,
-        )  # fmt: skip
-        self._running = gauge("worker_jobs_running", "Jobs whose handlers run now.", registry=own)
-        self._stuck = gauge(
-            "worker_slots_stuck", "Slots occupied by hanging handlers.", registry=own
-        )
-        self._unable = counter(
-            "worker_jobs_unable", "Jobs released because the worker lacks something.", ["code"],
-            registry=own,
-        )  # fmt: skip
-        self._left = gauge(
-            "worker_kinds_left", "Kinds not claimed because the worker lacks something.", ["code"],
-            registry=own,
-        )  # fmt: skip
-        self._unnamed = counter(
-            "worker_jobs_unnamed", "Jobs counted under the kind (other).", registry=own
-        )
+        self._registry = prometheus_client.CollectorRegistry()
+        self._metrics = {
+            name: getattr(prometheus_client, type_)(
+                f"worker_{name}", text, labels, registry=self._registry,
+                **({"buckets": BUCKETS} if type_ == "Histogram" else {}),
+            )
+            for type_, name, text, labels in METRICS
+        }  # fmt: skip
 
     def started(self, kind: str, *, is_served: bool = False) -> None:
         """Count a job that starts."""
-        self._started.labels(self._label(kind, is_served=is_served)).inc()
+        self._metrics["jobs_started"].labels(self._label(kind, is_served=is_served)).inc()
 
     def ended(self, kind: str, outcome: str, seconds: float | None) -> None:
         """Count a settled job, and its duration if it was started."""
         label = self._label(kind)
-        self._completed.labels(label, outcome).inc()
+        self._metrics["jobs_completed"].labels(label, outcome).inc()
         if seconds is not None:
-            self._duration.labels(label, outcome).observe(seconds)
+            self._metrics["job_duration_seconds"].labels(label, outcome).observe(seconds)
 
     def lacked(self, code: str) -> None:
         """Count a job that was released because this worker cannot run it."""
-        if code in self._codes or len(self._codes) < tuning.MOST_KINDS:
-            self._codes.add(code)
-        else:
-            code = OTHER
-        self._unable.labels(code).inc()
+        self._metrics["jobs_unable"].labels(_named(code, self._codes)).inc()
 
     def left(self, kinds: Mapping[str, int]) -> None:
         """Set how many kinds are excluded, by reason."""
-        self._left.clear()
+        self._metrics["kinds_left"].clear()
         for code, count in kinds.items():
-            self._left.labels(code).set(count)
+            self._metrics["kinds_left"].labels(code).set(count)
 
     def text(self, running: int, stuck: int) -> bytes:
         """Return everything in Prometheus's text format."""
-        self._running.set(running)
-        self._stuck.set(stuck)
+        self._metrics["jobs_running"].set(running)
+        self._metrics["slots_stuck"].set(stuck)
         return prometheus_client.generate_latest(self._registry)
 
     def _label(self, kind: str, *, is_served: bool = False) -> str:
         """Return a kind's label: its own if it is known, or one of the first few."""
         if kind in self._kinds or kind in self._others:
             return kind
-        is_served = is_served or self._handlers.get(kind) is not None
-        if is_served and len(self._others) < tuning.MOST_KINDS:
-            self._others.add(kind)
-            return kind
-        self._unnamed.inc()
+        label = OTHER
+        if is_served or self._handlers.get(kind) is not None:
+            label = _named(kind, self._others)
+        if label == OTHER:
+            self._metrics["jobs_unnamed"].inc()
+        return label
+
+
+def _named(name: str, known: set[str]) -> str:
+    """Return a name chosen by callers if it is one of the first few, else OTHER."""
+    if name not in known and len(known) >= tuning.MOST_KINDS:
         return OTHER
+    known.add(name)
+    return name
 
 
 @dataclass(eq=False)
@@ -236,13 +234,11 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
 
 
 class Answers(Protocol):
-    """The state of a worker, for probes."""
+    """A worker, or several; see `jobq.worker.Worker`."""
 
-    def health(self) -> Mapping[str, object]:
-        """Return the state of each part, summed up by ``alive`` and ``ok``."""
+    def health(self) -> Mapping[str, object]: ...  # noqa: D102
 
-    def metrics_text(self) -> bytes | None:
-        """Return the metrics as text, or None if they are not available."""
+    def metrics_text(self) -> bytes | None: ...  # noqa: D102
 
 
 class Probe:

@@ -26,7 +26,6 @@ from jobq.redaction import error_text, traceback_text
 from jobq.registry.context import JobContext, Written
 from jobq.registry.outcomes import Unable
 from jobq.registry.settlement import ProcessDiedError, Raised, Returned
-from jobq.registry.steps import Steps
 from jobq.worker import tuning
 
 Call: TypeAlias = "tuple[Future[Returned | Raised], contextvars.Context, Callable[..., Any], Any]"
@@ -59,9 +58,6 @@ class Threads:
         """Run a function in a thread, with the caller's context variables.
 
         An exception is returned like a result, because futures do not accept every exception.
-
-        Raises:
-            Unable: the system cannot start a thread.
         """
         with self._lock:
             is_served = self._idle > 0
@@ -120,11 +116,7 @@ class Process:
         self.is_fit = True
 
     def load(self, function: Callable[..., Any]) -> None:
-        """Make the process import a function, without calling it.
-
-        Raises:
-            Unable: the process ended, or cannot import it.
-        """
+        """Make the process import a function, without calling it; raise Unable if it cannot."""
         asked = pickle.dumps(function)
         if asked == self._loaded:
             return
@@ -140,11 +132,7 @@ class Process:
         self._loaded = asked
 
     def call(self, *arguments: object) -> object:
-        """Call the loaded function; return its result or raise its exception.
-
-        Raises:
-            ProcessDiedError: the process ended before the function did.
-        """
+        """Call the loaded function; return its result or raise its exception."""
         context = next((a for a in arguments if isinstance(a, JobContext)), None)
         # A context is sent without its recorder and steps.
         bare = [
@@ -184,11 +172,7 @@ class Processes:
         self._all: set[Process] = set()
 
     async def take(self, function: Callable[..., Any]) -> Process:
-        """Wait for an idle process that has loaded a function.
-
-        Raises:
-            Unable: the system cannot start a process, or it cannot import the function.
-        """
+        """Wait for an idle process that has loaded a function; raise Unable without one."""
         await self._turns.acquire()
         try:
             getting = self._threads.run(self._get, function)
@@ -208,7 +192,7 @@ class Processes:
         raise did.error
 
     def _get(self, function: Callable[..., Any]) -> Process:
-        """Return a process that has loaded a function. Call it in a thread: it may take a while."""
+        """Return a process that has loaded a function; takes long, so it runs in a thread."""
         process = self._idle.pop() if self._idle else Process()
         self._all.add(process)
         try:
@@ -299,13 +283,7 @@ def _serve(end: Pipe) -> None:
                 for context in arguments:
                     if isinstance(context, JobContext):
                         context.recorder = remote = _Remote(end)
-                        context.steps = Steps(
-                            remote.call,
-                            context.job_id,
-                            context.attempt,
-                            is_awaited=False,
-                            is_fork="fork_of" in context.metadata,
-                        )
+                        context.record_steps(remote.call, is_awaited=False)
                 answer = _outcome_of(function, arguments)
             else:
                 try:
@@ -365,8 +343,7 @@ class Pools:
     async def connection(self, *, is_awaited: bool = True) -> AsyncIterator[Any]:
         """Open a transaction, which ends with the block, on a connection that is or is not awaited.
 
-        Raises:
-            Unable: no connection is available, and no handler has begun.
+        If there is none, no handler has begun: it raises Unable.
         """
         pool = self._pool if is_awaited else self._thread_pool
         try:

@@ -23,7 +23,7 @@ from jobq.worker import tuning
 from jobq.worker.connections import Backoff, Complaints
 from jobq.worker.controller import Controller, InProcess, Slots
 from jobq.worker.executor import Executor
-from jobq.worker.listener import Listener, Wakeups
+from jobq.worker.listener import Listener, Wakeups, is_set_within
 from jobq.worker.metrics import Report
 from jobq.worker.queries import Job, Queries
 from jobq.worker.signals import Stop
@@ -33,12 +33,7 @@ logger = logging.getLogger("jobq.worker")
 
 @dataclass(eq=False)
 class Producer:
-    """Claims, starts and settles jobs.
-
-    Attributes:
-        is_claiming: whether it claims more jobs.
-        started_at: when it last started a job, by time.monotonic.
-    """
+    """Claims, starts and settles jobs. ``started_at`` is when it last started one."""
 
     queries: Queries
     executor: Executor
@@ -67,7 +62,7 @@ class Producer:
         self._locked: list[Job] = []
         self._overdue: dict[Job, None] = {}
         self._exchanges: set[asyncio.Task[None]] = set()
-        self._asked = 0
+        self._asked = 0  # jobs that exchanges are claiming now
         self._sent_at = 0.0
         self._ended_since = 0.0
         self._prefetch = 0
@@ -81,9 +76,8 @@ class Producer:
         self._active_at = time.monotonic()
         self.started_at = 0.0
         self.is_claiming = True
-        # Of a new queue that matches a pattern, no notification arrives.
-        has_patterns = self.listener is not None and self.listener.has_patterns
-        self._longest_sleep = self.poll if has_patterns else math.inf
+        self._has_patterns = self.listener is not None and self.listener.has_patterns
+        self._longest_sleep = self.poll if self._has_patterns else math.inf
         self.in_process.held = lambda: (*self._waiting, *self._running, *self._overdue)
         self.slots.join(self)
 
@@ -93,9 +87,8 @@ class Producer:
         """Work until `stop_claiming` was called and no job is held."""
         while self.is_claiming or not self.is_idle:
             self._wake.clear()
-            if self.wakeups.has_jobs:
-                self.wakeups.has_jobs = False
-                self._is_hungry = True
+            self._is_hungry = self._is_hungry or self.wakeups.has_jobs
+            self.wakeups.has_jobs = False
             try:
                 await self._step()
             except DatabaseUnavailable as error:
@@ -136,8 +129,7 @@ class Producer:
     async def _exchange(self) -> None:
         """Settle finished jobs, claim new ones and start them."""
         # Jobs with limits are not prefetched.
-        asked, at_once = self._room(), self._free()
-        most = self._controller.limit
+        asked, at_once, most = self._room(), self._free(), self._controller.limit
         settled, self._ended = self._ended[:most], self._ended[most:]
         self._is_urgent = bool(self._ended)
         self._is_hungry = self._is_pressed
@@ -157,7 +149,7 @@ class Producer:
         finally:
             self._asked -= asked
             self._sent.remove(settled)
-        self._backoff.reset()
+        self._backoff.tries = 0
         self._controller.answered(max(len(jobs), len(settled)))
         is_full = 0 < asked == len(jobs)
         self._is_hungry = self._is_hungry or is_full or self._is_away
@@ -165,9 +157,9 @@ class Producer:
             self._is_hungry = self._is_hungry or bool(jobs) or self.in_process.is_half_claimed
         self._is_pressed = is_full and asked == tuning.MAX_BATCH
         self._is_away = False
-        if jobs and self.listener is not None and self.listener.has_patterns:
-            self.listener.learn(job.queue for job in jobs)
         if jobs:
+            if self.listener is not None and self._has_patterns:
+                self.listener.learn(job.queue for job in jobs)
             self._controller.claimed([len(job.payload) for job in jobs], time.monotonic())
         self._look_ahead()
         if self.is_claiming:
@@ -221,7 +213,6 @@ class Producer:
 
     async def _run(self, job: Job) -> None:
         """Run one job in its own task."""
-        settlement: Settlement | None
         try:
             settlement = job.settlement or await self.executor.prepare(job)
             settlement = job.settlement or settlement
@@ -272,27 +263,26 @@ class Producer:
     # ---- settle
 
     def settle(self, job: Job, settlement: Settlement) -> None:
-        """Settle a job; if its handler still runs, it keeps its slot."""
-        if job.settlement is not None:
-            return
+        """Settle a job, unless it is settled; if its handler still runs, it keeps its slot."""
+        if not job.settled_at:
+            self._settle(job, settlement)
+            self._wake.set()
+
+    def _settle(self, job: Job, settlement: Settlement) -> None:
         if job in self._running:
             del self._running[job]
             self._overdue[job] = None
-        self._settle(job, settlement)
-        self._wake.set()
-
-    def _settle(self, job: Job, settlement: Settlement) -> None:
         job.settlement = settlement
         job.settled_at = time.monotonic()
         job.stop()
         if isinstance(settlement, Gone):
             self.report.ended(job, settlement.outcome)
-            return
-        if not self._ended:
-            self._ended_since = job.settled_at
-        self._ended.append(job)
-        if job.is_awaited or not isinstance(settlement, Succeeded):
-            self._is_urgent = True
+        else:
+            if not self._ended:
+                self._ended_since = job.settled_at
+            self._ended.append(job)
+            if job.is_awaited or not isinstance(settlement, Succeeded):
+                self._is_urgent = True
 
     def _settle_delay(self) -> float:
         if not self._waiting and (self._is_urgent or not self.is_claiming):
@@ -348,11 +338,11 @@ class Producer:
     async def _sleep(self) -> None:
         """Wait for a wake-up, or until a job is due."""
         self._set_timer()
+        listener = self.listener
         if not self.is_claiming or self._room() == 0:
             if not await self._wait(self.poll) and self.slots.is_shared:
                 self._is_hungry = True  # another producer may have left a slot
             return
-        listener = self.listener
         if listener is not None and listener.is_listening and not listener.is_waiting:
             await self._ask_to_be_woken(listener)
             return
@@ -360,8 +350,9 @@ class Producer:
             return
         due = await self.queries.due_in()
         is_due = due is not None and due <= 0
-        if self.until_empty and self.is_idle and not (is_due or self.wakeups.functions.is_set()):
-            self.stop.request_if_empty()
+        has_functions = self.wakeups.functions.is_set() or self.wakeups.runs_functions
+        if self.until_empty and self.is_idle and not (is_due or has_functions):
+            self.stop.requested.set()
         is_told = listener is not None and listener.is_waiting
         pause = self._longest_sleep if is_told else self._controller.poll_delay(self.poll)
         if not is_due:
@@ -385,19 +376,26 @@ class Producer:
         """Wait for a wake-up; return false after a timeout."""
         if seconds <= 0 or self._wake.is_set():
             return self._wake.is_set()
-        try:
-            async with asyncio.timeout(seconds if seconds < math.inf else None):
-                await self._wake.wait()
-        except TimeoutError:
-            return False
-        return True
+        return await is_set_within(self._wake, seconds)
 
-    # ---- timeouts
+    # ---- supervision
+
+    async def supervise(self) -> None:
+        """End overdue attempts; restart the worker when its slots or its memory are used up."""
+        while True:
+            self.check()
+            stuck, slots = self.stuck, self.slots.total
+            if stuck and 2 * stuck >= slots:
+                kinds = ", ".join(sorted({job.kind for job in self._overdue}))
+                logger.error("hanging handlers occupy %d of %d slots: %s", stuck, slots, kinds)
+                self.stop.recycle("too many slots are occupied by hanging handlers")
+            self.stop.check_memory()
+            await asyncio.sleep(tuning.TICK)
 
     def check(self) -> None:
-        """End overdue attempts, and release jobs that have waited too long for a slot.
+        """End overdue attempts; release jobs that have waited too long; settle locked ones again.
 
-        Settle again jobs whose rows another transaction has locked. Called every `tuning.TICK`.
+        Called every `tuning.TICK`.
         """
         now = time.monotonic()
         for job in self.running:
@@ -443,7 +441,7 @@ class Producer:
     def _give_back(self, jobs: Iterable[Job]) -> None:
         """Release jobs without counting the attempts."""
         for job in jobs:
-            self.settle(job, Released())
+            self.settle(job, job.settlement or Released())
             if not job.started_at:
                 job.interrupt()
 
@@ -489,7 +487,7 @@ class Producer:
 
     @property
     def taken(self) -> int:
-        """The number of slots."""
+        """The number of its slots that are occupied."""
         return len(self._running) + len(self._overdue)
 
     @property

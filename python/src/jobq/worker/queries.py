@@ -1,8 +1,4 @@
-"""A worker's jobs, its statements, and the exchange that settles a batch and claims the next.
-
-`jobq.worker.listener` has the statements of the session that listens, `jobq.registry.steps`
-those of durable steps.
-"""
+"""A worker's jobs, its statements, and the exchange that settles a batch and claims the next."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
 
 import msgspec
@@ -79,51 +75,37 @@ _RELEASED: Final = {"queued": "released", "cancelled": "cancelled", "held": "hel
 class Job:
     """A job that this worker has claimed and not yet settled. Most fields stay text.
 
-    The first fields are in the order of `JOB_COLUMNS`. Times are of time.monotonic.
-
-    Attributes:
-        payload, metadata: JSON text.
-        timeout, lease: seconds.
-        is_awaited: whether a job, batch or client waits for its end.
-        extended_at: when the lease was last extended.
-        slot_at, started_at, settled_at, doubted_at: when it got a slot, when its handler was
-            started, when its outcome was decided, and when its settlement was first sent without
-            an answer; 0 before.
-        handler: its handler, once it has a slot; None without one.
-        task: the task of the handler; None before it has a slot, and after its end.
-        is_ending: whether the handler's own transaction completes it now.
-        is_interruptible: whether the handler is a coroutine, which can be stopped.
-        is_interrupted: whether the worker has stopped it.
+    The first fields are in the order of `JOB_COLUMNS`. Times are of time.monotonic, 0 before.
     """
 
     job_id: str
     attempt: int
     kind: str
-    payload: str
+    payload: str  # JSON, as the metadata
     metadata: str
     queue: str
     max_attempts: int
-    timeout: float
+    timeout: float  # seconds, as the lease
     run_at: str
     created_at: str
     idempotency_key: str | None
     lease: float
     delivery_version: int | None
-    is_awaited: bool
-    extended_at: float = field(default_factory=time.monotonic)
-    slot_at: float = 0.0
-    started_at: float = 0.0
-    settled_at: float = 0.0
-    doubted_at: float = 0.0
+    is_awaited: bool  # whether a job, batch or client waits for its end
+    extended_at: float = field(default_factory=time.monotonic)  # when its lease was
+    slot_at: float = 0.0  # when it got a slot
+    started_at: float = 0.0  # when its handler was started
+    settled_at: float = 0.0  # when its outcome was decided
+    doubted_at: float = 0.0  # when its settlement was first sent without an answer
     settlement: Settlement | None = None
-    handler: Handler | None = None
+    handler: Handler | None = None  # once it has a slot
     context: JobContext | None = None
-    task: Task[None] | None = None
+    task: Task[None] | None = None  # of the handler, from the slot until its end
     process: Process | None = None
     is_cancel_requested: bool = False
-    is_ending: bool = False
-    is_interruptible: bool = False
-    is_interrupted: bool = False
+    is_ending: bool = False  # whether the handler's own transaction completes it now
+    is_interruptible: bool = False  # whether it can be stopped: a coroutine
+    is_interrupted: bool = False  # whether the worker has stopped it
 
     @property
     def key(self) -> Key:
@@ -188,12 +170,10 @@ class Queues:
     def __init__(self, queues: Sequence[str] | Mapping[str, float]) -> None:
         if not queues or isinstance(queues, str):
             raise ValueError("queues must name at least one queue")
-        self.names = list(queues)
-        if not all(
-            isinstance(n, str) and 1 <= len(n) <= LONGEST_NAME for n in list[object](queues)
-        ):
+        self.names = [*queues]
+        if not all(isinstance(n, str) and 1 <= len(n) <= LONGEST_NAME for n in self.names):
             raise ValueError(f"the name of a queue must have 1 to {LONGEST_NAME} characters")
-        self._weights = dict(queues.items()) if hasattr(queues, "items") else {}
+        self._weights = dict(queues) if isinstance(queues, Mapping) else {}
         if not all(math.isfinite(weight) and weight > 0 for weight in self._weights.values()):
             raise ValueError("a queue's weight must be a number above 0")
 
@@ -245,7 +225,7 @@ class Queries:
         if rest:
             settled = [job for job in settled if isinstance(job.settlement, Succeeded | Failed)]
         try:
-            jobs, ended = await self._claim(settled, max_jobs, max_limited)
+            jobs, ended = await self.exchange(settled, max_jobs, max_limited)
         except DatabaseUnavailable:
             raise
         except JobqError as error:
@@ -254,42 +234,25 @@ class Queries:
             logger.warning("the database refused a batch, settling its jobs one by one: %s", error)
             for job in settled:
                 outcomes |= await self._settle_one(job)
-            jobs, ended = await self._claim([], max_jobs, max_limited)
+            jobs, ended = await self.exchange([], max_jobs, max_limited)
         return jobs, outcomes | ended
 
-    async def _claim(
-        self, settled: Sequence[Job], max_jobs: int, max_limited: int
+    async def exchange(
+        self, settled: Sequence[Job], max_jobs: int = 0, max_limited: int = 0
     ) -> tuple[list[Job], dict[Job, str]]:
-        """Settle and claim by one exchange."""
-        queues = self.queues.order()
+        """Settle successes and failures, and claim jobs, by one statement."""
+        queues, skipped = self.queues.order(), self.skipped.kinds() or []
         full: list[str] = []
         if self.in_process and max_jobs:
             queues, full, most = self.in_process.claim(queues)
             max_jobs = int(min(max_jobs, most))
-        limited = min(max_jobs, max_limited)
-        jobs, ended = await self.exchange(settled, queues, max_jobs, limited, full)
-        if len(jobs) == max_jobs > 0:  # there may be more of the same
-            self.in_process.is_half_claimed = False
-        return jobs, ended
-
-    async def exchange(
-        self,
-        settled: Sequence[Job],
-        queues: Sequence[str],
-        max_jobs: int,
-        max_limited: int,
-        full: Sequence[str] = (),
-    ) -> tuple[list[Job], dict[Job, str]]:
-        """Settle successes and failures, and claim jobs, but none of the kinds ``full``."""
         done = [job for job in settled if isinstance(job.settlement, Succeeded)]
-        failed: list[Job] = []
+        failures = None
         if len(done) < len(settled):
-            failed = [job for job in settled if isinstance(job.settlement, Failed)]
-        skipped = self.skipped.kinds()
-        results, failures = _results(done), _failures(failed) if failed else None
+            failures = _failures(settled)
         arguments = (
-            list(queues), self.worker, max_jobs, *_keys(done), results, failures, max_limited,
-            [*(skipped or ()), *full] or None,
+            list(queues), self.worker, max_jobs, *_keys(done), _results(done), failures,
+            min(max_jobs, max_limited), [*skipped, *full] or None,
         )  # fmt: skip
         try:
             rows = await self.connections.call(EXCHANGE, arguments)
@@ -302,10 +265,11 @@ class Queries:
         if len(jobs) < len(rows):
             told = {row[1:3]: row[0] for row in rows if row[0] != "claimed"}
             outcomes |= {job: told[job.key] for job in settled if job.key in told}
-        if skipped:
-            for job in jobs:
-                if job.kind in skipped:
-                    job.settlement = self.skipped.put_off(job.kind)
+        if len(jobs) == max_jobs > 0:  # there may be more of the same
+            self.in_process.is_half_claimed = False
+        for job in jobs:
+            if job.kind in skipped:
+                job.settlement = self.skipped.put_off(job.kind)
         return jobs, outcomes
 
     async def _settle_one(self, job: Job) -> dict[Job, str]:
@@ -313,7 +277,7 @@ class Queries:
         refusal: JobqError | None = None
         for _ in range(2):
             try:
-                return (await self.exchange([job], (), 0, 0))[1]
+                return (await self.exchange([job]))[1]
             except DatabaseUnavailable:
                 raise
             except JobqError as error:
@@ -329,9 +293,8 @@ class Queries:
         outcomes: dict[Job, str] = {}
         released: defaultdict[datetime | timedelta | None, list[Job]] = defaultdict(list)
         for job in settled:
-            hold: Hold | None = getattr(job.settlement, "hold", None)
-            if hold is not None:
-                await self._hold(job, hold)
+            if isinstance(job.settlement, Failed | Released) and job.settlement.hold is not None:
+                await self._hold(job, job.settlement.hold)
             if isinstance(job.settlement, Released):
                 released[_until(job.settlement)].append(job)
             elif isinstance(job.settlement, CancelConfirmed):
@@ -386,12 +349,14 @@ class Queries:
 
     async def due_in(self) -> float | None:
         """Return in how many seconds the next job is due that may run here; None if none waits."""
-        full_queues, full_kinds = self.in_process.full()
-        queues = [queue for queue in self.queues.names if queue not in full_queues]
+        free_queues, free_kinds = self.in_process.free(self.in_process.held())
+        queues = [queue for queue in self.queues.names if free_queues.get(queue, 1) > 0]
         if not queues:
             return None
-        but = [*(self.skipped.kinds() or ()), *full_kinds] or None
-        [[wait]] = await self.connections.call(DUE_IN, [queues, but])
+        full = [kind for kind, free in free_kinds.items() if free <= 0]
+        [[wait]] = await self.connections.call(
+            DUE_IN, [queues, [*(self.skipped.kinds() or ()), *full] or None]
+        )
         return wait  # type: ignore[no-any-return]
 
     async def maintain(self) -> tuple[dict[str, int | None], bool]:
@@ -401,7 +366,7 @@ class Queries:
             The number of rows of each task, None if it failed, and whether more remains.
         """
         # One message, so that no transaction stays open while a handler blocks the event loop.
-        limit = f"set local statement_timeout = '{tuning.MAINTAIN_SECONDS:g}s'"
+        limit = f"set local statement_timeout = '{tuning.CALL_SECONDS / 2:g}s'"
         rows = await self.connections.call(f"{limit}; {MAINTAIN}", None)
         done = {task: affected for task, affected, _ in rows}
         return done, any(has_more for _, _, has_more in rows)
@@ -447,19 +412,20 @@ def _results(done: Sequence[Job]) -> str | None:
     return (b"[" + b",".join(text or b"null" for text in texts) + b"]").decode()
 
 
-def _failures(failed: Sequence[Job]) -> str:
-    """Return failed attempts as the JSON argument of jobq.fail_many."""
-    return msgspec.json.encode([_failure(job, job.settlement) for job in failed]).decode()
-
-
-def _failure(job: Job, failure: Any) -> dict[str, Any]:  # noqa: ANN401 - Failed
-    wait = failure.retry_in
-    return {
-        "job_id": job.job_id,
-        "attempt": job.attempt,
-        "error": failure.error,
-        "error_code": failure.code,
-        "retryable": failure.is_retryable,
-        "retry_in": None if wait is None else f"{wait.total_seconds()} s",
-        "details": failure.details,
-    }
+def _failures(settled: Sequence[Job]) -> str:
+    """Return the failed attempts among these as the JSON argument of jobq.fail_many."""
+    failures = [
+        {
+            "job_id": job.job_id,
+            "attempt": job.attempt,
+            "error": failed.error,
+            "error_code": failed.code,
+            "retryable": failed.is_retryable,
+            "retry_in": None if wait is None else f"{wait.total_seconds()} s",
+            "details": failed.details,
+        }
+        for job in settled
+        if isinstance(failed := job.settlement, Failed)
+        for wait in [failed.retry_in]
+    ]
+    return msgspec.json.encode(failures).decode()

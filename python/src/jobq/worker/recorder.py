@@ -38,17 +38,13 @@ class Notes:
         self._recorder = recorder
         self.key = key
         self._newest: dict[str, object] = {}  # by the statement that writes it
-        self._lines: deque[tuple[str, str]] = deque()
+        self._lines: list[tuple[str, str]] = []
         self._count = 0
         self._left_out = 0
         self.is_in_flight = False
 
     def progress(self, _context: JobContext, value: Json) -> Awaitable[None]:
-        """Record the progress; only the newest value is written.
-
-        Raises:
-            InvalidArgument: the value is not JSON, or too large.
-        """
+        """Record the progress; only the newest value is written."""
         text = encode(value)
         if len(text.encode()) > MAX_PROGRESS or "\\u0000" in text:
             raise InvalidArgument("progress must be JSON of at most 65536 bytes without NUL")
@@ -89,21 +85,16 @@ class Notes:
                 self._recorder.add(self)
         await self
 
-    def take(self, most: int) -> tuple[dict[str, object], list[tuple[Any, ...]], bool]:
-        """Return the next values and lines to write, and whether these are all.
-
-        Args:
-            most: maximum number of lines.
-        """
-        newest, self._newest = self._newest, {}
-        count = min(most, len(self._lines))
-        lines = [(*self.key, *self._lines.popleft()) for _ in range(count)]
+    def take(self) -> tuple[dict[str, object], list[tuple[str, str]]]:
+        """Return the values, by statement, and the lines to write now."""
+        taken = self._newest, self._lines
+        self._newest, self._lines = {}, []
         self.is_in_flight = True
-        return newest, lines, not self._lines
+        return taken
 
 
 class Recorder:
-    """Writes the records of attempts soon. Attempts take turns; each waits only for its own.
+    """Writes the records of attempts soon, in the order in which attempts have asked for it.
 
     Attributes:
         lock: held while notes change.
@@ -154,19 +145,17 @@ class Recorder:
             self._end_round()
 
     async def _write_some(self) -> None:
-        """Write an equal share of each attempt's lines."""
+        values: list[tuple[str, tuple[Any, ...]]] = []
+        lines: list[tuple[Any, ...]] = []
+        taken: list[Notes] = []
         with self.lock:
-            notes = list(self._pending)[: tuning.MAX_BATCH]
-            share = tuning.MAX_BATCH // len(notes)
-            values: list[tuple[str, tuple[Any, ...]]] = []
-            lines: list[tuple[Any, ...]] = []
-            for each in notes:
-                newest, own_lines, is_all = each.take(share)
-                del self._pending[each]
-                if not is_all:
-                    self._pending[each] = None  # behind the others
-                values += [(statement, (*each.key, value)) for statement, value in newest.items()]
-                lines += own_lines
+            while self._pending and len(values) + len(lines) < tuning.MAX_BATCH:
+                notes = next(iter(self._pending))
+                del self._pending[notes]
+                taken.append(notes)
+                newest, own_lines = notes.take()
+                values += [(statement, (*notes.key, value)) for statement, value in newest.items()]
+                lines += [(*notes.key, *line) for line in own_lines]
         try:
             for statement, row in values:
                 await self._send(statement, [row])
@@ -175,8 +164,8 @@ class Recorder:
             self._complaints.warning("progress, costs and log lines of jobs are lost: %s", error)
             await asyncio.sleep(tuning.BACKOFF_FIRST)
         finally:
-            for each in notes:
-                each.is_in_flight = False
+            for notes in taken:
+                notes.is_in_flight = False
             self._end_round()
 
     async def _send(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:

@@ -26,24 +26,15 @@ EXIT_RECYCLE: Final = 75
 
 
 class Stop:
-    """Whether the worker is to stop, and why.
-
-    Attributes:
-        requested: set to stop after the running jobs.
-        at_once: set to stop without waiting for them.
-        exit_code: the exit status.
-        jobs: number of jobs that have run.
-        is_empty: whether no database functions run.
-    """
+    """Whether the worker is to stop, and why."""
 
     def __init__(self, max_jobs: int | None, max_bytes: int | None) -> None:
         self._max_jobs = max_jobs
         self._max_bytes = max_bytes
-        self.requested = asyncio.Event()
-        self.at_once = asyncio.Event()
+        self.requested = asyncio.Event()  # set to stop after the running jobs
+        self.at_once = asyncio.Event()  # set to stop without waiting for them
         self.exit_code = EXIT_OK
-        self.jobs = 0
-        self.is_empty = True
+        self.jobs = 0  # that have run
 
     def count(self, jobs: int) -> None:
         """Count settled jobs that had been started, and stop when ``max_jobs`` is reached."""
@@ -61,11 +52,6 @@ class Stop:
         if not self.requested.is_set():
             logger.info("worker must be restarted: %s", why)
             self.exit_code = EXIT_RECYCLE
-            self.requested.set()
-
-    def request_if_empty(self) -> None:
-        """Stop because no job is due, unless database functions run."""
-        if self.is_empty:
             self.requested.set()
 
     def fail(self) -> None:
@@ -118,7 +104,7 @@ class LoopBlockedError(BaseException):
 
     def __init__(self) -> None:
         super().__init__(
-            f"the coroutine blocked the event loop for {tuning.BLOCKED_LOOP:g} s;"
+            f"the coroutine blocked the event loop for {tuning.CALL_SECONDS:g} s;"
             " what blocks belongs in a plain function"
         )
 
@@ -141,7 +127,7 @@ def watching_the_loop() -> Iterator[None]:
     def wind_up() -> None:
         nonlocal interruptions, timer
         interruptions = 0
-        signal.setitimer(signal.ITIMER_REAL, tuning.BLOCKED_LOOP, 1.0)
+        signal.setitimer(signal.ITIMER_REAL, tuning.CALL_SECONDS, 1.0)
         timer = loop.call_later(1.0, wind_up)
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:

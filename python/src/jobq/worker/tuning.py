@@ -19,9 +19,7 @@ PATIENCE: Final = 1.0
 # Seconds that a settlement waits for the next claim, if jobs arrive more often than this. A job
 # that something waits for is settled at once.
 SETTLE_DELAY: Final = 0.01
-
-# Seconds that a job of another release waits, for each of its attempts, and at most.
-RELEASE_WAIT: Final = 0.25
+# Seconds at most that a job of another release waits; a sixtieth of it for each of its attempts.
 RELEASE_WAIT_LAST: Final = 15.0
 # Seconds between the calls that store chunks of streams: shorter than people notice.
 STREAM_DELAY: Final = 0.05
@@ -48,11 +46,10 @@ UNKNOWN_KIND_SECONDS: Final = 60.0
 
 # ---- connections
 
-# Deadline of a call in seconds: a third of the default lease. Also detects a dead peer.
+# A third of the default lease, in seconds, so that heartbeats are still in time: the deadline of a
+# call, which also detects a dead peer; twice the time limit of maintain(); and how long a coroutine
+# may block the event loop.
 CALL_SECONDS: Final = 10.0
-# Time limit of maintain() in the database, in seconds. Before CALL_SECONDS, so that an overdue task
-# is undone and reported, and the work of the others is kept.
-MAINTAIN_SECONDS: Final = 5.0
 # Seconds before the next try after a failure: the first and the last one, half of it random.
 BACKOFF_FIRST: Final = 0.1
 BACKOFF_LAST: Final = 5.0
@@ -73,8 +70,6 @@ STOP_WITHIN: Final = 20.0
 # Seconds after the settlement of an attempt until the slot of its running handler counts as
 # stuck. When half of the slots are stuck, the worker restarts.
 STUCK_SECONDS: Final = 5.0
-# Seconds that a coroutine may block the event loop. Heartbeats of other jobs are still in time.
-BLOCKED_LOOP: Final = 10.0
 # Lines that an attempt may log. People do not read more; use a file.
 MOST_LINES: Final = 10_000
 # Kinds named in metrics and health. Limited, because callers choose the names of kinds.

@@ -9,7 +9,15 @@ import os
 import secrets
 import socket
 from asyncio import AbstractEventLoop
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Any, Final, Self
@@ -26,7 +34,7 @@ from jobq.worker.executor import Executor
 from jobq.worker.functions import Functions
 from jobq.worker.heartbeat import Heartbeat
 from jobq.worker.listener import Listener, Wakeups
-from jobq.worker.maintenance import Maintenance, learn, learn_again, watch_process
+from jobq.worker.maintenance import Learner, Maintenance
 from jobq.worker.metrics import HAS_PROMETHEUS, Metrics, Probe, Report
 from jobq.worker.pools import Pools, Processes, Threads
 from jobq.worker.producer import Producer
@@ -48,24 +56,21 @@ CANCELLED: Final = "the worker, or a part of it, was cancelled: it stops"
 
 @dataclass
 class Shared:
-    """What the workers of one process share, one for each database.
-
-    Attributes:
-        slots: their slots.
-        stop: the state of their stop.
-        metrics: their metrics, if installed.
-        threads, processes: where plain functions run. ``max_processes`` is the number of
-            processes; None means one per core.
-    """
+    """What the workers of one process share, one for each database."""
 
     slots: Slots
     stop: Stop
-    metrics: Metrics | None
-    max_processes: InitVar[int | None]
+    metrics: Metrics | None  # None if they are not installed
+    max_processes: InitVar[int | None]  # None means one per core
 
     def __post_init__(self, max_processes: int | None) -> None:
         self.threads = Threads()
         self.processes = Processes(max_processes or os.cpu_count() or 1, self.threads)
+
+
+def default_name() -> str:
+    """Return a name that no other worker has."""
+    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
 
 
 @dataclass(eq=False)
@@ -140,11 +145,11 @@ class Worker:
             raise ValueError("concurrency must be at least 1")
         if not isinstance(self.name, str | None):
             raise ValueError("name must be a text")  # noqa: TRY004 - as other arguments
-        self.name = self.name or f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
+        self.name = self.name or default_name()
         if self.release is not None and not 1 <= len(self.release) <= LONGEST_RELEASE:
             raise ValueError(f"release must have 1 to {LONGEST_RELEASE} characters")
-        self.release = f"{self.release}, " if self.release else ""
-        self.release += f"jobq {__version__}"
+        own = f"jobq {__version__}"
+        self.release = own if self.release is None else f"{self.release}, {own}"
         self.is_pooled = self.is_pooled or self.listen_database is not None
         self._order = Queues(self.queues)
         self._in_process = InProcess(
@@ -161,12 +166,9 @@ class Worker:
         port, self.metrics_port = self.metrics_port, None  # until it is served
         self._address = None if port is None else (self.metrics_host, port)
         self._is_alone = shared is None
-        has_metrics = self._address is not None and HAS_PROMETHEUS
+        metrics = Metrics(self.registry) if self._address and HAS_PROMETHEUS else None
         self._shared = shared or Shared(
-            Slots(self.concurrency),
-            Stop(max_jobs, max_bytes),
-            Metrics(self.registry) if has_metrics else None,
-            self.processes,
+            Slots(self.concurrency), Stop(max_jobs, max_bytes), metrics, self.processes
         )
         self._stop = self._shared.stop
         self._connections: Connections | None = None
@@ -315,21 +317,18 @@ class Worker:
             if self._is_alone:
                 stack.callback(self._shared.processes.close)
             pools = Pools(
-                self.database,
-                self.concurrency,
-                self._shared.threads,
-                self._shared.processes,
+                self.database, self.concurrency, self._shared.threads, self._shared.processes,
                 is_pooled=self.is_pooled,
-            )
+            )  # fmt: skip
             stack.push_async_callback(pools.close)
             parts = Parts(self, connections, pools)
-            await learn(self.registry, parts.skipped, parts.report)
+            await parts.learner.learn()
             self._parts = parts
             if self._address is not None:
                 probe = Probe(self)
                 self.metrics_port = await probe.open(*self._address)
                 stack.push_async_callback(probe.close)
-            tasks = self._begin(parts)
+            tasks = {name: self._part(name, work) for name, work in parts.works()}
             logger.info("worker started", extra={"worker": self.name, "queues": self._order.names})
             self._is_ready.set()
             try:
@@ -343,12 +342,7 @@ class Worker:
                 raise self._error
 
     async def _start(self, connections: Connections) -> None:
-        """Wait for the database, and declare the kinds.
-
-        Raises:
-            NotPermitted: the login lacks the role of a worker.
-            NotDeployed: jobq is not installed in the database.
-        """
+        """Wait for the database, and declare the kinds; raise as `run`."""
         backoff = Backoff()
         while not self._stop.requested.is_set():
             try:
@@ -361,37 +355,20 @@ class Worker:
             else:
                 return
 
-    def _begin(self, parts: Parts) -> dict[str, asyncio.Task[None]]:
-        """Start every part in its own task."""
-        works: dict[str, Coroutine[Any, Any, None]] = {
-            "producer": parts.producer.run(),
-            "heartbeat": parts.heartbeat.run(),
-            "functions": parts.functions.run(),
-            "maintenance": parts.maintenance.run(),
-            "process": watch_process(parts.producer, self._stop, self.concurrency),
-        }
-        if self.registry.beyond is not None:
-            works["learning"] = learn_again(
-                self.registry, parts.skipped, parts.report, parts.wakeups, is_sleepy=self.sleepy
-            )
-        if parts.listener is not None:
-            works["listener"] = parts.listener.run()
-        return {name: self._part(name, work) for name, work in works.items()}
-
     def _part(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start a part in its own task. If it ends unexpectedly, the worker stops."""
         task = asyncio.create_task(work, name=f"jobq {name}")
         task.add_done_callback(self._on_part_end)
         return task
 
     def _on_part_end(self, task: asyncio.Task[None]) -> None:
-        """Stop the worker if a part has ended unexpectedly."""
         error = None if task.cancelled() else task.exception()
         if error is not None:
+            self._error = self._error or error
             if isinstance(error, JobqError):
                 logger.critical("the worker cannot continue: %s", error_text(error))
             else:
                 logger.critical("a part of the worker failed", exc_info=error)
-            self._error = self._error or error
         elif self._stop.requested.is_set():
             return
         else:
@@ -464,41 +441,46 @@ class Parts:
 
     def __init__(self, worker: Worker, connections: Connections, pools: Pools) -> None:
         registry, shared, order = worker.registry, worker._shared, worker._order  # noqa: SLF001
-        name, names, stop = str(worker.name), order.names, shared.stop
+        name, release, in_process = str(worker.name), str(worker.release), worker._in_process  # noqa: SLF001
         self.wakeups = wakeups = Wakeups()
-        in_process = worker._in_process  # noqa: SLF001
         self.skipped = skipped = SkippedKinds(
             wakeups.functions, is_lasting=not registry.has_fallback
         )
         self.queries = queries = Queries(
-            connections, name, order, skipped, in_process, str(worker.release),
-            lambda: worker.stuck,
-        )  # fmt: skip
+            connections, name, order, skipped, in_process, release, lambda: worker.stuck
+        )
         self.recorder = Recorder(connections)
-        self.report = report = Report(name, shared.metrics, skipped, stop)
+        self.report = report = Report(name, shared.metrics, skipped, shared.stop)
         self.listener = None
         if worker.listen and not worker.until_empty:
             url = worker.listen_database or worker.database
-            self.listener = Listener(url, names, wakeups, connections.links)
+            self.listener = Listener(url, order.names, wakeups, connections.links)
         self.executor = Executor(
-            name,
-            registry,
-            pools,
-            self.recorder,
-            Journal(connections),
-            skipped,
-            worker.concurrency,
-            str(worker.release),
-        )
+            name, registry, pools, self.recorder, Journal(connections), skipped,
+            worker.concurrency, release,
+        )  # fmt: skip
         self.producer = producer = Producer(
-            queries, self.executor, report, self.listener,
-            wakeups, stop, slots=shared.slots, in_process=in_process, poll=worker.poll,
+            queries, self.executor, report, self.listener, wakeups, shared.stop,
+            slots=shared.slots, in_process=in_process, poll=worker.poll,
             until_empty=worker.until_empty,
         )  # fmt: skip
         is_sleepy = worker.sleepy
         self.heartbeat = Heartbeat(queries, connections, producer, wakeups, is_sleepy=is_sleepy)
         self.maintenance = Maintenance(queries, producer, wakeups, is_sleepy=is_sleepy)
-        self.functions = Functions(pools, names, skipped, report, wakeups, stop, worker.poll)
+        self.learner = Learner(registry, skipped, report, wakeups, is_sleepy=is_sleepy)
+        self.functions = Functions(pools, order.names, skipped, report, wakeups, worker.poll)
+
+    def works(self) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
+        """Yield what runs in tasks of its own until the worker stops."""
+        yield "producer", self.producer.run()
+        yield "heartbeat", self.heartbeat.run()
+        yield "functions", self.functions.run()
+        yield "maintenance", self.maintenance.run()
+        yield "process", self.producer.supervise()
+        if self.learner.registry.beyond is not None:
+            yield "learner", self.learner.run()
+        if self.listener is not None:
+            yield "listener", self.listener.run()
 
 
 def loop_factory() -> Callable[[], AbstractEventLoop] | None:
