@@ -21,9 +21,8 @@ create type jobq_private.scope as (
     concurrency_key text
 );
 
--- The keys with waiting jobs, for each priority. A producer adds a row where none promises that a
--- claim will look; claims close and delete rows. So no producer waits for another, and a key may
--- have rows that repeat each other until a claim closes it.
+-- A producer adds a row where none promises that a claim will look; claims close and delete rows. So
+-- no producer waits for another, and a key may have duplicate rows until a claim closes it.
 create table jobq_private.waiting_key (
     waiting_id bigint generated always as identity,
     key_id uuid not null,
@@ -33,7 +32,7 @@ create table jobq_private.waiting_key (
     priority smallint not null,
     state text collate "C" not null default 'open',
     open_at timestamptz not null default '-infinity',
-    limit_id uuid,
+    full_kind text,
     constraint waiting_key_pkey primary key (key_id, waiting_id),
     constraint waiting_key_state_check check (state in ('open', 'full', 'later'))
 )
@@ -44,7 +43,7 @@ with (
     autovacuum_vacuum_cost_delay = 0
 );
 
-comment on table jobq_private.waiting_key is 'Keys with waiting jobs: open; closed until a time (later); or closed until a job of the key ends, or limit_id has room (full). The open_at of a full row opens nothing: it is the run_at of the first job that waits, and only a job that goes before it opens the key.';
+comment on table jobq_private.waiting_key is 'Keys with waiting jobs, for each priority: open; closed until a time (later); or closed until a job of the key ends, or the kind full_kind has room (full). The open_at of a full row opens nothing: it is the run_at of the first job that waits, and only a job that goes before it opens the key.';
 
 create index waiting_key_open_idx on jobq_private.waiting_key (queue, priority, key_id)
 where state = 'open';
@@ -52,11 +51,11 @@ where state = 'open';
 create index waiting_key_open_at_idx on jobq_private.waiting_key (queue, open_at)
 where state <> 'full';
 
-create index waiting_key_limit_idx
-on jobq_private.waiting_key (queue, limit_id, priority, key_id) where limit_id is not null;
+create index waiting_key_full_kind_idx
+on jobq_private.waiting_key (queue, full_kind, priority, key_id) where full_kind is not null;
 
-create index waiting_key_limit_id_idx on jobq_private.waiting_key (limit_id)
-where limit_id is not null;
+create index waiting_key_kind_idx on jobq_private.waiting_key (full_kind)
+where full_kind is not null;
 
 -- Whether any kind has limits is asked by each claim.
 -- squawk-ignore require-concurrent-index-creation
@@ -65,7 +64,6 @@ where num_nonnulls(
     max_running, rate_limit, budget, key_max_running, key_rate_limit, key_budget, ordered
 ) > 0;
 
--- What single keys may, in place of what their queue says for each key.
 create table jobq_private.key_limit (
     queue text not null,
     concurrency_key text not null,
@@ -92,13 +90,10 @@ create table jobq_private.key_limit (
     check (rate_limit is not null or num_nonnulls(rate_period, rate_burst) = 0)
 );
 
-create index key_limit_rate_idx on jobq_private.key_limit (queue)
-where num_nonnulls(rate_limit, budget) > 0;
+comment on table jobq_private.key_limit is 'Limits of single keys, instead of those that their queue sets for each key.';
 
-comment on table jobq_private.key_limit is 'Limits of single keys.';
-
--- What limits remember, and whose lock is the right to start jobs under a limit. A row is made when
--- it is needed, and deleted when it remembers nothing.
+-- The lock of a row is the right to start jobs under the limit. A row is made when it is needed, and
+-- deleted when it remembers nothing.
 create table jobq_private.limit_state (
     limit_id uuid not null,
     queue text,
@@ -122,8 +117,8 @@ with (
 
 comment on table jobq_private.limit_state is 'At charged_at: the cost of a rate that time has not paid for, and what a budget had spent in that period. The cost of a job that did not fit into it, for which others wait until next_until. The job of an ordered key that has started last.';
 
--- Holds of a key, or of a kind without keys, in a queue. Rows are only added and deleted, so that
--- nobody waits for another's hold, nor for a claim; the longest counts.
+-- Rows are only added and deleted, so that nobody waits for another's hold, nor for a claim; the
+-- longest counts.
 create table jobq_private.limit_hold (
     limit_id uuid not null,
     hold_id bigint generated always as identity,
@@ -133,8 +128,7 @@ create table jobq_private.limit_hold (
     held_until timestamptz not null,
     reason text,
     dead_job_id uuid,
-    constraint limit_hold_pkey primary key (limit_id, held_until, hold_id),
-    constraint limit_hold_reason_check check (length(reason) <= 512)
+    constraint limit_hold_pkey primary key (limit_id, held_until, hold_id)
 );
 
 comment on table jobq_private.limit_hold is 'Until when a key, or a kind without keys, starts no jobs in a queue, and the dead job for which it is held.';
@@ -144,7 +138,6 @@ create index limit_hold_queue_idx on jobq_private.limit_hold (queue, held_until)
 create index limit_hold_dead_idx on jobq_private.limit_hold (dead_job_id)
 where dead_job_id is not null;
 
--- What running attempts have reported that they cost.
 create table jobq_private.reported_cost (
     job_id uuid not null,
     attempt integer not null,
@@ -154,8 +147,6 @@ create table jobq_private.reported_cost (
 
 comment on table jobq_private.reported_cost is 'What the last attempt of a job that has said so by spend() has really cost.';
 
--- The first row says when limits were changed last: a repeatable snapshot that is older cannot lock
--- it. A further row says that what runs may lack a slot since then, until maintain() has given one.
 create table jobq_private.limit_change (
     change_id bigint generated always as identity,
     changed_at timestamptz not null default '-infinity',
@@ -165,26 +156,9 @@ with (fillfactor = 50);
 
 insert into jobq_private.limit_change default values;
 
-comment on table jobq_private.limit_change is 'When limits were changed last, and whether running jobs may lack a slot because of it.';
+comment on table jobq_private.limit_change is 'The first row says when limits were changed last: a repeatable snapshot that is older cannot lock it. A further row says that what runs may lack a slot since then, until maintain() has given one.';
 
--- The limits of a scope, and what is used of them. rate: units of cost a second.
-create type jobq_private.limit_usage as (
-    max_running integer,
-    is_ordered boolean,
-    holds_on_dead boolean,
-    rate double precision,
-    burst integer,
-    rate_used double precision,
-    budget jobq_private.budget,
-    period_start timestamptz,
-    period_end timestamptz,
-    spent numeric,
-    next_cost numeric,
-    next_until timestamptz,
-    charged_since timestamptz,
-    first_job_id uuid
-);
-
+-- What a claim must know of a queue.
 create type jobq_private.queue_look as (
     is_paused boolean,
     -- whether the queue is limited as a whole, and how many jobs may start then; whether any
@@ -197,19 +171,6 @@ create type jobq_private.queue_look as (
     -- whether keys have work
     has_keys boolean
 );
-
-comment on type jobq_private.queue_look is 'What a claim must know of a queue.';
-
-create type jobq_private.key_batch as (
-    jobs tid[],
-    slots smallint[],
-    -- whether the limits of these keys record the starts
-    is_charged boolean,
-    idle jobq_private.waiting_key[],
-    skipped integer
-);
-
-comment on type jobq_private.key_batch is 'What a claim takes from keys, and the keys that had nothing.';
 
 insert into jobq_private.maintenance_task (position, task, function, max_rows)
 values (75, 'pruned_limits', 'prune_limits', 1000);

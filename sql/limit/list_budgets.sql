@@ -38,19 +38,18 @@ as $$
         select b.*, p.*
         from (
             select 'queue' as scope_type, q.queue as scope, q.queue, null::text as kind,
-                null::text as concurrency_key, false as each_key, q.budget
+                null::text as concurrency_key, v.each_key, v.budget
             from jobq_private.queue as q
-            union all
-            select 'queue', q.queue, q.queue, null, null, true, q.key_budget
-            from jobq_private.queue as q
+            cross join lateral (values (false, q.budget), (true, q.key_budget))
+                as v (each_key, budget)
             union all
             select 'queue', l.queue, l.queue, null, l.concurrency_key, false, l.budget
             from jobq_private.key_limit as l
             union all
-            select 'kind', k.kind, null, k.kind, null, false, k.budget from jobq_private.kind as k
-            union all
-            select 'kind', k.kind, null, k.kind, null, true, k.key_budget
+            select 'kind', k.kind, null, k.kind, null, v.each_key, v.budget
             from jobq_private.kind as k
+            cross join lateral (values (false, k.budget), (true, k.key_budget))
+                as v (each_key, budget)
         ) as b
         cross join lateral jobq_private.budget_period(b.budget, clock_timestamp()) as p
         where b.budget is not null

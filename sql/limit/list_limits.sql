@@ -23,14 +23,10 @@ set search_path = pg_catalog, pg_temp
 as $$
     select
         l.queue, l.concurrency_key, l.max_running, l.rate_limit, l.rate_period,
-        l.rate_burst, r.running, l.updated_at
+        l.rate_burst, r.jobs, l.updated_at
     from jobq_private.key_limit as l
-    cross join lateral (
-        select count(*) as running
-        from jobq_private.job as j
-        where j.queue = l.queue
-        and j.key_id = jobq_private.limit_id(l.queue, null, l.concurrency_key)
-        and j.slot is not null
+    cross join lateral jobq_private.count_running(
+        jobq_private.limit_id(l.queue, null, l.concurrency_key), l.queue, null, l.concurrency_key
     ) as r
     where (list_limits.queue is null or l.queue = list_limits.queue)
     and num_nonnulls(l.max_running, l.rate_limit) > 0

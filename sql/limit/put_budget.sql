@@ -43,10 +43,10 @@ declare
     end;
     _budget jobq_private.budget;
 begin
-    if num_nulls(put_budget.scope_type, put_budget.scope) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'scope_type and scope');
-    elsif num_nulls(put_budget.period, put_budget.time_zone, put_budget.each_key) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'period, time_zone and each_key');
+    if num_nulls(scope_type, scope, period, time_zone, each_key) > 0 then
+        perform jobq_private.raise_error(
+            'NULL_ARGUMENT', 'scope_type, scope, period, time_zone and each_key'
+        );
     elsif _problem is not null then
         perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
     elsif not exists (

@@ -20,10 +20,10 @@ as $$
 declare
     _job record;
 begin
-    if num_nulls(rate_limited.job_id, rate_limited.attempt) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id and attempt');
-    elsif num_nulls(rate_limited.retry_in, rate_limited.release) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'retry_in and release');
+    if num_nulls(
+        rate_limited.job_id, rate_limited.attempt, rate_limited.retry_in, rate_limited.release
+    ) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id, attempt, retry_in and release');
     elsif rate_limited.retry_in not between '0' and '365 days' then
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT', 'retry_in must be from 0 to 365 days'

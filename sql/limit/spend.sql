@@ -17,7 +17,6 @@ as $$
 declare
     _job jobq_private.job;
     _charged numeric;
-    _limits uuid[];
 begin
     if spend.cost is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'cost');
@@ -42,20 +41,19 @@ begin
     if spend.cost = _charged then
         return;
     end if;
-    _limits := jobq_private.lock_limits(
-        array(select l from jobq_private.job_limits(_job) as l), true
-    );
     perform jobq_private.charge(
-        _limits, array_fill(spend.cost - _charged, array[cardinality(_limits)]),
-        array_fill(_job.job_id, array[cardinality(_limits)]), _job.claimed_at, _charged
+        array[spend.job_id], true,
+        jobq_private.lock_limits(array(select l from jobq_private.job_limits(_job) as l), true),
+        spend.cost - _charged, _charged
     );
-    if spend.cost < _charged and _limits <> '{}' then
+    if spend.cost < _charged then
         perform jobq_private.open_again(array(
             select w from jobq_private.waiting_key as w
             where w.key_id = _job.key_id and w.state <> 'open'
         ));
-        perform jobq_private.wake_limited(array[_job.queue], array[_job.kind]);
-        perform jobq_private.wake(array[_job.queue]);
+        perform jobq_private.wake(_job.queue || array(
+            select distinct w.queue from jobq_private.waiting_key as w where w.full_kind = _job.kind
+        ));
     end if;
 end
 $$;

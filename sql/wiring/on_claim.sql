@@ -35,12 +35,9 @@ begin
     while _left > 0 and _priority is not null loop
         _priority := jobq_private.due_priority(queue, _priority, except_kinds, kinds);
         if _look.has_keys and max_limited - _turn.limited is distinct from 0 then
-            _turn.jobs := _turn.jobs || array(
-                select c
-                from jobq_private.claim_keys(
-                    queue, worker, least(_left, max_limited - cardinality(_turn.jobs)), _priority,
-                    _look, on_claim.kinds, on_claim.except_kinds
-                ) as c
+            _turn.jobs := _turn.jobs || jobq_private.claim_keys(
+                queue, worker, least(_left, max_limited - cardinality(_turn.jobs)), _priority,
+                _look, on_claim.kinds, on_claim.except_kinds
             );
         end if;
         _left := _left - cardinality(_turn.jobs) + _turn.limited;

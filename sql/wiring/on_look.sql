@@ -34,7 +34,7 @@ begin
             )
             or exists (
                 select from jobq_private.waiting_key as w
-                where w.queue = q.queue and w.limit_id is not null
+                where w.queue = q.queue and w.full_kind is not null
             )
         )
         order by q.n

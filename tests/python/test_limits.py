@@ -831,6 +831,10 @@ def test_a_job_that_starts_in_another_queue_passes_its_limits(connect: Connect) 
     with pytest.raises(psycopg.Error) as refused:
         connection.execute("update jobq_private.job set queue = 'default' where state = 'running'")
     assert refused.value.sqlstate == "JQ002"
+    connection.execute("select jobq.put_queue('rated', rate_limit => 1, rate_period => '1 h')")
+    start_by_hand(connection, ", queue = 'rated'")
+    connection.execute("select jobq.enqueue('k', queue => 'rated')")
+    assert claim(connection, 1, "rated") == [], "the start is charged to the queue that it is in"
 
 
 @pytest.mark.parametrize(
@@ -922,7 +926,7 @@ def test_the_end_of_a_job_wakes_its_queue_while_a_claim_has_keys_wait_for_its_ki
     one.execute("select jobq.put_kind('k', max_running => 1)")
     fill(one, 2, keys=2)
     [held] = claim(one, 5)
-    one.execute("update jobq_private.waiting_key set state = 'open', limit_id = null")
+    one.execute("update jobq_private.waiting_key set state = 'open', full_kind = null")
     with one.transaction(), other.transaction():
         assert claim(one, 5) == []
         other.execute("select jobq.complete(%s, %s)", held)

@@ -1,11 +1,8 @@
 -- Purpose: the limits that prevent a job from starting now, with their reasons: held,
 -- rate_limited, budget, ordered_behind, queue_busy, kind_busy or key_busy; no row if
 -- the job may start.
--- Invariant: exact only for a caller that has locked the limits. With at_most, further
--- limits are not evaluated.
-create or replace function jobq_private.blocking_limits(
-    job jobq_private.job, now timestamptz, at_most integer default null
-)
+-- Invariant: exact only for a caller that has locked the limits.
+create or replace function jobq_private.blocking_limits(job jobq_private.job, now timestamptz)
 returns table (reason text, explanation text)
 language plpgsql
 stable
@@ -40,7 +37,7 @@ begin
             )
             limit 1
         )), job.job_id) as job_id
-    ) as f on (r.usage).is_ordered
+    ) as f on r.is_ordered
     cross join lateral (
         values
         ('held', r.held_until is not null, format(
@@ -60,8 +57,7 @@ begin
         )),
         ('budget', _cost > r.budget_left, format(
             '%s: %s of %s spent, this job costs %s; the next period begins at %s', n.name,
-            (r.usage).spent, ((r.usage).budget).amount, _cost,
-            date_trunc('second', (r.usage).period_end)
+            r.spent, (r.budget).amount, _cost, date_trunc('second', r.period_end)
         )),
         ('ordered_behind', f.job_id is not null, format('%s: job %s goes first', n.name, f.job_id)),
         (
@@ -73,7 +69,7 @@ begin
             r.slots = 0,
             n.name || case
                 when r.concurrency_key is null then ': as many run as its limit says'
-                else format(': %s at once, and so many run: %s', (r.usage).max_running, (
+                else format(': %s at once, and so many run: %s', r.max_running, (
                     select string_agg(format('job %s on %s', h.job_id, h.worker), ', ')
                     from (
                         select o.job_id, o.worker
@@ -90,7 +86,6 @@ begin
             end
         )
     ) as b (reason, is_so, explanation)
-    where b.is_so
-    limit blocking_limits.at_most;
+    where b.is_so;
 end
 $$;

@@ -1,31 +1,30 @@
 -- Purpose: for each of these limits, the nth: the number of free slots, the cost that
 -- rate and budget still allow (null for any), how many jobs of cost 1 may start, when
--- that changes by itself, the only job that may start in an ordered key, and whether
--- starts must be charged.
+-- that changes by itself, and the only job that may start in an ordered key.
 -- Invariant: exact for a caller that has locked the limits, because it counts rows.
 -- Cheaper jobs wait behind one that did not fit into a budget, as long as a claim finds
--- that job again every 10 s. Inlined if the arguments are variables, so no SET clause;
--- callers pin the planner's settings.
+-- that job again every 10 s. Inlined if the arguments are variables, so no SET clause.
 create or replace function jobq_private.check_limits(scopes jobq_private.scope[], now timestamptz)
 returns table (
     n bigint, limit_id uuid, queue text, kind text, concurrency_key text, max_starts integer,
     slots integer, used_slots smallint[], rate_left integer, budget_left numeric,
-    opens_at timestamptz, rate_opens_at timestamptz, first_job_id uuid, held_until timestamptz, hold_reason text,
-    usage jobq_private.limit_usage, is_charged boolean
+    opens_at timestamptz, rate_opens_at timestamptz, first_job_id uuid, held_until timestamptz,
+    hold_reason text, max_running integer, is_ordered boolean, budget jobq_private.budget,
+    spent numeric, period_end timestamptz, is_charged boolean
 )
 language sql
 stable
 as $$
     select
         s.n, s.limit_id, s.queue, s.kind, s.concurrency_key,
-        case when h.held_until is not null or t.is_spent then 0 else least(c.slots, t.rate_left) end,
+        case when h.held_until is null and not t.is_spent then least(c.slots, t.rate_left) else 0 end,
         c.slots, coalesce(c.used, '{}'), t.rate_left, t.budget_left,
         greatest(
             h.held_until, t.rate_opens_at,
             case when t.is_spent then least(u.period_end, u.next_until) end
         ),
-        t.rate_opens_at, j.job_id, h.held_until, h.reason, u::jobq_private.limit_usage,
-        num_nonnulls(u.rate, u.budget, s.kind) > 0 or u.is_ordered or s.concurrency_key is null
+        t.rate_opens_at, j.job_id, h.held_until, h.reason, u.max_running, u.is_ordered, u.budget,
+        u.spent, u.period_end, u.is_charged
     from unnest(check_limits.scopes)
         with ordinality as s (limit_id, queue, kind, concurrency_key, n)
     cross join lateral jobq_private.limit_usage(
@@ -65,7 +64,23 @@ as $$
     ) as t
     left join lateral (
         select o.slots as used, case
-            when u.max_running is not null then greatest(0, u.max_running - o.jobs)::integer
+            when u.max_running is not null then greatest(0, u.max_running - o.jobs - (
+                select count(*)
+                from unnest((
+                    -- evaluated once for all limits
+                    select array_agg(
+                        row(w.key_id, w.queue, w.kind, w.concurrency_key)::jobq_private.scope
+                    )
+                    from jobq_private.running_without_slot() as w
+                )) as r
+                where case
+                    when s.kind is null then r.queue = s.queue
+                        and (s.concurrency_key is null or r.limit_id = s.limit_id)
+                    else r.kind = s.kind and coalesce(
+                        r.concurrency_key = s.concurrency_key, s.concurrency_key is null
+                    )
+                end
+            ))::integer
         end as slots
         from jobq_private.count_running(s.limit_id, s.queue, s.kind, s.concurrency_key) as o
         where u.max_running is not null

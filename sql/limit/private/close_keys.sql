@@ -18,7 +18,6 @@ declare
     );
     _closing constant integer := jobq_private.lock_class('closing');
     _mine uuid[];
-    _rows tid[];
     _closed bigint;
 begin
     if current_setting('transaction_isolation') <> 'read committed' or keys = '{}' then
@@ -27,13 +26,6 @@ begin
     _mine := array(
         select k.key_id from unnest(close_keys.keys) as k
         where pg_try_advisory_xact_lock(_closing, jobq_private.lock_slot(k.key_id))
-    );
-    _rows := array(
-        select w.ctid
-        from unnest(close_keys.keys) as k
-        join jobq_private.waiting_key as w
-            on w.key_id = k.key_id and w.queue = k.queue and w.priority = k.priority
-        for update of w skip locked
     );
     with found as materialized (
         select k.key_id, k.queue, k.kind, k.concurrency_key, k.priority, t.open_at,
@@ -68,14 +60,19 @@ begin
                     else w.run_at
                 end,
                 r.opens_at,
-                case
-                    when coalesce(f.cost, w.cost, 1) > r.budget_left then (r.usage).period_end
-                end
+                case when coalesce(f.cost, w.cost, 1) > r.budget_left then r.period_end end
             )
         ) as t (open_at)
     ),
     gone as (
-        delete from jobq_private.waiting_key as w where w.ctid = any(_rows)
+        delete from jobq_private.waiting_key as w
+        where w.ctid = any(array(
+            select o.ctid
+            from unnest(close_keys.keys) as k
+            join jobq_private.waiting_key as o
+                on o.key_id = k.key_id and o.queue = k.queue and o.priority = k.priority
+            for update of o skip locked
+        ))
         returning w.key_id
     ),
     closed as (

@@ -34,7 +34,7 @@ begin
         )
         or exists (
             select from jobq_private.waiting_key as w
-            where w.queue = enter_queue.queue and w.limit_id is not null
+            where w.queue = enter_queue.queue and w.full_kind is not null
         )
     into
         _look.is_paused, _look.is_limited, _look.has_kind_limits, _look.has_limits, _look.has_keys

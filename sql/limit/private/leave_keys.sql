@@ -1,5 +1,7 @@
 -- Purpose: after attempts have ended: their slots are free, those with attempts left
 -- wait again, and the key of a dead job may have to wait for an operator.
+-- Invariant: a concurrent claim may be about to make keys wait for a kind. Queues in
+-- which jobs of limited kinds have ended are therefore always woken.
 create or replace function jobq_private.leave_keys(endings jobq_private.ending[])
 returns void
 language plpgsql
@@ -7,6 +9,8 @@ set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
 as $$
+declare
+    _woken text[];
 begin
     perform jobq_private.store_hold(
         e.queue, null, e.concurrency_key, 'infinity', format('job %s is dead', e.job_id), e.job_id
@@ -21,9 +25,22 @@ begin
         array(select e.job_id from unnest(endings) as e where e.state in ('retrying', 'queued')),
         array(select distinct e.key_id from unnest(endings) as e)
     );
-    perform jobq_private.wake_limited(
-        array(select e.queue from unnest(endings) as e),
-        array(select e.kind from unnest(endings) as e)
+    _woken := array(
+        select w.queue
+        from (select distinct e.queue, e.kind from unnest(endings) as e) as e
+        join jobq_private.kind as k
+            on k.kind = e.kind and num_nonnulls(k.max_running, k.rate_limit, k.budget) > 0
+        cross join lateral (
+            select e.queue
+            union all
+            select w.queue from jobq_private.waiting_key as w where w.full_kind = e.kind
+        ) as w
+        union
+        select q.queue from jobq_private.queue as q
+        where q.queue in (select e.queue from unnest(endings) as e) and q.max_running is not null
     );
+    if _woken <> '{}' then
+        perform jobq_private.wake(_woken);
+    end if;
 end
 $$;

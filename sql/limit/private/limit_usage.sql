@@ -1,12 +1,17 @@
--- Purpose: the limits of a scope and their usage: of a rate, the level of its leaky
--- bucket; of a budget, the charges of its current period.
+-- Purpose: the limits of a scope and their usage: of a rate (in units of cost per
+-- second), the level of its leaky bucket; of a budget, the charges of its current
+-- period; and whether starts must be charged.
 -- Invariant: one row. A limit of a single key replaces the queue's limit for each key.
--- A charge in the future comes from a clock that was set back, and is ignored. Inlined,
--- so no SET clause; offset 0, so that it is evaluated once.
+-- Inlined, so no SET clause; offset 0, so that it is evaluated once.
 create or replace function jobq_private.limit_usage(
     limit_id uuid, queue text, kind text, concurrency_key text, now timestamptz
 )
-returns setof jobq_private.limit_usage
+returns table (
+    max_running integer, is_ordered boolean, holds_on_dead boolean, rate double precision,
+    burst integer, rate_used double precision, budget jobq_private.budget,
+    period_start timestamptz, period_end timestamptz, spent numeric, next_cost numeric,
+    next_until timestamptz, charged_since timestamptz, first_job_id uuid, is_charged boolean
+)
 language sql
 stable
 rows 1
@@ -19,6 +24,7 @@ as $$
         coalesce(r.rate_burst, 1),
         case
             when u.rate is null then null
+            -- a later charge comes from a clock that was set back
             when g.charged_at <= limit_usage.now + interval '10 s' then greatest(
                 0, coalesce(g.rate_used, 0)
                 - u.rate * greatest(0, extract(epoch from limit_usage.now - g.charged_at))
@@ -29,7 +35,9 @@ as $$
         case when g.charged_at >= p.start_at then coalesce(g.spent, 0) else 0 end,
         case when g.next_until > limit_usage.now then g.next_cost end,
         case when g.next_until > limit_usage.now then g.next_until end,
-        g.charged_since, g.first_job_id
+        g.charged_since, g.first_job_id,
+        num_nonnulls(u.rate, r.budget, limit_usage.kind) > 0 or coalesce(r.ordered, false)
+        or limit_usage.concurrency_key is null
     from (values (1)) as v
     left join (
         select

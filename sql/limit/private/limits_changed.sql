@@ -10,17 +10,16 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _limits constant text := 'max_running|rate_|ordered|on_dead|budget';
     _scope constant text := coalesce(to_jsonb(new), to_jsonb(old)) ->> tg_argv[0];
     _queue constant text := case when tg_argv[0] = 'queue' then _scope end;
     _kind constant text := case when tg_argv[0] = 'kind' then _scope end;
 begin
-    if (
-        select jsonb_object_agg(o.key, o.value) from jsonb_each(to_jsonb(old)) as o
-        where o.key ~ _limits and o.value <> 'null'
-    ) is not distinct from (
-        select jsonb_object_agg(n.key, n.value) from jsonb_each(to_jsonb(new)) as n
-        where n.key ~ _limits and n.value <> 'null'
+    if not exists (
+        select
+        from jsonb_each(to_jsonb(old)) as o
+        full join jsonb_each(to_jsonb(new)) as n using (key)
+        where key ~ 'max_running|rate_|ordered|on_dead|budget'
+        and nullif(o.value, 'null') is distinct from nullif(n.value, 'null')
     ) then
         return null;
     end if;
@@ -34,20 +33,12 @@ begin
         where o.change_id = 1
         for update skip locked
     ));
-    insert into jobq_private.limit_change (changed_at)
-    select clock_timestamp()
-    where not exists (
-        select from jobq_private.limit_change as c
-        where c.change_id > 1 and c.xmin = pg_current_xact_id()::xid
-    );
+    insert into jobq_private.limit_change (changed_at) values (clock_timestamp());
     perform jobq_private.open_again(array(
         select w
         from jobq_private.waiting_key as w
         where w.state <> 'open'
-        and (
-            w.queue = _queue or w.kind = _kind
-            or w.limit_id = jobq_private.limit_id(null, _kind, null)
-        )
+        and (w.queue = _queue or w.kind = _kind or w.full_kind = _kind)
     ));
     if _queue is not null then
         perform jobq_private.wake(array[_queue]);

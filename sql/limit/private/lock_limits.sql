@@ -1,5 +1,5 @@
 -- Purpose: lock limits, and return the locked ones: all of them after waiting, or
--- without waiting those that no other transaction has locked.
+-- without waiting those that no other transaction has locked. Each is given once.
 -- Invariant: the only lock under which jobs start. A limit without a row gets one under
 -- an advisory lock, so that no claim waits for another's insert. A repeatable snapshot
 -- that has not seen the last charge fails here with 40001. Callers pin the planner's
@@ -10,7 +10,7 @@ language plpgsql
 as $$
 declare
     _making constant integer := jobq_private.lock_class('making');
-    _ids constant uuid[] := array(select distinct s.limit_id from unnest(scopes) as s order by 1);
+    _ids constant uuid[] := array(select s.limit_id from unnest(scopes) as s);
     _locked uuid[];
 begin
     if not may_wait then
@@ -26,12 +26,12 @@ begin
             insert into jobq_private.limit_state (limit_id, queue, kind, concurrency_key)
             select m.limit_id, case when m.kind is null then m.queue end, m.kind, m.concurrency_key
             from (
-                select distinct on (jobq_private.lock_slot(s.limit_id), s.limit_id) s.*
+                select s.*
                 from unnest(lock_limits.scopes) as s
                 where not exists (
                     select from jobq_private.limit_state as g where g.limit_id = s.limit_id
                 )
-                order by jobq_private.lock_slot(s.limit_id), s.limit_id
+                order by jobq_private.lock_slot(s.limit_id)
                 offset 0
             ) as m
             where case

@@ -1,15 +1,12 @@
 -- Purpose: give slots to running jobs without one, if limits may count them; then
 -- delete the record that limits have changed.
 -- Invariant: takes the highest slots of a key; claims take the lowest, so the two do
--- not conflict. Skips locked rows. One session at a time.
+-- not conflict. Skips locked rows. maintain() runs in one session at a time.
 create or replace function jobq_private.number_running()
 returns void
 language plpgsql
 as $$
 begin
-    if not pg_try_advisory_xact_lock(jobq_private.lock_class('making'), 256) then
-        return;
-    end if;
     with found as materialized (
         select j.job_id, j.queue, j.key_id
         from jobq_private.job as j
@@ -27,15 +24,10 @@ begin
     ) as n
     where j.job_id = n.job_id and j.state = 'running' and j.slot is null;
     delete from jobq_private.limit_change as c
-    where c.ctid = any(array(
-        select o.ctid
-        from jobq_private.limit_change as o
-        where o.change_id > 1
-        and o.changed_at < clock_timestamp() - interval '10 s'
-        -- no transaction is open that has not seen the change
-        and age(o.xmin) > age(pg_snapshot_xmin(pg_current_snapshot())::xid)
-        for update skip locked
-    ))
+    where c.change_id > 1
+    and c.changed_at < clock_timestamp() - interval '10 s'
+    -- no transaction is open that has not seen the change
+    and age(c.xmin) > age(pg_snapshot_xmin(pg_current_snapshot())::xid)
     and not exists (select from jobq_private.running_without_slot());
 end
 $$;

@@ -1,21 +1,15 @@
 -- Purpose: open the keys of a queue that are due. Of those that wait for the limit of a
--- kind, open as many of the highest priority as the limit allows to start, in the
--- session's turn.
+-- kind, open as many of the highest priority as the limit allows to start, from the last
+-- key on that the session has claimed from.
 -- Invariant: bounded; skips locked rows. Callers pin the planner's settings.
-create or replace function jobq_private.open_due_keys(queue text, now timestamptz)
+create or replace function jobq_private.open_due_keys(queue text, now timestamptz, last_key uuid)
 returns void
 language plpgsql
 as $$
 declare
-    -- the cursor of pick_keys(), which then meets these keys next
-    _last constant uuid := coalesce(
-        nullif(current_setting('jobq.key_' || (hashtext(queue) & 1023), true), '')::uuid,
-        gen_random_uuid()
-    );
     _bottom constant uuid := uuid '00000000-0000-0000-0000-000000000000';
     _top constant uuid := uuid 'ffffffff-ffff-ffff-ffff-ffffffffffff';
     _rows tid[];
-    _limit record;
 begin
     _rows := array(
         select w.ctid
@@ -28,40 +22,39 @@ begin
         limit 200
         for update skip locked
     );
-    for _limit in
-        select
-            a.limit_id, least(greatest(a.max_starts, 1), 100) as max_keys, (
-                select max(w.priority)
-                from jobq_private.waiting_key as w
-                where w.queue = open_due_keys.queue and w.limit_id = a.limit_id
-            ) as priority
+    _rows := _rows || array(
+        select w.ctid
         from jobq_private.awaited_limits(open_due_keys.queue, open_due_keys.now) as a
-        where coalesce(a.max_starts, 1) > 0
-    loop
-        _rows := _rows || array(
+        cross join lateral (
+            select max(p.priority) as priority
+            from jobq_private.waiting_key as p
+            where p.queue = open_due_keys.queue and p.full_kind = a.kind
+        ) as p
+        cross join lateral (
+            select o.key_id
+            from (values (last_key, _top), (_bottom, last_key)) as t (low, high)
+            cross join lateral (
+                select o.key_id
+                from jobq_private.waiting_key as o
+                where o.queue = open_due_keys.queue and o.full_kind = a.kind
+                and o.priority = p.priority and o.key_id > t.low and o.key_id <= t.high
+                order by o.key_id
+                limit least(greatest(a.max_starts, 1), 100)
+            ) as o
+            limit least(greatest(a.max_starts, 1), 100)
+        ) as o
+        cross join lateral (
             select w.ctid
             from jobq_private.waiting_key as w
-            where w.key_id in (
-                select o.key_id
-                from (values (_last, _top), (_bottom, _last)) as t (low, high)
-                cross join lateral (
-                    select o.key_id
-                    from jobq_private.waiting_key as o
-                    where o.queue = open_due_keys.queue and o.limit_id = _limit.limit_id
-                    and o.priority = _limit.priority and o.key_id > t.low and o.key_id <= t.high
-                    order by o.key_id
-                    limit _limit.max_keys
-                ) as o
-                limit _limit.max_keys
-            )
-            and w.queue = open_due_keys.queue and w.limit_id = _limit.limit_id
-            and w.priority = _limit.priority
+            where w.key_id = o.key_id and w.queue = open_due_keys.queue
+            and w.full_kind = a.kind and w.priority = p.priority
             for update skip locked
-        );
-    end loop;
+        ) as w
+        where coalesce(a.max_starts, 1) > 0
+    );
     if _rows <> '{}' then
         update jobq_private.waiting_key as w
-        set state = 'open', open_at = '-infinity', limit_id = null
+        set state = 'open', open_at = '-infinity', full_kind = null
         where w.ctid = any(_rows);
     end if;
 end

@@ -1,6 +1,6 @@
--- Purpose: open the keys of jobs that now wait, and keys with a free slot or a new
--- first job. A key needs no new row if it has an open one; for a new job also a full
--- one, or one that opens when the job is due.
+-- Purpose: open the keys of jobs that now wait, and freed keys, which have a free slot
+-- or a new first job, and wake their queues. A key needs no new row if it has an open
+-- one; for a new job also a full one, or one that opens when the job is due.
 -- Invariant: the protocol of close_keys(). A repeatable snapshot is too old to check.
 create or replace function jobq_private.open_keys(job_ids uuid[], freed uuid[] default '{}')
 returns void
@@ -12,7 +12,7 @@ set enable_bitmapscan = off
 as $$
 declare
     _closing constant integer := jobq_private.lock_class('closing');
-    _locked uuid[];
+    _locked uuid[] := '{}'::uuid[];
     _queues text[];
 begin
     if current_setting('transaction_isolation') = 'read committed' then
@@ -30,43 +30,34 @@ begin
     end if;
     with opened as (
         insert into jobq_private.waiting_key (key_id, queue, kind, concurrency_key, priority)
-        select
-            n.key_id, n.queue,
-            jobq_private.key_kind(n.key_id, n.queue, n.concurrency_key, n.kind),
-            n.concurrency_key, n.priority
+        select distinct n.key_id, n.queue, n.kind, n.concurrency_key, n.priority
         from (
             select
-                j.key_id, j.queue, j.concurrency_key, j.priority, min(j.kind) as kind,
-                min(j.run_at) as run_at
+                j.key_id, j.queue,
+                jobq_private.key_kind(j.key_id, j.queue, j.concurrency_key, min(j.kind)) as kind,
+                j.concurrency_key, j.priority, min(j.run_at) as run_at
             from jobq_private.job as j
             where j.job_id = any(open_keys.job_ids) and j.key_id is not null
             group by j.key_id, j.queue, j.concurrency_key, j.priority
-            offset 0
-        ) as n
-        where coalesce(n.key_id <> all(_locked), true)
-        or not exists (
-            select from jobq_private.waiting_key as w
-            where w.key_id = n.key_id and w.queue = n.queue and w.priority = n.priority
-            and w.open_at <= n.run_at
-        )
-        union
-        select w.key_id, w.queue, w.kind, w.concurrency_key, w.priority
-        from jobq_private.waiting_key as w
-        where w.key_id = any(open_keys.freed)
-        and (
-            coalesce(w.key_id <> all(_locked), true)
-            or (
+            union all
+            select w.key_id, w.queue, w.kind, w.concurrency_key, w.priority, null
+            from jobq_private.waiting_key as w
+            where w.key_id = any(open_keys.freed)
+            and (
                 w.state = 'full'
+                or w.key_id <> all(_locked)
                 or w.state = 'later' and exists (
                     select from jobq_private.limit_state as g
                     where g.limit_id = w.key_id and g.first_job_id is not null
                 )
             )
-            and not exists (
-                select from jobq_private.waiting_key as o
-                where o.key_id = w.key_id and o.queue = w.queue and o.priority = w.priority
-                and o.state = 'open'
-            )
+            offset 0
+        ) as n
+        where n.key_id <> all(_locked)
+        or not exists (
+            select from jobq_private.waiting_key as w
+            where w.key_id = n.key_id and w.queue = n.queue and w.priority = n.priority
+            and (w.state = 'open' or w.open_at <= n.run_at)
         )
         returning queue
     )

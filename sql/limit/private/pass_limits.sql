@@ -70,7 +70,7 @@ begin
     shut as (
         update jobq_private.waiting_key as w
         -- only a job that goes before the one that waits opens the key
-        set state = 'full', limit_id = s.limit_id, open_at = s.run_at
+        set state = 'full', full_kind = s.kind, open_at = s.run_at
         from (
             select distinct on (p.key_id) p.*
             from passed as p

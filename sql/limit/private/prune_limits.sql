@@ -29,7 +29,7 @@ begin
             and not exists (select from jobq_private.job as j where j.job_id = o.first_job_id)
             and not exists (
                 select from jobq_private.waiting_key as w
-                where w.key_id = o.limit_id or w.limit_id = o.limit_id
+                where w.key_id = o.limit_id or w.full_kind = o.kind
             )
             limit prune_limits.max_rows
             for update of o skip locked

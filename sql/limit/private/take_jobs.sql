@@ -1,30 +1,42 @@
 -- Purpose: of each of these keys, its next due jobs and the slots that they get; with
--- the keys in which there was none, or that may not start one.
--- Invariant: the caller has locked the keys' limits, if any apply. One job of each key
--- while there are keys for all that is wanted (what is locked beyond that is left);
--- else equal shares. skipped counts jobs of unwanted kinds.
+-- the keys that are idle: there was none, or none may start.
+-- Invariant: locks the keys' limits, if any apply, then counts free slots. One job of
+-- each key while there are keys for all that is wanted (what is locked beyond that is
+-- left); else equal shares. is_charged says whether the limits of these keys record the
+-- starts; skipped counts keys that others have locked, and jobs of unwanted kinds.
 create or replace function jobq_private.take_jobs(
-    keys jobq_private.waiting_key[], now timestamptz, wanted integer, has_limits boolean,
-    kinds text[], except_kinds text[]
+    keys jobq_private.waiting_key[], wanted integer, has_limits boolean, kinds text[],
+    except_kinds text[], out jobs tid[], out slots smallint[],
+    out is_charged boolean, out idle jobq_private.waiting_key[], out skipped integer
 )
-returns jobq_private.key_batch
 language plpgsql
 as $$
 declare
-    _share constant integer := case cardinality(keys)
+    _now timestamptz;
+    _share integer;
+    _picked constant integer := cardinality(keys);
+    _locked uuid[];
+    _scopes jobq_private.scope[];
+begin
+    if has_limits then
+        _scopes := array(
+            select row(k.key_id, k.queue, k.kind, k.concurrency_key)::jobq_private.scope
+            from unnest(take_jobs.keys) as k
+        );
+        _locked := jobq_private.lock_limits(_scopes, false);
+        _scopes := array(select s from unnest(_scopes) as s where s.limit_id = any(_locked));
+        keys := array(select k from unnest(take_jobs.keys) as k where k.key_id = any(_locked));
+    end if;
+    _now := clock_timestamp();
+    _share := case cardinality(keys)
         when least(wanted, 100) then 1
         else ceil(wanted::numeric / greatest(1, cardinality(keys)))
     end;
-    _scopes constant jobq_private.scope[] := array(
-        select row(k.key_id, k.queue, k.kind, k.concurrency_key)::jobq_private.scope
-        from unnest(take_jobs.keys) as k
-        where take_jobs.has_limits
-    );
-    _batch jobq_private.key_batch;
-begin
     with allowed as materialized (
-        select r.n, r.max_starts, r.used_slots, r.rate_left, r.budget_left, r.first_job_id, r.is_charged
-        from jobq_private.check_limits(_scopes, take_jobs.now) as r
+        select
+            r.n, r.max_starts, r.used_slots, r.rate_left, r.budget_left, r.first_job_id,
+            r.is_charged
+        from jobq_private.check_limits(_scopes, _now) as r
     ),
     tried as materialized (
         select k.ordinality as n, r.used_slots, r.rate_left, r.budget_left, array(
@@ -34,7 +46,7 @@ begin
             and j.key_id = k.key_id
             and j.priority = k.priority
             and j.state in ('queued', 'retrying')
-            and j.run_at <= take_jobs.now
+            and j.run_at <= _now
             and (r.first_job_id is null or j.job_id = r.first_job_id)
             order by j.run_at, j.job_id
             limit least(_share, r.max_starts)
@@ -75,9 +87,8 @@ begin
             select take_jobs.keys[n.n] from tried as n
             where n.n not in (select s.n from seen as s where s.fits)
         ),
-        count(*) filter (where not t.is_wanted)
-    into _batch
+        _picked - cardinality(take_jobs.keys) + count(*) filter (where not t.is_wanted)
+    into take_jobs.jobs, take_jobs.slots, take_jobs.is_charged, take_jobs.idle, take_jobs.skipped
     from taken as t;
-    return _batch;
 end
 $$;

@@ -11,7 +11,6 @@ set enable_seqscan = off
 as $$
 declare
     _scopes constant jobq_private.scope[] := array(select l from jobq_private.job_limits(job) as l);
-    _ids constant uuid[] := array(select s.limit_id from unnest(_scopes) as s);
     _reached text;
 begin
     if current_setting('transaction_isolation') <> 'read committed' then
@@ -22,29 +21,25 @@ begin
     end if;
     perform jobq_private.lock_limits(_scopes, true);
     _reached := (
-        select b.explanation from jobq_private.blocking_limits(job, clock_timestamp(), 1) as b
+        select b.explanation from jobq_private.blocking_limits(job, clock_timestamp()) as b limit 1
     );
     if _reached is not null then
         perform jobq_private.raise_error('LIMIT_REACHED', _reached);
     end if;
-    slot := 1;
-    if job.key_id is not null then
-        select min(n) into take_slot.slot
-        from (
-            select array(
-                select j.slot from jobq_private.job as j
-                where j.queue = job.queue and j.key_id = job.key_id and j.slot is not null
-            ) as used
-        ) as u
-        cross join generate_series(1, least(32767, cardinality(u.used) + 1)) as n
-        where n <> all(u.used);
-    end if;
+    -- the first that no job of its key has; 1 without a key
+    slot := (
+        select s.n
+        from (select generate_series(1, 32767) as n) as s
+        where s.n <> all(array(
+            select j.slot from jobq_private.job as j
+            where j.queue = job.queue and j.key_id = job.key_id and j.slot is not null
+        ))
+        limit 1
+    );
     -- read between: no end of what made room is later, and what is charged counts from no earlier
     started_at := clock_timestamp();
     perform jobq_private.charge(
-        _ids,
-        array_fill(coalesce(job.cost, 1)::numeric, array[cardinality(_ids)]),
-        array_fill(job.job_id, array[cardinality(_ids)])
+        array[job.job_id], true, array(select s.limit_id from unnest(_scopes) as s)
     );
 end
 $$;

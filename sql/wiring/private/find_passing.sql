@@ -26,7 +26,7 @@ begin
         _found := _found[:_left];
         if look.is_limited and _found <> '{}' then
             select p.jobs into _found from jobq_private.pass_limits(queue, _found, null, look) as p;
-            perform jobq_private.charge_jobs(
+            perform jobq_private.charge(
                 array(select j.job_id from jobq_private.job as j where j.ctid = any(_found)), true
             );
         end if;

@@ -1,7 +1,7 @@
 -- Limits of whole queues and kinds, rates, holds and order, by one session;
 -- tests/python/test_limits.py has many.
 begin;
-select plan(63);
+select plan(65);
 
 create function pg_temp.claimed(queue text, jobs integer default 9)
 returns integer
@@ -245,6 +245,14 @@ update jobq_private.limit_state set charged_at = clock_timestamp() + interval '5
 update jobq_private.waiting_key set open_at = '-infinity', state = 'open'
 where state = 'later';
 select is(pg_temp.started(), 4, 'a clock that is set back holds nothing up for longer than a burst');
+
+-- What has expired
+select jobq.put_queue('late', key_rate_limit => 1, key_rate_period => '1 h');
+select jobq.enqueue('k', queue => 'late', concurrency_key => 'a') from generate_series(1, 2);
+update jobq_private.job set expires_at = clock_timestamp()
+where job_id = (select min(job_id::text)::uuid from jobq.job where queue = 'late');
+select is(pg_temp.claimed('late', 1), 0, 'a job that has expired does not start');
+select is(pg_temp.claimed('late', 1), 1, 'nor is its key charged for it');
 
 select * from finish();
 rollback;
