@@ -23,7 +23,11 @@ begin
             select m.jobs into _found from jobq_private.move_jobs(_found, null) as m;
         end if;
         _moved := _moved - cardinality(_found);
-        _found := _found[:_left];
+        if cardinality(_found) > _left then
+            -- Else the session's next claims would begin behind what is left here, for half a second.
+            perform set_config('jobq.hint_' || (hashtext(queue) & 1023), '', false);
+            _found := _found[:_left];
+        end if;
         if look.is_limited and _found <> '{}' then
             select p.jobs into _found from jobq_private.pass_limits(queue, _found, null, look) as p;
             perform jobq_private.charge(

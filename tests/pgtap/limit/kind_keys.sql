@@ -1,7 +1,7 @@
 -- Limits that a kind puts on each of its keys, across queues, by one session;
 -- tests/python/test_limits.py has many.
 begin;
-select plan(37);
+select plan(38);
 
 create function pg_temp.claimed(queue text, jobs integer default 9)
 returns integer
@@ -177,6 +177,23 @@ select is_empty(
     where g.limit_id = jobq_private.limit_id(null, 'brief', 'a')
     $$,
     'maintenance forgets the limit of a key for which nothing waits'
+);
+
+-- What a claim finds behind jobs that it moves
+select jobq.enqueue('turned', queue => 'mixed') from generate_series(1, 3);
+select jobq.enqueue('plain', queue => 'mixed') from generate_series(1, 9);
+select jobq.put_kind('turned', max_running => 1);
+create temporary table started as
+select c.* from generate_series(1, 6) as n
+cross join lateral jobq.claim('{mixed}', 'w' || n, 1) as c;
+select results_eq(
+    $$ select s.job_id from started as s where s.kind = 'plain' $$,
+    $$
+    select j.job_id from jobq.job as j
+    where j.queue = 'mixed' and j.kind = 'plain'
+    order by j.job_id limit 5
+    $$,
+    'the next claim begins at the jobs that one has found and not started'
 );
 
 select * from finish();
