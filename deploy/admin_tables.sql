@@ -75,6 +75,15 @@ create table jobq_private.deployed_object (
 
 comment on table jobq_private.deployed_object is 'What the schemas consisted of after the last jobq deploy.';
 
+create type jobq_private.finding as (
+    subject text,
+    is_ok boolean,
+    finding text,
+    remedy text
+);
+
+comment on type jobq_private.finding is 'What a function PART_health() found, for the check of that subject.';
+
 insert into jobq_private.maintenance_task (position, task, function, max_rows)
 values
 (30, 'healed', 'heal_jobs', 1000),

@@ -9,5 +9,6 @@ select queue, enqueued, succeeded, failed, dead, cancelled from jobq_private.tot
 select queue, queued, scheduled, retrying, counted_at, took
 from jobq_private.waiting_count where false;
 select object, sum from jobq_private.deployed_object where false;
+select null::jobq_private.finding;
 
 rollback;

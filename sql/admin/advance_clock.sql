@@ -15,11 +15,10 @@ as $$
 declare
     _moved uuid[];
 begin
-    if advance_clock.by is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'by');
-    elsif advance_clock.by not between '0' and '36500 days' then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', 'by must be from 0 to 36500 days');
-    end if;
+    perform jobq_private.check_given('by', num_nulls(advance_clock.by));
+    perform jobq_private.check_argument(case
+        when advance_clock.by not between '0' and '36500 days' then 'by must be from 0 to 36500 days'
+    end);
     update jobq_private.waiter as w set deadline = w.deadline - advance_clock.by;
     with moved as (
         update jobq_private.job as j

@@ -4,7 +4,6 @@
 -- session) before the client reads once more with listen_events(). A transaction that
 -- ends jobs locks the archive before it tests these locks, so one of the two sees the
 -- other. Raises: nothing.
--- Returns: nothing.
 -- Example: select jobq.await_events();
 create or replace function jobq.await_events()
 returns void

@@ -5,7 +5,6 @@
 -- Argument job_ids: these jobs; none may have ended. Other filters apply too.
 -- Argument state: only jobs in this state: blocked, queued, retrying or running; null means all.
 -- Argument max_jobs: maximum number, 1 to 100000, the oldest first.
--- Argument dry_run: true only returns the jobs with their states.
 -- Argument reason: reason, stored with each job, at most 512 characters.
 -- Column outcome: cancelled or cancel_requested; in a dry run the state of the job.
 -- Example: select * from jobq.cancel_many(queue => 'default', reason => 'wrong input', dry_run => true);

@@ -10,8 +10,6 @@
 -- be before expires_at.
 -- Argument job_ids: these jobs; each must be waiting. Other filters apply too.
 -- Argument max_jobs: maximum number, 1 to 100000, the oldest first.
--- Argument dry_run: true only returns the jobs that would be changed.
--- Argument reason: reason for the audit log, at most 512 characters.
 -- Returns: the ids of the jobs.
 -- Example: select * from jobq.change_many('{"run_at": "now", "priority": 5}', kind => 'send_email', dry_run => true);
 create or replace function jobq.change_many(
@@ -30,53 +28,42 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _chosen uuid[];
-    _set jobq_private.new_job;
-    _queues text[];
-begin
-    _chosen := jobq_private.choose_jobs(
+    _chosen constant uuid[] := jobq_private.choose_jobs(
         change_many.job_ids, change_many.queue, change_many.kind, change_many.metadata,
         change_many.max_jobs, change_many.dry_run, change_many.reason, '{queued,retrying}'
     );
-    _set := jobq_private.check_change(change_many.changes, _chosen);
+    _set constant jobq_private.new_job := jobq_private.check_change(change_many.changes, _chosen);
+begin
     perform jobq_private.check_worked(_chosen, _set.queue);
     if not change_many.dry_run then
-        if num_nonnulls(_set.queue, _set.run_at, _set.priority) > 0 then
-            perform jobq_private.open_keys('{}', freed => array(
-                select distinct j.key_id from jobq_private.job as j where j.job_id = any(_chosen)
-            ));
-        end if;
-        with changed as (
-            update jobq_private.job as j
-            set
-                run_at = least(coalesce(_set.run_at, j.run_at), (
-                    select min(w.deadline)
-                    from jobq_private.waiter as w
-                    where w.job_id = j.job_id and _set.run_at is not null
-                )),
-                priority = coalesce(_set.priority, j.priority),
-                queue = coalesce(_set.queue, j.queue),
-                key_id = jobq_private.key_of(
-                    coalesce(_set.queue, j.queue), j.kind, j.concurrency_key,
-                    j.key_id is not null
-                ),
-                payload = coalesce(_set.payload, j.payload),
-                timeout = coalesce(_set.timeout, j.timeout),
-                max_attempts = coalesce(_set.max_attempts, j.max_attempts),
-                expires_at = coalesce(_set.expires_at, j.expires_at)
-            where j.job_id = any(_chosen)
-            returning j.queue, j.run_at
-        )
-        select array_agg(distinct c.queue) into _queues
-        from changed as c;
+        perform jobq_private.open_keys('{}', freed => array_agg(distinct j.key_id))
+        from jobq_private.job as j
+        where j.job_id = any(_chosen)
+        having num_nonnulls(_set.queue, _set.run_at, _set.priority) > 0;
+        update jobq_private.job as j
+        set
+            run_at = least(coalesce(_set.run_at, j.run_at), (
+                select min(w.deadline) from jobq_private.waiter as w
+                where w.job_id = j.job_id and _set.run_at is not null
+            )),
+            priority = coalesce(_set.priority, j.priority),
+            queue = coalesce(_set.queue, j.queue),
+            key_id = jobq_private.key_of(
+                coalesce(_set.queue, j.queue), j.kind, j.concurrency_key, j.key_id is not null
+            ),
+            payload = coalesce(_set.payload, j.payload),
+            timeout = coalesce(_set.timeout, j.timeout),
+            max_attempts = coalesce(_set.max_attempts, j.max_attempts),
+            expires_at = coalesce(_set.expires_at, j.expires_at)
+        where j.job_id = any(_chosen);
         perform jobq_private.open_keys(_chosen);
-        perform jobq_private.wake(coalesce(_queues, '{}'));
-        perform jobq_private.record_audit(
-            'change ' || array_to_string(array(
-                select c.key from jsonb_each(change_many.changes) as c where c.value <> 'null'
-            ), ', '),
-            c.job_id::text, change_many.reason
-        )
+        perform jobq_private.wake(array(
+            select distinct j.queue from jobq_private.job as j where j.job_id = any(_chosen)
+        ));
+        perform jobq_private.record_audit('change ' || (
+            select string_agg(g.key, ', ') from jsonb_each(change_many.changes) as g
+            where g.value <> 'null'
+        ), c.job_id::text, change_many.reason)
         from unnest(_chosen) as c (job_id);
     end if;
     return query select c.job_id from unnest(_chosen) as c (job_id);

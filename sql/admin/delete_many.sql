@@ -6,8 +6,6 @@
 -- Argument state: only jobs in this state: blocked, queued, retrying, succeeded, dead or
 -- cancelled; null means those that wait, and with job_ids all.
 -- Argument max_jobs: maximum number, 1 to 100000, the oldest first.
--- Argument dry_run: true only returns the jobs that would be deleted.
--- Argument reason: reason for the audit log, at most 512 characters.
 -- Returns: the ids of the jobs.
 -- Example: select * from jobq.delete_many(queue => 'default', dry_run => true);
 create or replace function jobq.delete_many(

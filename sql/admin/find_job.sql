@@ -11,9 +11,9 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if num_nulls(find_job.kind, find_job.idempotency_key) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'kind and idempotency_key');
-    end if;
+    perform jobq_private.check_given(
+        'kind and idempotency_key', num_nulls(find_job.kind, find_job.idempotency_key)
+    );
     return (
         select k.job_id
         from jobq_private.idempotency_key as k

@@ -34,11 +34,9 @@ declare
     _parts constant text[] :=
         '{server,vacuum,replication,trial,locks,settings,jobs,workers,maintenance,schema,clock}'::text[];
 begin
-    if health.part <> all (_parts) then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', format('part must be one of %s', array_to_string(_parts, ', '))
-        );
-    end if;
+    perform jobq_private.check_argument(case
+        when health.part <> all (_parts) then 'part must be one of ' || array_to_string(_parts, ', ')
+    end);
     return query
     select h.subject, h.is_ok, h.finding, case when not h.is_ok then h.remedy end, h.severity
     from unnest(_parts) as p (part)

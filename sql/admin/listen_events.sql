@@ -36,6 +36,7 @@ declare
     _job_id uuid;
     _until timestamptz;
     _to timestamptz;
+    _is_full boolean;
 begin
     select s.at, s.job_id into _from, _job_id
     from jobq_private.event_start(after, queues, kinds, since, max_events) as s;
@@ -45,15 +46,11 @@ begin
     _to := jobq_private.event_span(
         _from, _job_id, _until, listen_events.queues, listen_events.kinds, max_events
     );
-    select jsonb_agg(jsonb_build_object(
-        'cursor', jobq_private.event_cursor(e.finished_at, e.job_id), 'job_id', e.job_id,
-        'kind', e.kind, 'queue', e.queue, 'state', e.state, 'attempts', e.attempts,
-        'error_code', e.last_error_code, 'metadata', e.metadata, 'batch_id', e.batch_id,
-        'created_at', e.created_at, 'finished_at', e.finished_at
-    ) order by e.finished_at, e.job_id)
-    into listen_events.events
+    select coalesce(jsonb_agg(e order by e.finished_at, e.job_id), '[]') into listen_events.events
     from (
-        select a.*, a.attempt - a.uncounted as attempts
+        select jobq_private.event_cursor(a.finished_at, a.job_id) as cursor, a.job_id, a.kind,
+            a.queue, a.state, a.attempt - a.uncounted as attempts, a.last_error_code as error_code,
+            a.metadata, a.batch_id, a.created_at, a.finished_at
         from jobq_private.job_archive as a
         where a.finished_at >= _from
         and a.finished_at < _to
@@ -63,12 +60,10 @@ begin
         order by a.finished_at, a.job_id
         limit max_events
     ) as e;
-    listen_events.events := coalesce(listen_events.events, '[]');
-    listen_events.is_behind := _to < _until
-        or jsonb_array_length(listen_events.events) = max_events;
+    _is_full := jsonb_array_length(listen_events.events) = max_events;
+    listen_events.is_behind := _to < _until or _is_full;
     listen_events.cursor := case
-        when jsonb_array_length(listen_events.events) = max_events
-        then listen_events.events -> -1 ->> 'cursor'
+        when _is_full then listen_events.events -> -1 ->> 'cursor'
         when _to > _from
         then jobq_private.event_cursor(_to, '00000000-0000-0000-0000-000000000000')
         else jobq_private.event_cursor(_from, _job_id)

@@ -12,15 +12,13 @@
 -- Example: select * from jobq.metrics();
 create or replace function jobq.metrics()
 returns table (name text, queue text, value double precision)
-language plpgsql
+language sql
 stable
 security definer
 set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$
-begin
-    return query
     select m.name, f.queue, m.value::double precision
     from jobq_private.queue_figures() as f
     left join jobq_private.key_counts() as l on l.queue = f.queue
@@ -39,38 +37,32 @@ begin
         ('queue_backlog', s.waiting, s.is_live),
         ('running_jobs', f.running, s.is_live),
         ('expired_leases', coalesce(e.jobs, 0), s.is_live),
-        (
-            'oldest_runnable_seconds',
-            coalesce(extract(epoch from clock_timestamp() - f.oldest), 0), s.is_live
-        ),
+        ('oldest_runnable_seconds',
+            coalesce(extract(epoch from clock_timestamp() - f.oldest), 0), s.is_live),
         ('blocked_jobs', f.blocked, f.blocked > 0),
         ('waiting_keys', l.waiting_keys, l.waiting_keys is not null),
         ('closed_keys', l.closed_keys, l.waiting_keys is not null),
         ('dlq_size', f.dead, f.dead > 0)
     ) as m (name, value, is_shown)
-    where m.is_shown;
-
-    return query
+    where m.is_shown
+    union all
     select m.name, b.scope, m.value
     from jobq_internal.list_budgets('queue', max_keys => 0) as b
     cross join lateral (
         values
         ('budget_amount', b.amount::double precision), ('budget_spent', b.spent::double precision)
     ) as m (name, value)
-    where b.concurrency_key is null and not b.each_key;
-
-    return query
+    where b.concurrency_key is null and not b.each_key
+    union all
     select m.name, t.queue, m.value::double precision
     from jobq_private.total as t
     cross join lateral (
         values
         ('jobs_enqueued', t.enqueued), ('jobs_succeeded', t.succeeded),
         ('jobs_dead', t.dead), ('jobs_cancelled', t.cancelled), ('attempts_failed', t.failed)
-    ) as m (name, value);
-
-    return query
-    select r.name, null::text, r.value from jobq_private.recent_rates() as r;
-end
+    ) as m (name, value)
+    union all
+    select r.name, null, r.value from jobq_private.recent_rates() as r
 $$;
 
 grant execute on function jobq.metrics to jobq_operator, jobq_reader;

@@ -8,15 +8,12 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if pause_kind.kind is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
-    elsif length(pause_kind.kind) not between 1 and 128 or pause_kind.kind = '*' then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'kind must have 1 to 128 characters, and must not be *'
-        );
-    end if;
-    perform jobq_private.store_pause(pause_kind.kind, pause_kind.reason);
-    perform jobq_private.record_audit('pause_kind', pause_kind.kind, pause_kind.reason);
+    perform jobq_private.check_given('kind', num_nulls(pause_kind.kind));
+    perform jobq_private.check_argument(case
+        when length(pause_kind.kind) not between 1 and 128 or pause_kind.kind = '*'
+        then 'kind must have 1 to 128 characters, and must not be *'
+    end);
+    perform jobq_private.store_pause(pause_kind.kind, 'pause_kind', pause_kind.reason);
 end
 $$;
 

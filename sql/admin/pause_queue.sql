@@ -9,19 +9,16 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if pause_queue.queue is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
-    elsif pause_queue.queue = '*' then
-        perform jobq_private.store_pause('*', pause_queue.reason);
-        perform jobq_private.record_audit('pause_queue', '*', pause_queue.reason);
+    perform jobq_private.check_given('queue', num_nulls(pause_queue.queue));
+    if pause_queue.queue = '*' then
+        perform jobq_private.store_pause('*', 'pause_queue', pause_queue.reason);
         return;
-    elsif length(pause_queue.queue) not between 1 and 128 or right(pause_queue.queue, 1) = '*'
-    then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'queue must have 1 to 128 characters, and must not end in *'
-        );
-    elsif not exists (select from jobq_private.queue as q where q.queue = pause_queue.queue)
-    then
+    end if;
+    perform jobq_private.check_argument(case
+        when length(pause_queue.queue) not between 1 and 128 or right(pause_queue.queue, 1) = '*'
+        then 'queue must have 1 to 128 characters, and must not end in *'
+    end);
+    if not exists (select from jobq_private.queue as q where q.queue = pause_queue.queue) then
         raise notice using
             message = 'the queue did not exist; it was created and paused',
             detail = format('queue %s', pause_queue.queue);

@@ -1,9 +1,5 @@
 -- Purpose: The declared queues and their settings.
 -- Invariant: null if the default applies. queue_stats() has their figures.
--- Column ordered: whether the jobs of each concurrency key run one at a time, in order.
--- Column on_dead: what happens to the key of a dead job of an ordered queue: continue or hold.
--- Column pause_reason: reason given by the caller.
--- Column updated_at: when it was declared, paused or resumed.
 create or replace view jobq.queue as
 select
     q.queue, q.priority::integer as priority, q.max_attempts, q.timeout, q.lease,

@@ -5,7 +5,6 @@
 -- Argument since: only jobs that ended since this time.
 -- Argument max_jobs: maximum number, 1 to 100000.
 -- Argument job_ids: only the dead ones of these jobs; null means all.
--- Argument dry_run: whether to only return the ids.
 -- Returns: the ids of the redriven jobs.
 -- Example: select * from jobq.redrive_many(kind => 'send_email', error_code => 'RECIPIENT_REFUSED');
 create or replace function jobq.redrive_many(
@@ -29,11 +28,12 @@ declare
     _chosen uuid[];
     _ended timestamptz[];
 begin
-    if num_nulls(redrive_many.since, redrive_many.dry_run, redrive_many.latest) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'since, dry_run and latest');
-    end if;
+    perform jobq_private.check_given(
+        'since, dry_run and latest', num_nulls(since, dry_run, latest)
+    );
     perform jobq_private.check_count('max_jobs', redrive_many.max_jobs, 1, 100000);
-    with chosen as materialized (
+    select array_agg(c.job_id), array_agg(c.finished_at) into _chosen, _ended
+    from (
         select a.job_id, a.finished_at
         from jobq_private.job_archive as a
         where a.state = 'dead'
@@ -41,9 +41,7 @@ begin
         and (redrive_many.job_ids is null or a.job_id = any(redrive_many.job_ids))
         and (redrive_many.queue is null or a.queue = redrive_many.queue)
         and (redrive_many.kind is null or a.kind = redrive_many.kind)
-        and (
-            redrive_many.error_code is null or a.last_error_code = redrive_many.error_code
-        )
+        and (redrive_many.error_code is null or a.last_error_code = redrive_many.error_code)
         and (a.dedup is null or not exists (
             select from jobq_private.job as j
             where j.kind = a.kind and j.dedup_key = a.dedup_key and j.dedup is not null
@@ -58,9 +56,7 @@ begin
         order by a.finished_at
         limit redrive_many.max_jobs
         for update of a skip locked
-    )
-    select array_agg(c.job_id), array_agg(c.finished_at) into _chosen, _ended
-    from chosen as c;
+    ) as c;
     if redrive_many.dry_run then
         return query select c.job_id from unnest(_chosen) as c (job_id);
     elsif _chosen is not null then

@@ -14,11 +14,10 @@ as $$
 declare
     _job constant jobq.job := jobq.get_job(rerun.job_id);
 begin
-    if _job.finished_at is null then
-        perform jobq_private.raise_error('ILLEGAL_STATE', format(
-            'job_id %s is %s; finished jobs can be rerun', _job.job_id, _job.state
-        ));
-    end if;
+    perform jobq_private.check_problem('ILLEGAL_STATE', case
+        when _job.finished_at is null
+        then format('job_id %s is %s; finished jobs can be rerun', _job.job_id, _job.state)
+    end);
     perform jobq_private.record_audit('rerun', _job.job_id::text);
     return (jobq_private.store_jobs(array[
         jobq_private.copy_of(_job, jsonb_build_object('rerun_of', _job.job_id))

@@ -3,16 +3,12 @@
 -- Example: select jobq.resume_kind('send_email');
 create or replace function jobq.resume_kind(kind text)
 returns void
-language plpgsql
+language sql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-begin
-    if resume_kind.kind is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
-    end if;
-    perform jobq_private.end_pause(resume_kind.kind, 'resume_kind');
-end
+    select jobq_private.check_given('kind', num_nulls(resume_kind.kind));
+    select jobq_private.end_pause(resume_kind.kind, 'resume_kind')
 $$;
 
 grant execute on function jobq.resume_kind to jobq_operator;

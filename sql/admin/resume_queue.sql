@@ -9,20 +9,17 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if resume_queue.queue is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
-    elsif resume_queue.queue = '*' then
+    perform jobq_private.check_given('queue', num_nulls(resume_queue.queue));
+    if resume_queue.queue = '*' then
         perform jobq_private.end_pause('*', 'resume_queue');
         return;
     end if;
     update jobq_private.queue as q
     set paused_at = null, pause_reason = null, updated_at = now()
     where q.queue = resume_queue.queue;
-    if not found then
-        perform jobq_private.raise_error(
-            'QUEUE_NOT_FOUND', format('queue %s', resume_queue.queue)
-        );
-    end if;
+    perform jobq_private.check_problem('QUEUE_NOT_FOUND', case
+        when not found then 'queue ' || resume_queue.queue
+    end);
     perform jobq_private.wake(array[resume_queue.queue]);
 end
 $$;

@@ -16,73 +16,62 @@ set jit = off
 set enable_seqscan = off
 as $$
 declare
-    _found constant jobq_private.schedule := jobq_private.schedule_find(
-        schedule_status.schedule
-    );
-    _last_day record;
-    _last_execution json;
-    _pending bigint;
-    _running bigint;
+    _found constant jobq_private.schedule := jobq_private.schedule_find(schedule_status.schedule);
 begin
-    select
-        count(*) as total, count(*) filter (where a.state = 'succeeded') as succeeded,
-        count(*) filter (where a.state = 'dead') as failed,
-        jobq_private.milliseconds(avg(a.finished_at - a.claimed_at)) as avg_duration_ms,
-        jobq_private.milliseconds(
-            percentile_disc(0.99) within group (order by a.finished_at - a.claimed_at)
-        ) as p99_duration_ms
-    into _last_day
-    from jobq_private.job_archive as a
-    where a.schedule_id = _found.schedule_id
-    and a.finished_at >= now() - interval '24 hours'
-    and a.state in ('succeeded', 'dead');
-    select json_build_object(
-        'execution_id', j.job_id,
-        'status', jobq_private.execution_status(j.state, j.run_at),
-        'started_at', j.claimed_at,
-        'completed_at', j.finished_at,
-        'attempt_number', j.attempts
-    ) into _last_execution
-    from jobq.job as j
-    where j.schedule_id = _found.schedule_id
-    and (j.state in ('running', 'retrying') or j.finished_at is not null)
-    order by j.slot_at desc
-    limit 1;
-    select count(*) filter (where j.state <> 'running'),
-        count(*) filter (where j.state = 'running')
-    into _pending, _running
-    from jobq_private.job as j
-    where j.schedule_id = _found.schedule_id;
-
-    return json_build_object(
-        'job_id', _found.schedule_id,
-        'name', _found.name,
-        'endpoint', _found.kind,
-        'endpoint_type', (
-            select e.type from jobq_private.endpoint as e where e.endpoint = _found.kind
-        ),
-        'trigger', 'CRON',
-        'status', upper(_found.status),
-        'health', case
-            when _last_day.total = 0 then 'IDLE'
-            when _last_day.failed * 2 >= _last_day.total then 'FAILING'
-            when _last_day.failed * 10 >= _last_day.total then 'DEGRADED'
-            else 'HEALTHY'
-        end,
-        'version', _found.version,
-        'last_execution', _last_execution,
-        'active_executions', json_build_object(
-            'pending', _pending, 'running', _running, 'total', _pending + _running
-        ),
-        'cron', json_build_object(
-            'expression', _found.cron,
-            'every_ms', jobq_private.milliseconds(_found.every),
-            'next_run_at', jobq_private.moment_in(
-                case when _found.status = 'active' then _found.next_run_at end, _found.time_zone
-            ),
-            'last_tick_at', jobq_private.moment_in(_found.last_tick_at, _found.time_zone)
-        ),
-        'stats', json_build_object('last_24h', row_to_json(_last_day))
+    return (
+        select row_to_json(d)
+        from (
+            select _found.schedule_id as job_id, _found.name, _found.kind as endpoint,
+                (
+                    select e.type from jobq_private.endpoint as e where e.endpoint = _found.kind
+                ) as endpoint_type,
+                'CRON' as trigger, upper(_found.status) as status,
+                case
+                    when l.total = 0 then 'IDLE'
+                    when l.failed * 2 >= l.total then 'FAILING'
+                    when l.failed * 10 >= l.total then 'DEGRADED'
+                    else 'HEALTHY'
+                end as health,
+                _found.version, row_to_json(x) as last_execution, row_to_json(a) as active_executions,
+                json_build_object(
+                    'expression', _found.cron,
+                    'every_ms', jobq_private.milliseconds(_found.every),
+                    'next_run_at', jobq_private.moment_in(
+                        case when _found.status = 'active' then _found.next_run_at end, _found.time_zone
+                    ),
+                    'last_tick_at', jobq_private.moment_in(_found.last_tick_at, _found.time_zone)
+                ) as cron,
+                json_build_object('last_24h', row_to_json(l)) as stats
+            from (
+                select count(*) as total, count(*) filter (where a.state = 'succeeded') as succeeded,
+                    count(*) filter (where a.state = 'dead') as failed,
+                    jobq_private.milliseconds(avg(a.finished_at - a.claimed_at)) as avg_duration_ms,
+                    jobq_private.milliseconds(percentile_disc(0.99) within group (
+                        order by a.finished_at - a.claimed_at
+                    )) as p99_duration_ms
+                from jobq_private.job_archive as a
+                where a.schedule_id = _found.schedule_id
+                and a.finished_at >= now() - interval '24 hours'
+                and a.state in ('succeeded', 'dead')
+            ) as l
+            cross join (
+                select count(*) filter (where j.state <> 'running') as pending,
+                    count(*) filter (where j.state = 'running') as running, count(*) as total
+                from jobq_private.job as j
+                where j.schedule_id = _found.schedule_id
+            ) as a
+            left join (
+                select j.job_id as execution_id,
+                    jobq_private.execution_status(j.state, j.run_at) as status,
+                    j.claimed_at as started_at, j.finished_at as completed_at,
+                    j.attempts as attempt_number
+                from jobq.job as j
+                where j.schedule_id = _found.schedule_id
+                and (j.state in ('running', 'retrying') or j.finished_at is not null)
+                order by j.slot_at desc
+                limit 1
+            ) as x on true
+        ) as d
     );
 end
 $$;

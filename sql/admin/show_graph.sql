@@ -38,13 +38,13 @@ begin
         'is_whole', cardinality(_ids) <= show_graph.max_nodes,
         'nodes', jobq_private.graph_node_documents(_ids[:show_graph.max_nodes]),
         'edges', (
-            select coalesce(jsonb_agg(jsonb_build_object(
-                'parent_id', e.parent, 'child_id', e.child, 'after_failure', e.after_failure,
-                'is_open', e.is_open
-            ) order by e.parent, e.child), '[]')
-            from jobq_private.edge as e
-            where e.child = any(_ids[:show_graph.max_nodes])
-            and e.parent = any(_ids[:show_graph.max_nodes])
+            select coalesce(jsonb_agg(d order by d.parent_id, d.child_id), '[]')
+            from (
+                select e.parent as parent_id, e.child as child_id, e.after_failure, e.is_open
+                from jobq_private.edge as e
+                where e.child = any(_ids[:show_graph.max_nodes])
+                and e.parent = any(_ids[:show_graph.max_nodes])
+            ) as d
         )
     );
 end

@@ -6,7 +6,6 @@
 -- Raises: 22004, 22023, JQ007, JQ008.
 -- Never: DEFINITION_EXISTS.
 -- Argument type: payload_spec, config, secret or endpoint.
--- Argument name: the definition's name.
 -- Example: select jobq.delete_definition('config', 'unused');
 create or replace function jobq.delete_definition(type text, name text)
 returns void
@@ -30,9 +29,7 @@ begin
     if _user is null and delete_definition.type = 'secret' then
         _user := jobq_private.needed_by_jobs('secret', delete_definition.name);
     end if;
-    if _user is not null then
-        perform jobq_private.raise_error('HAS_DEPENDENTS', _user);
-    end if;
+    perform jobq_private.check_problem('HAS_DEPENDENTS', _user);
     delete from jobq_private.definition as d
     where d.type = delete_definition.type and d.name = delete_definition.name;
 end

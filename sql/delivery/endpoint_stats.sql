@@ -32,42 +32,35 @@ as $$
 declare
     _since timestamptz;
 begin
-    if num_nulls(endpoint_stats.endpoint, endpoint_stats.period) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'endpoint or period');
-    elsif endpoint_stats.period not between interval '1 s' and interval '30 days' then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'period must be from 1 s to 30 days'
-        );
-    end if;
+    perform jobq_private.check_given('endpoint or period', num_nulls(endpoint, period));
+    perform jobq_private.check_argument(case
+        when period not between '1 s' and '30 days' then 'period must be from 1 s to 30 days'
+    end);
     perform jobq_private.check_endpoints(array[endpoint_stats.endpoint]);
     _since := now() - endpoint_stats.period;
     return query
     with ended as materialized (
-        select e.finished_at, e.took, e.code
-        from (
-            (
-                select a.finished_at, a.finished_at - a.claimed_at as took, null as code
-                from jobq_private.job_archive as a
-                where a.kind = endpoint_stats.endpoint
-                and a.delivery_version is not null
-                and a.state = 'succeeded'
-                and a.finished_at >= _since
-                order by a.finished_at desc
-                limit 1000
-            )
-            union all
-            (
-                select f.finished_at, f.finished_at - f.started_at,
-                    coalesce(f.error_code, 'ERROR')
-                from jobq_private.attempt as f
-                where f.endpoint = endpoint_stats.endpoint
-                and f.state in ('retrying', 'dead')
-                and f.finished_at >= _since
-                order by f.finished_at desc
-                limit 1000
-            )
-        ) as e
-        order by e.finished_at desc
+        (
+            select a.finished_at, a.finished_at - a.claimed_at as took, null as code
+            from jobq_private.job_archive as a
+            where a.kind = endpoint_stats.endpoint
+            and a.delivery_version is not null
+            and a.state = 'succeeded'
+            and a.finished_at >= _since
+            order by a.finished_at desc
+            limit 1000
+        )
+        union all
+        (
+            select f.finished_at, f.finished_at - f.started_at, coalesce(f.error_code, 'ERROR')
+            from jobq_private.attempt as f
+            where f.endpoint = endpoint_stats.endpoint
+            and f.state in ('retrying', 'dead')
+            and f.finished_at >= _since
+            order by f.finished_at desc
+            limit 1000
+        )
+        order by finished_at desc
         limit 1000
     )
     select
@@ -80,10 +73,7 @@ begin
         (
             select coalesce(jsonb_object_agg(c.code, c.jobs), '{}')
             from (
-                select x.code, count(*) as jobs
-                from ended as x
-                where x.code is not null
-                group by x.code
+                select x.code, count(*) as jobs from ended as x where x.code is not null group by 1
             ) as c
         )
     from ended as e;

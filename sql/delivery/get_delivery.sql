@@ -5,7 +5,6 @@
 -- that of a new job. Returns the present secrets, encrypted, and the present config,
 -- or, for a job_id in a later attempt, the config at its first attempt.
 -- Raises: 22004.
--- Argument delivery_version: the version of the job; null means that of a new job.
 -- Argument job_id: the job, to find the config of its first attempt.
 -- Returns: one row; none if the kind is not an endpoint.
 -- Column spec: target and format, with the templates as declared.
@@ -44,9 +43,7 @@ declare
         where t.n = j.attempt - j.uncounted - 1
     ), now());
 begin
-    if get_delivery.kind is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
-    end if;
+    perform jobq_private.check_given('kind', num_nulls(get_delivery.kind));
     return query
     select
         v.document ->> 'type', v.document ->> 'spec',

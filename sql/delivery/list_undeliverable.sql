@@ -4,22 +4,16 @@
 -- Argument drivers: the types that the worker can deliver: HTTP, KAFKA, REDIS_STREAM.
 -- Argument key_ids: the ids of the worker's encryption keys.
 -- Returns: one row per endpoint, by name.
--- Column type: HTTP, KAFKA or REDIS_STREAM.
 -- Column secret: the first secret without a key; null if a driver is missing.
--- Column key_id: the id of that key.
 -- Example: select endpoint, type, secret from jobq_internal.list_undeliverable('{HTTP}', '{}');
 create or replace function jobq_internal.list_undeliverable(drivers text[], key_ids text[])
 returns table (endpoint text, type text, secret text, key_id text)
-language plpgsql
+language sql
 stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-begin
-    if num_nulls(list_undeliverable.drivers, list_undeliverable.key_ids) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'drivers or key_ids');
-    end if;
-    return query
+    select jobq_private.check_given('drivers or key_ids', num_nulls(drivers, key_ids));
     select distinct on (e.endpoint) e.endpoint, e.type, s.name, s.key_id
     from jobq_private.endpoint as e
     left join (
@@ -30,8 +24,7 @@ begin
         and e.type = any(list_undeliverable.drivers)
         and s.key_id <> all(list_undeliverable.key_ids)
     where s.name is not null or e.type <> all(list_undeliverable.drivers)
-    order by e.endpoint, s.name;
-end
+    order by e.endpoint, s.name
 $$;
 
 grant execute on function jobq_internal.list_undeliverable to jobq_worker, jobq_operator;

@@ -2,7 +2,6 @@
 -- first.
 -- Invariant: for a secret, only the times of its changes. Raises: 22004, 22023, JQ007.
 -- Argument type: payload_spec, config, secret or endpoint.
--- Argument name: the definition's name.
 -- Column document: the definition; {} for a secret.
 -- Example: select * from jobq_internal.list_versions('config', 'email-service');
 create or replace function jobq_internal.list_versions(type text, name text)

@@ -11,23 +11,16 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if pause_endpoint.endpoint is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'endpoint');
-    elsif length(pause_endpoint.reason) > 512 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'reason must have at most 512 characters'
-        );
-    end if;
+    perform jobq_private.check_given('endpoint', num_nulls(pause_endpoint.endpoint));
+    perform jobq_private.check_argument(case
+        when length(pause_endpoint.reason) > 512 then 'reason must have at most 512 characters'
+    end);
+    perform jobq_private.check_endpoints(array[pause_endpoint.endpoint]);
     update jobq_private.endpoint as e
     set
         paused_at = coalesce(e.paused_at, now()),
         pause_reason = coalesce(pause_endpoint.reason, e.pause_reason)
     where e.endpoint = pause_endpoint.endpoint;
-    if not found then
-        perform jobq_private.raise_error(
-            'ENDPOINT_NOT_FOUND', format('endpoint %s', pause_endpoint.endpoint)
-        );
-    end if;
     perform jobq_private.record_audit(
         'pause_endpoint', pause_endpoint.endpoint, pause_endpoint.reason
     );

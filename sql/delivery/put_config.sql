@@ -3,8 +3,6 @@
 -- endpoint uses, or an older version with waiting jobs.
 -- Raises: 22004, 22023, JQ004, JQ007.
 -- Never: PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND, ENDPOINT_NOT_FOUND.
--- Argument mode: put creates or replaces; create refuses an existing name, update a
--- missing one.
 -- Returns: the config as show_definition() returns it.
 -- Example: select jobq.put_config('email-service', '{"api_base_url": "https://api.example.org"}');
 create or replace function jobq.put_config(
@@ -15,23 +13,20 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    _problem constant text := jobq_private.definition_problem(put_config.entries);
-    _jobs text;
 begin
     perform jobq_private.begin_definition('config', put_config.config, put_config.mode);
-    if jsonb_typeof(put_config.entries) is distinct from 'object' then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', 'entries must be an object');
-    elsif _problem is not null then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', 'entries: ' || _problem);
-    end if;
+    perform jobq_private.check_argument(case
+        when jsonb_typeof(put_config.entries) is distinct from 'object'
+        then 'entries must be an object'
+        else 'entries: ' || jobq_private.definition_problem(put_config.entries)
+    end);
     perform jobq_private.check_references(e.endpoint, e.spec, put_config.entries)
     from jobq_private.endpoint as e
     where e.config = put_config.config;
-    _jobs := jobq_private.needed_by_jobs('config', put_config.config, put_config.entries);
-    if _jobs is not null then
-        perform jobq_private.raise_error('TEMPLATE_RESOLUTION_FAILED', _jobs);
-    end if;
+    perform jobq_private.check_problem(
+        'TEMPLATE_RESOLUTION_FAILED',
+        jobq_private.needed_by_jobs('config', put_config.config, put_config.entries)
+    );
     return jobq_private.store_definition('config', put_config.config, put_config.entries);
 end
 $$;

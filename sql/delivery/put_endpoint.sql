@@ -42,26 +42,20 @@ declare
 begin
     perform jobq_private.begin_definition('endpoint', put_endpoint.endpoint,
         put_endpoint.mode);
-    if put_endpoint.type is null or put_endpoint.spec is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'type or spec');
-    end if;
+    perform jobq_private.check_given('type or spec', num_nulls(put_endpoint.type, put_endpoint.spec));
     perform jobq_private.check_endpoint_spec(put_endpoint.type, put_endpoint.spec);
-    if put_endpoint.payload_spec is not null and not exists (
-        select from jobq_private.definition as d
-        where d.type = 'payload_spec' and d.name = put_endpoint.payload_spec
-    ) then
-        perform jobq_private.raise_error(
-            'INVALID_PAYLOAD_SPEC_REF', format('payload_spec %s', put_endpoint.payload_spec)
-        );
-    end if;
+    perform jobq_private.check_problem('INVALID_PAYLOAD_SPEC_REF', case
+        when not exists (
+            select from jobq_private.definition as d
+            where d.type = 'payload_spec' and d.name = put_endpoint.payload_spec
+        ) then 'payload_spec ' || put_endpoint.payload_spec
+    end);
     select d.document into _entries
     from jobq_private.definition as d
     where d.type = 'config' and d.name = put_endpoint.config;
-    if not found and put_endpoint.config is not null then
-        perform jobq_private.raise_error(
-            'INVALID_CONFIG_REF', format('config %s', put_endpoint.config)
-        );
-    end if;
+    perform jobq_private.check_problem('INVALID_CONFIG_REF', case
+        when not found then 'config ' || put_endpoint.config
+    end);
     perform jobq_private.check_references(
         put_endpoint.endpoint, put_endpoint.spec, coalesce(_entries, '{}')
     );
@@ -86,9 +80,9 @@ begin
         retry_max_delay = excluded.retry_max_delay, retry_jitter = excluded.retry_jitter,
         updated_at = now()
     where exists (select from jobq_private.endpoint as e where e.endpoint = k.kind);
-    if not found then
-        perform jobq_private.raise_error('KIND_EXISTS', format('kind %s', put_endpoint.endpoint));
-    end if;
+    perform jobq_private.check_problem('KIND_EXISTS', case
+        when not found then 'kind ' || put_endpoint.endpoint
+    end);
     insert into jobq_private.endpoint (
         endpoint, type, payload_spec, config, spec, max_concurrency, max_per_second, version
     )

@@ -16,22 +16,18 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _problem text;
     _item json;
 begin
     perform jobq_private.begin_definition('payload_spec', put_payload_spec.payload_spec,
         put_payload_spec.mode);
-    _problem := case
+    perform jobq_private.check_problem('SCHEMA_INVALID', case
         when jsonb_typeof(put_payload_spec.schema) is distinct from 'object'
         then 'schema must be an object'
         else coalesce(
             jobq_private.definition_problem(put_payload_spec.schema),
             jobq_private.json_schema_problem(put_payload_spec.schema)
         )
-    end;
-    if _problem is not null then
-        perform jobq_private.raise_error('SCHEMA_INVALID', _problem);
-    end if;
+    end);
     _item := jobq_private.store_definition(
         'payload_spec', put_payload_spec.payload_spec, put_payload_spec.schema
     );

@@ -14,9 +14,9 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform jobq_private.begin_definition('secret', put_secret.secret, put_secret.mode);
-    if num_nulls(put_secret.ciphertext, put_secret.key_id) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'ciphertext or key_id');
-    end if;
+    perform jobq_private.check_given(
+        'ciphertext or key_id', num_nulls(ciphertext, key_id)
+    );
     return jobq_private.store_definition(
         'secret', put_secret.secret, null, put_secret.ciphertext, put_secret.key_id
     );

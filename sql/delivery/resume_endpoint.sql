@@ -19,9 +19,7 @@ declare
     _ids uuid[];
     _parked record;
 begin
-    if resume_endpoint.endpoint is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'endpoint');
-    end if;
+    perform jobq_private.check_given('endpoint', num_nulls(resume_endpoint.endpoint));
     perform jobq_private.check_endpoints(array[resume_endpoint.endpoint]);
     update jobq_private.endpoint as e
     set paused_at = null, pause_reason = null

@@ -2,7 +2,6 @@
 -- document.
 -- Invariant: contains no value of a secret. Raises: 22004, 22023, JQ007.
 -- Argument type: payload_spec, config, secret or endpoint.
--- Argument name: the definition's name.
 -- Returns: a JSON object: name, version, created_at and updated_at; of a payload spec
 -- schema, of a config values, of an endpoint type, spec, payload_spec, config, queue,
 -- max_concurrency, max_per_second, paused_at, pause_reason and retry_policy (max_attempts,

@@ -15,9 +15,7 @@ as $$
 declare
     _job_id uuid;
 begin
-    if test_endpoint.endpoint is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'endpoint');
-    end if;
+    perform jobq_private.check_given('endpoint', num_nulls(test_endpoint.endpoint));
     perform jobq_private.check_endpoints(array[test_endpoint.endpoint]);
     _job_id := jobq.enqueue(
         test_endpoint.endpoint, test_endpoint.payload, priority => 32767,

@@ -17,9 +17,7 @@ as $$
 declare
     _table text;
 begin
-    if enforced is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'enforced');
-    end if;
+    perform jobq_private.check_given('enforced', num_nulls(enforced));
     for _attempt in 1..10 loop
         begin
             for _table in

@@ -11,13 +11,10 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if act_for.name is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'name');
-    elsif length(act_for.name) not between 1 and 256 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'name must have 1 to 256 characters'
-        );
-    end if;
+    perform jobq_private.check_given('name', num_nulls(act_for.name));
+    perform jobq_private.check_argument(case
+        when length(act_for.name) not between 1 and 256 then 'name must have 1 to 256 characters'
+    end);
     perform set_config('jobq.acting_for', act_for.name, true);
 end
 $$;

@@ -5,7 +5,6 @@
 -- created it.
 -- Raises: nothing.
 -- Returns: one row; none if the key is unknown, expired or revoked.
--- Column name: the key's name.
 -- Example: select * from jobq_http.authenticate(sha256('a key'));
 create or replace function jobq_http.authenticate(key_hash bytea)
 returns table (name text, scopes text[], requests_per_second integer)

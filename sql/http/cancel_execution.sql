@@ -2,7 +2,6 @@
 -- Invariant: the row lock decides between this and claim; the second one sees the
 -- result of the first.
 -- Raises: 22004, 22023, JQ001.
--- Argument execution_id: the id of the execution, which is its job's id.
 -- Returns: the execution as show_execution() returns it; null if it runs or has ended.
 -- Example: select jobq_http.cancel_execution(:'waiting', 'ordered twice');
 create or replace function jobq_http.cancel_execution(

@@ -26,18 +26,13 @@ as $$
 declare
     _violated text;
 begin
-    if num_nulls(
-        create_api_key.name, create_api_key.key_hash, create_api_key.prefix,
-        create_api_key.scopes
-    ) > 0 then
-        perform jobq_private.raise_error(
-            'NULL_ARGUMENT', 'name, key_hash, prefix and scopes'
-        );
-    elsif create_api_key.expires_at not between '0001-01-02 UTC' and '9999-12-30 UTC' then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'expires_at must be in the years 1 to 9999'
-        );
-    end if;
+    perform jobq_private.check_given(
+        'name, key_hash, prefix and scopes', num_nulls(name, key_hash, prefix, scopes)
+    );
+    perform jobq_private.check_argument(case
+        when create_api_key.expires_at not between '0001-01-02 UTC' and '9999-12-30 UTC'
+        then 'expires_at must be in the years 1 to 9999'
+    end);
     insert into jobq_private.api_key (
         api_key, key_hash, prefix, scopes, expires_at, requests_per_second
     )

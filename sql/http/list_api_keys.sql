@@ -1,6 +1,5 @@
 -- Purpose: Returns the API keys: names, prefixes, scopes and last use, never the key.
 -- Invariant: reads only. Raises: nothing.
--- Column name: the key's name.
 -- Example: select * from jobq_http.list_api_keys();
 create or replace function jobq_http.list_api_keys()
 returns table (

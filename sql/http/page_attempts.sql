@@ -18,8 +18,7 @@ begin
     return query
     select
         json_build_object(
-            'attempt_id', format('%s:%s', t.job_id, t.attempt),
-            'execution_id', t.job_id,
+            'attempt_id', t.job_id || ':' || t.attempt, 'execution_id', t.job_id,
             'attempt_number', t.attempt,
             'status', case t.state
                 when 'succeeded' then 'SUCCESS'
@@ -28,12 +27,9 @@ begin
                 when 'queued' then 'RELEASED'
                 else 'FAILED'
             end,
-            'worker_id', t.worker,
-            'created_at', t.started_at,
-            'started_at', t.started_at,
+            'worker_id', t.worker, 'created_at', t.started_at, 'started_at', t.started_at,
             'completed_at', t.finished_at,
-            'duration_ms', jobq_private.milliseconds(t.duration),
-            'output', t.result,
+            'duration_ms', jobq_private.milliseconds(t.duration), 'output', t.result,
             'error', case
                 when coalesce(t.error_code, t.error) is not null then
                     coalesce(t.error_details, '{}')

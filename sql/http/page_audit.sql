@@ -21,16 +21,12 @@ begin
     perform jobq_private.check_count('max_rows', page_audit.max_rows, 1, 1000);
     return query
     select
-        json_build_object(
-            'audit_id', t.audit_id, 'acted_at', t.acted_at, 'actor', t.actor,
-            'acting_for', t.acting_for, 'application', t.application,
-            'action', t.action, 'subject', t.subject, 'reason', t.reason
-        ),
-        case when lead(t.audit_id) over rest is not null then t.audit_id end
+        row_to_json(t), case when lead(t.audit_id) over rest is not null then t.audit_id end
     from (
         select l.*
         from (
-            select a.*
+            select a.audit_id, a.acted_at, a.actor, a.acting_for, a.application, a.action,
+                a.subject, a.reason
             from jobq_private.audit as a
             where page_audit.before is null or a.audit_id < page_audit.before
             order by a.audit_id desc

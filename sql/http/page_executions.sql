@@ -30,17 +30,16 @@ begin
     return query
     select
         jobq_private.execution_document(p.job),
-        case when lead((p.job).slot_at) over rest is not null then (p.job).slot_at end
+        case when lead(p.slot_at) over (order by p.slot_at desc) is not null then p.slot_at end
     from (
-        select j as job
+        select j as job, j.slot_at
         from jobq.job as j
         where j.schedule_id = page_executions.job_id
         and j.slot_at < coalesce(page_executions.before, 'infinity')
         order by j.slot_at desc
         limit page_executions.max_executions + 1
     ) as p
-    window rest as (order by (p.job).slot_at desc)
-    order by (p.job).slot_at desc
+    order by p.slot_at desc
     limit page_executions.max_executions;
 end
 $$;

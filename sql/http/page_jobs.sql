@@ -5,7 +5,6 @@
 -- `before` of the page after that row. A search that has read 100,000 jobs before the
 -- page is full ends with a row whose item is null. Raises: 22004, 22023.
 -- Argument trigger: only IMMEDIATE or DELAYED ones, or firings, which are CRON.
--- Argument vocabulary: as for show_job().
 -- Argument max_jobs: maximum number, 1 to 1000.
 -- Members item: job_document
 -- Example: select * from jobq_http.page_jobs('{queued,running}', max_jobs => 10);

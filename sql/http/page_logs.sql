@@ -25,17 +25,13 @@ begin
     return query
     select
         json_build_object(
-            'log_id', t.sequence::text,
-            'execution_id', t.job_id,
-            'attempt_number', t.attempt,
-            'level', t.level,
-            'message', t.message,
-            'logged_at', t.logged_at
+            'log_id', t.sequence::text, 'execution_id', t.job_id, 'attempt_number', t.attempt,
+            'level', t.level, 'message', t.message, 'logged_at', t.logged_at
         ),
-        case when lead(t.sequence) over rest is not null then t.sequence end
+        case when lead(t.sequence) over (order by t.n) is not null then t.sequence end
     from (
         (
-            select l.*
+            select l.*, l.sequence as n
             from jobq_private.job_log as l
             where page_logs.before is null
             and l.job_id = page_logs.job_id and l.sequence > coalesce(page_logs.after, -1)
@@ -44,7 +40,7 @@ begin
         )
         union all
         (
-            select l.*
+            select l.*, -l.sequence
             from jobq_private.job_log as l
             where l.job_id = page_logs.job_id and l.sequence < page_logs.before
             and l.sequence > coalesce(page_logs.after, -1)
@@ -52,8 +48,7 @@ begin
             limit page_logs.max_lines + 1
         )
     ) as t
-    window rest as (order by case when page_logs.before is null then t.sequence else -t.sequence end)
-    order by case when page_logs.before is null then t.sequence else -t.sequence end
+    order by t.n
     limit page_logs.max_lines;
 end
 $$;

@@ -10,24 +10,17 @@ create or replace function jobq_http.page_schedule_versions(
     schedule text, before integer default null, max_versions integer default 50
 )
 returns table (item json, cursor integer)
-language plpgsql
+language sql
 stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    _found constant jobq_private.schedule := jobq_private.schedule_find(
-        page_schedule_versions.schedule
-    );
-begin
-    return query
     select jobq_private.schedule_document(s), case when s.version > 1 then s.version end
-    from jobq_private.schedule as s
-    where s.name = _found.name
-    and s.version < coalesce(page_schedule_versions.before, 2147483647)
+    from jobq_private.schedule_find(page_schedule_versions.schedule) as f
+    join jobq_private.schedule as s on s.name = f.name
+    where s.version < coalesce(page_schedule_versions.before, 2147483647)
     order by s.version desc
-    limit page_schedule_versions.max_versions;
-end
+    limit page_schedule_versions.max_versions
 $$;
 
 grant execute on function jobq_http.page_schedule_versions

@@ -1,9 +1,7 @@
 -- Purpose: Returns a page of schedules as JSON documents, newest first; cursor
 -- continues it.
 -- Invariant: reads only; filters as in list_schedules(). Raises: 22004, 22023.
--- Argument status: only this status; null means active and paused.
 -- Argument max_schedules: maximum number, 1 to 1000.
--- Argument vocabulary: as for show_job().
 -- Members item: schedule_document
 -- Example: select * from jobq_http.page_schedules();
 create or replace function jobq_http.page_schedules(
@@ -15,25 +13,22 @@ create or replace function jobq_http.page_schedules(
     vocabulary text default null
 )
 returns table (item json, cursor uuid)
-language plpgsql
+language sql
 stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-begin
-    return query
     select
         jobq_private.schedule_document(s, page_schedules.vocabulary),
-        case when lead(l.schedule_id) over rest is not null then l.schedule_id end
+        case when lead(l.schedule_id) over (order by l.schedule_id desc) is not null
+            then l.schedule_id end
     from jobq_internal.list_schedules(
         page_schedules.status, page_schedules.kind, page_schedules.queue,
         page_schedules.before, page_schedules.max_schedules + 1
     ) as l
     join jobq_private.schedule as s on s.schedule_id = l.schedule_id
-    window rest as (order by l.schedule_id desc)
     order by l.schedule_id desc
-    limit page_schedules.max_schedules;
-end
+    limit page_schedules.max_schedules
 $$;
 
 grant execute on function jobq_http.page_schedules to jobq_operator, jobq_reader;

@@ -5,20 +5,16 @@
 -- Example: select jobq_http.preview_slots(:'schedule');
 create or replace function jobq_http.preview_slots(schedule_id uuid)
 returns json
-language plpgsql
+language sql
 stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-begin
-    return (
-        select json_build_object('slots', coalesce(json_agg(
-            jobq_private.moment_in(p.slot_at, s.time_zone) order by p.slot_at
-        ), '[]'))
-        from jobq_internal.preview_schedule(preview_slots.schedule_id::text) as p
-        cross join jobq_private.schedule_find(preview_slots.schedule_id::text) as s
-    );
-end
+    select json_build_object('slots', coalesce(json_agg(
+        jobq_private.moment_in(p.slot_at, s.time_zone) order by p.slot_at
+    ), '[]'))
+    from jobq_internal.preview_schedule(preview_slots.schedule_id::text) as p
+    cross join jobq_private.schedule_find(preview_slots.schedule_id::text) as s
 $$;
 
 grant execute on function jobq_http.preview_slots

@@ -18,14 +18,12 @@ set enable_sort = off
 set enable_mergejoin = off
 set plan_cache_mode = force_generic_plan
 as $$
-declare
-    _document json;
 begin
     perform jobq_private.check_count('max_looked', show_dead_jobs.max_looked, 1, 100000);
 
     -- Texts are compared byte by byte. A property that all have in common, the newest
     -- has too.
-    with looked as materialized (
+    return (with looked as materialized (
         select a.job_id, a.kind collate "C" as kind, a.queue collate "C" as queue,
             coalesce(a.last_error_code, '') collate "C" as code, a.last_error,
             a.worker collate "C" as worker, a.finished_at,
@@ -83,8 +81,7 @@ begin
                 order by g.jobs desc, g.last_at desc
             ) as d
         ), '[]')
-    ) into _document;
-    return _document;
+    ));
 end
 $$;
 

@@ -1,19 +1,16 @@
 -- Purpose: Returns one execution as a JSON document.
 -- Invariant: reads only. Raises: 22004, JQ001.
--- Argument execution_id: the id of the execution, which is its job's id.
 -- Members return: execution_document
 -- Returns: a JSON object.
 -- Example: select jobq_http.show_execution(:'running');
 create or replace function jobq_http.show_execution(execution_id uuid)
 returns json
-language plpgsql
+language sql
 stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-begin
-    return jobq_private.execution_document(jobq.get_job(show_execution.execution_id));
-end
+    select jobq_private.execution_document(jobq.get_job(show_execution.execution_id))
 $$;
 
 grant execute on function jobq_http.show_execution

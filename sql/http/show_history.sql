@@ -37,13 +37,11 @@ declare
     _since timestamptz;
 begin
     perform jobq_private.check_count('max_buckets', show_history.max_buckets, 1, 720);
-    if num_nulls(show_history.span, show_history.by) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'span and by');
-    elsif _minutes is null or show_history.by not in ('queue', 'kind') then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'span must be hour, day or month, by queue or kind'
-        );
-    end if;
+    perform jobq_private.check_given('span and by', num_nulls(show_history.span, show_history.by));
+    perform jobq_private.check_argument(case
+        when _minutes is null or show_history.by not in ('queue', 'kind')
+        then 'span must be hour, day or month, by queue or kind'
+    end);
     _together := ceil(_all / show_history.max_buckets::double precision);
     _seconds := 60 * _minutes * _together;
     _until := date_bin(

@@ -3,8 +3,6 @@
 -- Raises: 22004, 22023, JQ001.
 -- Never: SCHEDULE_NOT_FOUND.
 -- Argument job_id: the job's id, or that of a recurring job's version.
--- Argument vocabulary: kind, to name the job's data payload, or endpoint, to name it
--- input; null means endpoint for deliveries and recurring jobs.
 -- Members return: job_document
 -- Returns: a JSON object, with payload or input beside these; for a recurring job that of
 -- show_schedule().

@@ -56,7 +56,6 @@ declare
     _floor uuid;
     _ids uuid[];
     _shown uuid[];
-    _items json;
 begin
     perform jobq_private.check_count('max_jobs', show_jobs.max_jobs, 1, 1000);
     perform jobq_private.check_count('max_looked', show_jobs.max_looked, 1, 100000);
@@ -75,17 +74,17 @@ begin
         order by m.job_id desc
     );
     _shown := _ids[:show_jobs.max_jobs];
-    select json_agg(i) into _items
-    from (
-        select j.job_id, j.kind, j.queue, j.state, j.priority, j.attempts, j.max_attempts, j.worker,
-            j.created_at, j.run_at, j.claimed_at as started_at, j.finished_at,
-            j.last_error_code, left(j.last_error, 200) as last_error
-        from jobq.job as j
-        where j.job_id = any (_shown)
-        order by j.job_id desc
-    ) as i;
     return json_build_object(
-        'items', coalesce(_items, '[]'),
+        'items', (
+            select coalesce(json_agg(i order by i.job_id desc), '[]')
+            from (
+                select j.job_id, j.kind, j.queue, j.state, j.priority, j.attempts, j.max_attempts,
+                    j.worker, j.created_at, j.run_at, j.claimed_at as started_at, j.finished_at,
+                    j.last_error_code, left(j.last_error, 200) as last_error
+                from jobq.job as j
+                where j.job_id = any(_shown)
+            ) as i
+        ),
         'matched', cardinality(_ids),
         'is_all', _floor is null,
         'cursor', case

@@ -30,13 +30,10 @@ declare
     _now constant timestamptz := clock_timestamp();
 begin
     perform jobq_private.check_count('max_rows', show_queue.max_rows, 1, 1000);
-    if show_queue.queue is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
-    elsif length(show_queue.queue) not between 1 and 128 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'queue must have 1 to 128 characters'
-        );
-    end if;
+    perform jobq_private.check_given('queue', num_nulls(show_queue.queue));
+    perform jobq_private.check_argument(case
+        when length(show_queue.queue) not between 1 and 128 then 'queue must have 1 to 128 characters'
+    end);
     return (
         select row_to_json(d)
         from (

@@ -3,7 +3,6 @@
 -- Invariant: the figures of queue_stats(), bounded; goes_on names those that may be larger.
 -- Queues are found by descents of indexes.
 -- Raises: 22004, 22023.
--- Argument most: maximum of each count, 1 to 100000.
 -- Argument max_queues: at most so many queues, 1 to 1000.
 -- Argument first: only queues from this name on; null for all.
 -- Returns: a JSON array of objects: queue, queued, scheduled, running, retrying, dead,
@@ -25,29 +24,26 @@ set enable_bitmapscan = off
 as $$
 declare
     _now constant timestamptz := clock_timestamp();  -- equal waits stay equal
-    _document json;
 begin
     perform jobq_private.check_count('most', show_queues.most, 1, 100000);
     perform jobq_private.check_count('max_queues', show_queues.max_queues, 1, 1000);
-
-    select json_agg(d order by d.queue) into _document
-    from (
-        select f.queue, f.queued, f.scheduled, f.retrying, f.running, f.dead, f.blocked,
-            jobq_private.milliseconds(_now - f.oldest) as oldest_runnable_ms,
-            q.paused_at is not null as is_paused, q.paused_at, q.pause_reason,
-            f.ends_at, f.goes_on,
-            q.queue is not null as is_declared, q.max_depth, q.key_max_running,
-            exists (
-                select from jobq_private.worker as u
-                where jobq_private.serves(u.queues, f.queue)
-                and u.seen_at > _now - interval '1 min'
-            ) as is_served
-        from jobq_private.queue_figures(
-            show_queues.most, show_queues.first, show_queues.max_queues
-        ) as f
-        left join jobq_private.queue as q on q.queue = f.queue
-    ) as d;
-    return coalesce(_document, '[]');
+    return (
+        select coalesce(json_agg(d order by d.queue), '[]')
+        from (
+            select f.queue, f.queued, f.scheduled, f.retrying, f.running, f.dead, f.blocked,
+                jobq_private.milliseconds(_now - f.oldest) as oldest_runnable_ms,
+                q.paused_at is not null as is_paused, q.paused_at, q.pause_reason,
+                f.ends_at, f.goes_on, q.queue is not null as is_declared, q.max_depth,
+                q.key_max_running, exists (
+                    select from jobq_private.live_worker as u
+                    where jobq_private.serves(u.queues, f.queue)
+                ) as is_served
+            from jobq_private.queue_figures(
+                show_queues.most, show_queues.first, show_queues.max_queues
+            ) as f
+            left join jobq_private.queue as q on q.queue = f.queue
+        ) as d
+    );
 end
 $$;
 

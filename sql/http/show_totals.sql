@@ -3,7 +3,6 @@
 -- Invariant: sums of the figures of queue_stats(), each up to `most`. For long queues it uses
 -- the last count of maintain().
 -- Raises: 22004, 22023.
--- Argument most: maximum of each count, 1 to 100000.
 -- Returns: a JSON object: queued, scheduled, retrying, running, blocked, dead, queues,
 -- paused (how many queues are), oldest_runnable_ms, goes_on (an array with the names of
 -- counts that may be larger).

@@ -15,11 +15,9 @@ set search_path = pg_catalog, pg_temp
 set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
-declare
-    _document json;
 begin
     perform jobq_private.check_count('max_rows', show_workflows.max_rows, 1, 1000);
-    select json_build_object(
+    return json_build_object(
         'graphs', (
             select coalesce(json_agg(g order by g.graph_id desc), '[]')
             from (
@@ -61,8 +59,7 @@ begin
                 join jobq_private.job as j on j.job_id = v.job_id
             ) as w
         )
-    ) into _document;
-    return _document;
+    );
 end
 $$;
 

@@ -4,7 +4,6 @@
 -- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ007, JQ010.
 -- Never: JOB_IS_RECURRING, JOB_NOT_FOUND.
 -- Argument given: the job as a JSON object.
--- Argument is_endpoint: whether kind must be an endpoint.
 -- Members given: enqueue
 -- Column item: the job as show_job() returns it.
 -- Example: select * from jobq_http.submit_job('{"kind": "send_email", "payload": {"to": "ada@example.org"}}');

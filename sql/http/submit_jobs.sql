@@ -4,20 +4,16 @@
 -- Argument endpoints: kinds among those of the jobs that must be endpoints.
 -- Members jobs: enqueue_many
 -- Returns: one row per job, with its position in the array.
--- Column ordinal: the place in the array, from 1.
 -- Column job_id: the job, a new one or the one that holds the key already.
--- Column created: whether this call created it.
 -- Example: select * from jobq_http.submit_jobs('[{"kind": "send_email"}]', '{}');
 create or replace function jobq_http.submit_jobs(jobs jsonb, endpoints text[])
 returns table (ordinal integer, job_id uuid, created boolean)
-language plpgsql
+language sql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-begin
-    perform jobq_private.check_endpoints(submit_jobs.endpoints);
-    return query select * from jobq.enqueue_many(submit_jobs.jobs);
-end
+    select jobq_private.check_endpoints(submit_jobs.endpoints);
+    select e.ordinal, e.job_id, e.created from jobq.enqueue_many(submit_jobs.jobs) as e
 $$;
 
 grant execute on function jobq_http.submit_jobs to jobq_producer;

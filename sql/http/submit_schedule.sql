@@ -8,7 +8,6 @@
 -- Never: SCHEDULE_NOT_FOUND.
 -- Argument given: the definition as a JSON object; without a name, one is generated.
 -- Argument idempotency_key: in place of a name.
--- Argument is_endpoint: whether the kind must be an endpoint.
 -- Members given: create_schedule
 -- Column item: the schedule as show_schedule() returns it.
 -- Example: select * from jobq_http.submit_schedule('{"kind": "summary", "cron": "0 9 * * MON"}');
@@ -22,23 +21,9 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_variable
 declare
-    _known constant text[] := array[
-        'name', 'kind', 'cron', 'every', 'time_zone', 'payload', 'queue',
-        'from_completion', 'gap', 'fold', 'missed', 'catch_up', 'dedup', 'dedup_key',
-        'jitter', 'starts_at', 'ends_at', 'priority', 'max_attempts', 'timeout',
-        'metadata', 'concurrency_key', 'graph'
-    ];
-    _given jobq_private.schedule;
+    _given jobq_private.schedule := jobq_private.read_schedule(null, 'given', given);
     _schedule_id uuid;
 begin
-    if given is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'given');
-    elsif jsonb_typeof(given) <> 'object' or given - _known <> '{}' then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
-            'given must be an object with members among %s', _known
-        ));
-    end if;
-    _given := jsonb_populate_record(null::jobq_private.schedule, given);
     _given.name := coalesce(
         _given.name,
         'key-' || encode(
@@ -53,11 +38,10 @@ begin
     select d.schedule_id, d.created into _schedule_id, created
     from jobq_private.schedule_declare(_given, true) as d;
     item := jobq_http.show_schedule(_schedule_id::text);
-    if item ->> 'kind' <> _given.kind then
-        perform jobq_private.raise_error('DEFINITION_EXISTS', format(
-            'schedule %s, of kind %s', _given.name, item ->> 'kind'
-        ));
-    end if;
+    perform jobq_private.check_problem('DEFINITION_EXISTS', case
+        when item ->> 'kind' <> _given.kind
+        then format('schedule %s, of kind %s', _given.name, item ->> 'kind')
+    end);
 end
 $$;
 

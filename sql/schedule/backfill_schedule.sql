@@ -8,7 +8,6 @@
 -- Argument since: slots at or after this instant.
 -- Argument until: slots before this instant, which is not later than now.
 -- Argument max_slots: maximum number of slots, 1 to 10000; a span with more is refused.
--- Argument dry_run: true only returns the slots.
 -- Column job_id: the created job; null in a dry run.
 -- Example: select * from jobq.backfill_schedule('weekly summary', now() - interval '30 days', now(), dry_run => true);
 create or replace function jobq.backfill_schedule(
@@ -28,26 +27,19 @@ declare
     _found constant jobq_private.schedule := jobq_private.schedule_hold(
         backfill_schedule.schedule
     );
-    _problem constant text := case
-        when not since < until
-        then 'since must be before until'
+    _slots timestamptz[];
+begin
+    perform jobq_private.check_given(
+        'since, until, max_slots and dry_run', num_nulls(since, until, max_slots, dry_run)
+    );
+    perform jobq_private.check_argument(case
+        when not since < until then 'since must be before until'
         when since < '1900-01-01 UTC' or until > clock_timestamp()
         then 'the span must be between 1900 and now'
-        when max_slots not between 1 and 10000
-        then 'max_slots must be from 1 to 10000'
-        when length(reason) > 512
-        then 'reason must have at most 512 characters'
-        when _found.from_completion
-        then 'a schedule with from_completion has no past slots'
-    end;
-    _slots timestamptz[];
-    _jobs jobq_private.new_job[];
-begin
-    if num_nulls(since, until, max_slots, dry_run) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'since, until, max_slots and dry_run');
-    elsif _problem is not null then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
-    end if;
+        when max_slots not between 1 and 10000 then 'max_slots must be from 1 to 10000'
+        when length(reason) > 512 then 'reason must have at most 512 characters'
+        when _found.from_completion then 'a schedule with from_completion has no past slots'
+    end);
     _slots := jobq_private.backfill_slots(
         _found, backfill_schedule.since, backfill_schedule.until, backfill_schedule.max_slots
     );
@@ -55,7 +47,8 @@ begin
         return query select u, null::uuid from unnest(_slots) as u;
         return;
     end if;
-    _jobs := array(
+    return query select f.slot_at, f.job_id
+    from jobq_private.schedule_store(array(
         select row(
             u.n, _found.kind, _found.payload, _found.queue, now(), _found.priority,
             _found.max_attempts, _found.timeout,
@@ -65,8 +58,7 @@ begin
             null, null, null, null, null, null
         )::jobq_private.new_job
         from unnest(_slots) with ordinality as u (at, n)
-    );
-    return query select f.slot_at, f.job_id from jobq_private.schedule_store(_jobs) as f;
+    )) as f;
     perform jobq_private.record_audit(
         'backfill_schedule', _found.name,
         concat_ws(': ', cardinality(_slots) || ' slots', backfill_schedule.reason)

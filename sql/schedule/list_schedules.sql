@@ -2,7 +2,6 @@
 -- status.
 -- Invariant: without a status, returns active and paused versions. before is the last
 -- id of the previous page; ids are ordered by time. Raises: 22004, 22023.
--- Argument status: only this status; null means active and paused.
 -- Argument max_schedules: maximum number, 1 to 1000.
 -- Returns: rows of jobq.schedule.
 -- Example: select name, next_run_at from jobq_internal.list_schedules();
@@ -21,11 +20,10 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform jobq_private.check_count('max_schedules', list_schedules.max_schedules, 1, 1000);
-    if list_schedules.status not in ('active', 'paused', 'retired') then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'status must be active, paused or retired'
-        );
-    end if;
+    perform jobq_private.check_argument(case
+        when list_schedules.status not in ('active', 'paused', 'retired')
+        then 'status must be active, paused or retired'
+    end);
     return query
     select v.*
     from jobq.schedule as v

@@ -21,11 +21,11 @@ declare
     _parsed jobq_private.cron;
 begin
     perform jobq_private.check_count('ticks', ticks, 1, 1000);
-    if after is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'after');
-    elsif after not between '1900-01-01 UTC' and '9999-01-01 UTC' then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', 'after must be from 1900 to 9998');
-    end if;
+    perform jobq_private.check_given('after', num_nulls(after));
+    perform jobq_private.check_argument(case
+        when after not between '1900-01-01 UTC' and '9999-01-01 UTC'
+        then 'after must be from 1900 to 9998'
+    end);
     perform jobq_private.cron_check(time_zone, gap, fold);
     _parsed := jobq_private.cron_parse(cron, time_zone, gap, fold);
     slot_at := after;

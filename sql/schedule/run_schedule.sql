@@ -18,11 +18,11 @@ declare
     _found jobq_private.schedule := jobq_private.schedule_find(run_schedule.schedule);
     _job_id uuid;
 begin
-    if _found.status = 'retired' then
-        perform jobq_private.raise_error('SCHEDULE_RETIRED', format(
-            'schedule %s, version %s', _found.name, _found.version
-        ));
-    elsif row_security_active('jobq_private.job') then
+    perform jobq_private.check_problem('SCHEDULE_RETIRED', case
+        when _found.status = 'retired'
+        then format('schedule %s, version %s', _found.name, _found.version)
+    end);
+    if row_security_active('jobq_private.job') then
         perform jobq_private.check_author(
             _found.login, _found.queue, _found.kind,
             case when _found.dedup_key is null then 'enqueue' else _found.dedup end, _found.graph

@@ -1,8 +1,6 @@
 -- Purpose: All versions of all schedules, with their next and last slots.
 -- Invariant: reads only; functions change schedules. Retired versions are the history.
 -- Column schedule_id: the id of this version.
--- Column name: the schedule's name.
--- Column created_at: when this version was declared.
 -- Column graph: the jobs that run after each of its jobs; null without a graph.
 create or replace view jobq.schedule as
 select

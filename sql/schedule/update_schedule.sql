@@ -14,26 +14,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _known constant text[] := array[
-        'kind', 'cron', 'every', 'time_zone', 'payload', 'queue', 'from_completion',
-        'gap', 'fold', 'missed', 'catch_up', 'dedup', 'dedup_key', 'jitter',
-        'concurrency_key',
-        'starts_at', 'ends_at', 'priority', 'max_attempts', 'timeout', 'metadata',
-        'graph'
-    ];
-    _set jobq_private.schedule;
+    _set jobq_private.schedule := jobq_private.schedule_hold(update_schedule.schedule);
 begin
-    if update_schedule.changes is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'changes');
-    elsif jsonb_typeof(update_schedule.changes) <> 'object'
-        or update_schedule.changes - _known <> '{}'
-    then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
-            'changes must be an object with members among %s', _known
-        ));
-    end if;
-
-    _set := jobq_private.schedule_hold(update_schedule.schedule);
     if update_schedule.changes ->> 'cron' is not null then
         _set.every := null;
         _set.from_completion := null;
@@ -41,7 +23,7 @@ begin
         _set.cron := null;
     end if;
     return (jobq_private.schedule_declare(
-        jsonb_populate_record(_set, update_schedule.changes), false
+        jobq_private.read_schedule(_set, 'changes', update_schedule.changes), false
     )).schedule_id;
 end
 $$;

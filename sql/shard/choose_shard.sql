@@ -31,9 +31,7 @@ declare
     );
     _slot constant integer := ('x' || left(md5(_key), 4))::"bit"::integer & 16383;
 begin
-    if coalesce(cardinality(choose_shard.shard_ids), 0) = 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'shard_ids');
-    end if;
+    perform jobq_private.check_given('shard_ids', num_nulls(nullif(shard_ids, '{}')));
     return coalesce(
         jobq_internal.shard_of(coalesce(choose_shard.batch_id, choose_shard.after[1])),
         case

@@ -12,9 +12,7 @@ as $$
 declare
     _confirmed bigint;
 begin
-    if confirm_jobs.job_ids is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_ids');
-    end if;
+    perform jobq_private.check_given('job_ids', num_nulls(confirm_jobs.job_ids));
     update jobq_private.moved_job as m
     set job = null
     where m.job_id = any(confirm_jobs.job_ids) and m.shard_id is not null and m.job is not null;

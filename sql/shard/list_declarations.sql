@@ -5,7 +5,6 @@
 -- Column type: map, interface (this version's functions), setting, retry_preset, kind, queue,
 -- limit, payload_spec, config, secret, endpoint, queue_grant or schedule.
 -- Column declaration: the declaration as JSON.
--- Returns: one row per declaration.
 -- Example: select type, name from jobq_internal.list_declarations();
 create or replace function jobq_internal.list_declarations()
 returns table (type text, name text, declaration jsonb)

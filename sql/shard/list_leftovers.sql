@@ -3,7 +3,6 @@
 -- Column type: queued, running, retrying or blocked jobs, jobs on the move, schedules, and
 -- idempotency keys that are still valid.
 -- Column count: how many there are.
--- Returns: one row per type that exists.
 -- Example: select type, count from jobq_internal.list_leftovers();
 create or replace function jobq_internal.list_leftovers()
 returns table (type text, count bigint)

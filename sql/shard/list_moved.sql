@@ -1,7 +1,6 @@
 -- Purpose: Lists which of these jobs have moved to another shard.
 -- Invariant: reads only. Raises: nothing.
 -- Column shard_id: number of the other shard.
--- Returns: one row per job that moved.
 -- Example: select job_id, shard_id from jobq_internal.list_moved('{}');
 create or replace function jobq_internal.list_moved(job_ids uuid[])
 returns table (job_id uuid, shard_id integer)

@@ -3,7 +3,6 @@
 -- Invariant: reads only. Raises: nothing.
 -- Column ordinal: position of the statement.
 -- Column statement: one SQL statement.
--- Returns: one row per statement.
 -- Example: select statement from jobq_internal.list_router_statements() order by ordinal limit 1;
 create or replace function jobq_internal.list_router_statements()
 returns table (ordinal integer, statement text)
@@ -38,11 +37,12 @@ as $$
         select 3, 'error', 'grant select on jobq_private.error '
             'to jobq_owner, jobq_producer, jobq_worker, jobq_operator, jobq_reader'
         union all
-        select 3, p.proname, pg_get_functiondef(p.oid)
-        from pg_proc as p
-        left join jobq_private.route as r on r.function_name = p.proname
-        where p.pronamespace in ('jobq'::regnamespace, 'jobq_internal'::regnamespace) and r.class = 'own'
-        or p.oid = 'jobq_private.raise_error'::regproc
+        select 3, f.name, pg_get_functiondef(f.signature)
+        from jobq_private.routed_function as f
+        where f.class = 'own'
+        union all
+        select 3, p.name, pg_get_functiondef(to_regproc('jobq_private.' || p.name))
+        from unnest('{raise_error,check_given,check_argument,check_problem}'::text[]) as p (name)
         union all
         select 4, f.name, c.statement
         from jobq_private.routed_function as f
@@ -52,33 +52,22 @@ as $$
         from jobq_private.routed_function as f
         where f.class <> 'own'
         union all
-        select d.part, p.proname, d.statement
-        from pg_proc as p
+        select d.part, f.name, format(d.form, f.signature, d.value)
+        from jobq_private.routed_function as f
         cross join lateral (
             values
-            (6, format(
-                'comment on function %s is %L', p.oid::regprocedure, obj_description(p.oid, 'pg_proc')
-            )),
-            (6, (
-                select format('alter function %s owner to jobq_owner', p.oid::regprocedure)
-                from jobq_private.route as r
-                where r.function_name = p.proname and r.class = 'own'
-            )),
-            (7, format('revoke all on function %s from public', p.oid::regprocedure))
-        ) as d (part, statement)
-        where p.pronamespace in ('jobq'::regnamespace, 'jobq_internal'::regnamespace)
-        and d.statement is not null
-        union all
-        select 8, p.proname, format(
-            'grant all on function %s to %s', p.oid::regprocedure, string_agg(
-                quote_ident(r.rolname), ', ' order by r.rolname
-            )
-        )
-        from pg_proc as p
-        cross join lateral aclexplode(p.proacl) as a
-        join pg_roles as r on r.oid = a.grantee
-        where p.pronamespace in ('jobq'::regnamespace, 'jobq_internal'::regnamespace)
-        and r.rolname in ('jobq_producer', 'jobq_worker', 'jobq_operator', 'jobq_reader')
-        group by p.oid, p.proname
+            (6, 'comment on function %s is %L', obj_description(f.signature, 'pg_proc')),
+            (6, 'alter function %s owner to %s', case f.class when 'own' then 'jobq_owner' end),
+            (7, 'revoke all on function %s from %s', 'public'),
+            (8, 'grant all on function %s to %s', (
+                select string_agg(r.rolname, ', ' order by r.rolname)
+                from pg_proc as p
+                cross join lateral aclexplode(p.proacl) as a
+                join pg_roles as r on r.oid = a.grantee
+                where p.oid = f.signature
+                and r.rolname in ('jobq_producer', 'jobq_worker', 'jobq_operator', 'jobq_reader')
+            ))
+        ) as d (part, form, value)
+        where d.value is not null
     ) as s (part, name, statement)
 $$;

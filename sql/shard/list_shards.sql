@@ -1,6 +1,5 @@
 -- Purpose: Lists the databases of the cluster.
 -- Invariant: reads only. Raises: nothing.
--- Column shard_id: number of the shard.
 -- Column url: the address for routers and clients.
 -- Column is_own: whether it is this database.
 -- Column successor: the shard that takes over its jobs, if any.

@@ -15,15 +15,15 @@ declare
     _arrived uuid[];
     _queues text[];
 begin
-    if receive_jobs.jobs is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'jobs');
-    elsif jsonb_typeof(receive_jobs.jobs) <> 'array' or exists (
-        select from jsonb_array_elements(receive_jobs.jobs) as a (job)
-        where (a.job ->> 'job_id' ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$') is not true
-        or (a.job ->> 'moves' ~ '^[0-9]{1,9}$') is not true
-    ) then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', 'jobs must be what send_jobs returned');
-    end if;
+    perform jobq_private.check_given('jobs', num_nulls(receive_jobs.jobs));
+    perform jobq_private.check_argument(case
+        when jsonb_typeof(receive_jobs.jobs) <> 'array' or exists (
+            select from jsonb_array_elements(receive_jobs.jobs) as a (job)
+            where (a.job ->> 'job_id' ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$') is not true
+            or (a.job ->> 'moves' ~ '^[0-9]{1,9}$') is not true
+        )
+        then 'jobs must be what send_jobs returned'
+    end);
     with arrived as (
         insert into jobq_private.moved_job as m (job_id, moves, job)
         select (a.job ->> 'job_id')::uuid, (a.job ->> 'moves')::integer, a.job

@@ -29,11 +29,7 @@ declare
         select s.successor from jobq_private.shard as s where s.is_own and s.removed_at is null
     );
 begin
-    if send_jobs.max_jobs is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs');
-    elsif send_jobs.max_jobs not between 1 and 1000 then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', 'max_jobs must be from 1 to 1000');
-    end if;
+    perform jobq_private.check_count('max_jobs', send_jobs.max_jobs, 1, 1000);
     if _successor is not null and not exists (select from jobq_private.moved_job as m where m.job is not null) then
         with waiting as materialized (
             select j.job_id

@@ -214,7 +214,7 @@ def test_members_of_json_arguments_are_those_that_the_function_knows() -> None:
             known = KNOWN.search("".join(CONTRACTS.by_name[n].code for n in (name, *readers)))
             if known and f"jobq.{source}" in CONTRACTS.by_name:
                 members = set(re.findall(r"'(\w+)'", known[1]))
-                assert members == arguments_of(f"jobq.{source}") - {without}, name
+                assert members - {without} == arguments_of(f"jobq.{source}") - {without}, name
                 checked.add(name)
     assert {"jobq.enqueue_many", "jobq.fail_many", "jobq.update_schedule"} <= checked
 

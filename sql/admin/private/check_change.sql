@@ -15,27 +15,21 @@ declare
     _set jobq_private.new_job;
     _settings jobq_private.settings;
     _problem text[];
-    _mistyped text;
-    _late text;
 begin
-    if changes is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'changes');
-    elsif jsonb_typeof(changes) <> 'object' or changes - _known <> '{}'
-        or jsonb_strip_nulls(changes) = '{}'
-    then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
-            'changes must be an object with members among %s, one of them not null', _known
-        ));
-    end if;
-    select min(c.key) into _mistyped
-    from jsonb_each(jsonb_strip_nulls(changes - 'payload')) as c
-    where jsonb_typeof(c.value) <> case when c.key in ('priority', 'max_attempts') then 'number' else 'string' end;
-    if _mistyped is not null then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
-            '%s must be a JSON %s', _mistyped,
-            case when _mistyped in ('priority', 'max_attempts') then 'number' else 'string' end
-        ));
-    end if;
+    perform jobq_private.check_given('changes', num_nulls(changes));
+    perform jobq_private.check_argument(case
+        when jsonb_typeof(changes) <> 'object' or changes - _known <> '{}'
+            or jsonb_strip_nulls(changes) = '{}'
+        then format('changes must be an object with members among %s, one of them not null', _known)
+    end);
+    perform jobq_private.check_argument((
+        select min(format('%s must be a JSON %s', c.key, t.type))
+        from jsonb_each(jsonb_strip_nulls(changes - 'payload')) as c
+        cross join lateral (
+            select case when c.key in ('priority', 'max_attempts') then 'number' else 'string' end
+        ) as t (type)
+        where jsonb_typeof(c.value) <> t.type
+    ));
     _set := jsonb_populate_record(null::jobq_private.new_job, changes);
     _set.ordinal := 1;
     for _set.kind in
@@ -49,24 +43,19 @@ begin
             _settings.json_schema := null;
         end if;
         _problem := jobq_private.new_job_problem(_set, _settings);
-        if _problem is not null then
-            perform jobq_private.raise_error(_problem[1], _problem[2]);
-        end if;
+        perform jobq_private.check_problem(_problem[1], _problem[2]);
     end loop;
     if _set.payload is not null then
         perform jobq_private.check_payload_change(check_change.job_ids, _set.payload);
     end if;
     if num_nonnulls(_set.run_at, _set.expires_at) > 0 then
-        select min(j.job_id::text) into _late
-        from jobq_private.job as j
-        where j.job_id = any(check_change.job_ids)
-        and coalesce(_set.run_at, j.run_at) > clock_timestamp()
-        and coalesce(_set.expires_at, j.expires_at) <= coalesce(_set.run_at, j.run_at);
-        if _late is not null then
-            perform jobq_private.raise_error('INVALID_ARGUMENT', format(
-                'expires_at must be after run_at: job_id %s', _late
-            ));
-        end if;
+        perform jobq_private.check_argument((
+            select 'expires_at must be after run_at: job_id ' || min(j.job_id::text)
+            from jobq_private.job as j
+            where j.job_id = any(check_change.job_ids)
+            and coalesce(_set.run_at, j.run_at) > clock_timestamp()
+            and coalesce(_set.expires_at, j.expires_at) <= coalesce(_set.run_at, j.run_at)
+        ));
     end if;
     if _set.queue is not null then
         perform jobq_private.check_queue_depth(check_change.job_ids, _set.queue);

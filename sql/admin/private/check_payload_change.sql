@@ -25,14 +25,12 @@ begin
     left join jobq_private.kind as k on k.kind = j.kind
     where j.job_id = any(check_payload_change.job_ids)
     and j.payload <> check_payload_change.payload;
-    if _ran is not null then
-        perform jobq_private.raise_error('IMMUTABLE', format(
-            'job_id %s has already run: its payload cannot be changed', _ran
-        ));
-    elsif _keyed is not null then
-        perform jobq_private.raise_error('IMMUTABLE', format(
+    perform jobq_private.check_problem('IMMUTABLE', case
+        when _ran is not null
+        then format('job_id %s has already run: its payload cannot be changed', _ran)
+        when _keyed is not null then format(
             'job_id %s: its concurrency key or dedup key comes from its payload, which cannot be changed', _keyed
-        ));
-    end if;
+        )
+    end);
 end
 $$;

@@ -10,10 +10,9 @@ declare
         select distinct t.to_state from jobq_private.transition as t order by t.to_state
     );
 begin
-    if not states <@ _known or array_position(states, null) is not null then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
-            'state must be one of %s', array_to_string(_known, ', ')
-        ));
-    end if;
+    perform jobq_private.check_argument(case
+        when not states <@ _known or array_position(states, null) is not null
+        then 'state must be one of ' || array_to_string(_known, ', ')
+    end);
 end
 $$;

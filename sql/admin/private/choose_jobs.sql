@@ -11,7 +11,14 @@ language plpgsql
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-    _problem constant text := case
+    _chosen uuid[];
+begin
+    perform jobq_private.check_given(
+        'job_ids, max_jobs and dry_run',
+        num_nulls(max_jobs, dry_run)
+        + (select count(*) from unnest(job_ids) as g (job_id) where g.job_id is null)::integer
+    );
+    perform jobq_private.check_argument(case
         when num_nonnulls(job_ids, queue, kind, nullif(metadata, '{}')) = 0
         then 'pass job_ids, queue, kind or metadata, not empty'
         when jsonb_typeof(metadata) <> 'object' then 'metadata must be a JSON object'
@@ -19,22 +26,8 @@ declare
         then 'max_jobs must be from 1 to 100000, and no fewer than the job_ids'
         when length(reason) > 512 then 'reason must have at most 512 characters'
         when state <> all(states) then 'state must be one of ' || array_to_string(states, ', ')
-    end;
-    _chosen uuid[];
-    _missing uuid;
-    _state text;
-begin
-    if num_nulls(max_jobs, dry_run) > 0
-        or exists (select from unnest(job_ids) as g (job_id) where g.job_id is null)
-    then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_ids, max_jobs and dry_run');
-    elsif _problem is not null then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
-    end if;
-    if state is not null then
-        states := array[state];
-    end if;
-
+    end);
+    states := case when state is null then states else array[state] end;
     _chosen := array(
         select m.job_id
         from jobq_private.match_jobs(
@@ -60,18 +53,15 @@ begin
         order by a.job_id
         for update
     );
-
-    for _missing in
-        select m from unnest(choose_jobs.job_ids) as m where m <> all(_chosen) order by m
-    loop
-        _state := (jobq.get_job(_missing)).state;
-        if _state <> all(states) then
-            perform jobq_private.raise_error('ILLEGAL_STATE', format(
-                'job_id %s is %s; it must be %s', _missing, _state,
-                array_to_string(states, ' or ')
-            ));
-        end if;
-    end loop;
+    perform jobq_private.check_problem('ILLEGAL_STATE', (
+        select format('job_id %s is %s; it must be %s', j.job_id, j.state,
+            array_to_string(states, ' or '))
+        from unnest(choose_jobs.job_ids) as m (job_id)
+        cross join lateral jobq.get_job(m.job_id) as j
+        where m.job_id <> all(_chosen) and j.state <> all(states)
+        order by j.job_id
+        limit 1
+    ));
     return _chosen;
 end
 $$;

@@ -3,7 +3,6 @@
 create or replace function jobq_private.count_waiting()
 returns void
 language plpgsql
-set jit = off
 as $$
 declare
     _started constant timestamptz := clock_timestamp();

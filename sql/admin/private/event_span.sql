@@ -1,7 +1,7 @@
 -- Purpose: the time up to which a page of listen_events() reads.
 -- Invariant: the archive has no index in the order of ends, but its rows are roughly in
 -- that order. So a span of a second grows until it holds a page, or 20,000 rows in any
--- case.
+-- case. Its caller pins the planner's settings.
 create or replace function jobq_private.event_span(
     since timestamptz, job_id uuid, until timestamptz, queues text[], kinds text[],
     max_events integer
@@ -9,9 +9,6 @@ create or replace function jobq_private.event_span(
 returns timestamptz
 language plpgsql
 stable
-set jit = off
-set enable_seqscan = off
-set plan_cache_mode = force_custom_plan
 as $$
 declare
     _span interval := interval '1 s';

@@ -10,8 +10,8 @@ create or replace function jobq_private.event_start(
 language plpgsql
 stable
 as $$
-declare
-    _problem constant text := case
+begin
+    perform jobq_private.check_argument(case
         when array_ndims(queues) > 1 or array_ndims(kinds) > 1
         then 'queues and kinds must be one-dimensional'
         when max_events not between 1 and 1000
@@ -28,13 +28,11 @@ declare
         then 'events require the isolation level read committed'
         when after !~ '^[0-9]{1,16}_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
         then 'after must be a cursor of listen_events()'
-    end;
-begin
-    if _problem is not null then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
-    elsif max_events is null or array_position(queues || kinds, null) is not null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_events, or one of queues or kinds');
-    end if;
+    end);
+    perform jobq_private.check_given(
+        'max_events, or one of queues or kinds',
+        num_nulls(max_events) + coalesce(array_position(queues || kinds, null), 0)
+    );
     at := coalesce(
         timestamptz '1970-01-01 UTC' + interval '1 us' * split_part(after, '_', 1)::bigint,
         since, clock_timestamp()
@@ -42,10 +40,9 @@ begin
     job_id := coalesce(
         split_part(after, '_', 2)::uuid, '00000000-0000-0000-0000-000000000000'::uuid
     );
-    if at > clock_timestamp() + interval '1 min' then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'after is in the future: it may come from another server'
-        );
-    end if;
+    perform jobq_private.check_argument(case
+        when at > clock_timestamp() + interval '1 min'
+        then 'after is in the future: it may come from another server'
+    end);
 end
 $$;

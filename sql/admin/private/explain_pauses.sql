@@ -7,7 +7,7 @@ language sql
 stable
 as $$
     select 'paused', format('%s since %s%s', p.what, date_trunc('second', p.paused_at),
-        coalesce(': ' || p.pause_reason, ''))
+        ': ' || p.pause_reason)
     from (
         select 'queue ' || q.queue, q.paused_at, q.pause_reason
         from jobq_private.queue as q
@@ -20,18 +20,15 @@ as $$
         union all
         select 'endpoint ' || e.endpoint, e.paused_at, e.pause_reason
         from jobq_private.endpoint as e
-        where e.endpoint = job.kind
-        and job.delivery_version is not null
+        where e.endpoint = job.kind and job.delivery_version is not null
         and e.test_job_id is distinct from job.job_id
     ) as p (what, paused_at, pause_reason)
     where p.paused_at is not null
     union all
     (
-        select 'event', format(
-            'waits for %s since %s%s',
+        select 'event', format('waits for %s since %s%s',
             coalesce('a person: ' || left(w.question, 200), w.event), date_trunc('second', w.since),
-            case when isfinite(w.deadline) then ', until ' || date_trunc('second', w.deadline) end
-        )
+            case when isfinite(w.deadline) then ', until ' || date_trunc('second', w.deadline) end)
         from jobq_private.waiter as w
         where w.job_id = job.job_id
         and w.deadline > clock_timestamp() and job.run_at > clock_timestamp()
@@ -43,12 +40,8 @@ as $$
         s.value #>> '{}', job.queue
     )
     from jobq_private.step as s
-    where s.job_id = job.job_id
-    and s.name = 'jobq:release'
-    and not exists (
-        select from jobq_private.worker as w
-        where jobq_private.serves(w.queues, job.queue)
-        and w.seen_at > now() - interval '1 min'
-        and w.release = s.value #>> '{}'
+    where s.job_id = job.job_id and s.name = 'jobq:release' and not exists (
+        select from jobq_private.live_worker as w
+        where jobq_private.serves(w.queues, job.queue) and w.release = s.value #>> '{}'
     )
 $$;

@@ -24,16 +24,15 @@ as $$
     end
     from (
         select exists (
-            select from jobq_private.worker as w
-            where jobq_private.serves(w.queues, job.queue) and w.seen_at > now() - interval '1 min'
+            select from jobq_private.live_worker as w where jobq_private.serves(w.queues, job.queue)
         ) as is_served
     ) as s
     where not s.is_served or jobq_private.is_unknown(job.kind, job.queue)
     union all
     (
         select 'slots_lost', format('handlers that hang occupy %s slots of worker %s', w.stuck, w.worker)
-        from jobq_private.worker as w
-        where w.stuck > 0 and jobq_private.serves(w.queues, job.queue) and w.seen_at > now() - interval '1 min'
+        from jobq_private.live_worker as w
+        where w.stuck > 0 and jobq_private.serves(w.queues, job.queue)
         order by w.worker
     )
 $$;

@@ -9,22 +9,20 @@ set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
-    select jobq_private.follow_endings(array_agg(row(
-        i.job_id, null, null, null, null, null, null, null, null, null, true
-    )::jobq_private.ending))
-    from unnest(forget_jobs.job_ids) as i (job_id);
+    select jobq_private.follow_endings(g.endings), jobq_private.follow_calls(g.endings)
+    from (
+        select array_agg(row(
+            i.job_id, null, null, null, null, null, null, null, null, null, true
+        )::jobq_private.ending) as endings
+        from unnest(forget_jobs.job_ids) as i (job_id)
+    ) as g;
     insert into jobq_private.pending (about, id)
     select 'child', e.child
-    from jobq_private.edge as e
-    where e.parent = any(forget_jobs.job_ids) and e.is_open
+    from jobq_private.edge as e where e.parent = any(forget_jobs.job_ids) and e.is_open
     union
     select 'batch', j.batch_id
     from jobq_private.job as j
     where j.job_id = any(forget_jobs.job_ids) and (j.batch_id is not null) is true;
-    select jobq_private.follow_calls(array_agg(row(
-        i.job_id, null, 'gone', null, null, null, null, null, null, null, true
-    )::jobq_private.ending))
-    from unnest(forget_jobs.job_ids) as i (job_id);
     update jobq_private.batch as b
     set has_lost = true
     where b.ended_at is null and not b.has_lost and b.batch_id in (
@@ -37,10 +35,8 @@ as $$
     delete from jobq_private.edge as e where e.child = any(forget_jobs.job_ids);
     delete from jobq_private.node as n where n.job_id = any(forget_jobs.job_ids);
     delete from jobq_private.event as e where e.job_id = any(forget_jobs.job_ids);
-
     with live as (
-        delete from jobq_private.job as j
-        where j.job_id = any(forget_jobs.job_ids)
+        delete from jobq_private.job as j where j.job_id = any(forget_jobs.job_ids)
         returning j.job_id, j.kind, j.idempotency_key
     ),
     ended as (
@@ -51,7 +47,6 @@ as $$
     delete from jobq_private.idempotency_key as k
     using (select * from live union all select * from ended) as g
     where k.kind = g.kind and k.idempotency_key = g.idempotency_key and k.job_id = g.job_id;
-
     select jobq_private.tell_ended(forget_jobs.job_ids)
     where jobq_private.is_held('awaiting', 0)
 $$;

@@ -7,12 +7,11 @@ language plpgsql
 stable
 as $$
 declare
-    _size constant integer := cardinality(job_ids);
     _arrows jobq_private.arrow[];
     _first integer[];
     _children integer[];
     _reached integer[];
-    _holder integer[] := array_fill(null::integer, array[_size]);
+    _holder integer[] := array_fill(null::integer, array[cardinality(job_ids)]);
     _child integer;
     _done integer := 0;
 begin
@@ -21,10 +20,7 @@ begin
     join jobq_private.job as j on j.job_id = c.job_id and j.state = 'blocked'
     join jobq_private.edge as e on e.child = c.job_id and e.is_open
     join unnest(holders_among.job_ids) with ordinality as p (job_id, place) on p.job_id = e.parent;
-    if _arrows is null then
-        return array_fill(null::uuid, array[_size]);
-    end if;
-    _first := jobq_private.arrow_ends(_arrows, _size);
+    _first := jobq_private.arrow_ends(_arrows, cardinality(job_ids));
     _children := array(select a.child from unnest(_arrows) as a order by a.parent);
     _reached := array(
         select distinct a.parent from unnest(_arrows) as a

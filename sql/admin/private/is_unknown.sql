@@ -9,9 +9,8 @@ stable
 set search_path = pg_catalog, pg_temp
 as $$
     select coalesce(bool_and(is_unknown.kind = any(w.except_kinds)), false)
-    from jobq_private.worker as w
+    from jobq_private.live_worker as w
     where jobq_private.serves(w.queues, is_unknown.queue)
-    and w.seen_at > now() - interval '1 min'
     and not exists (
         select from jobq_private.kind as k where k.kind = is_unknown.kind and k.run is not null
     )

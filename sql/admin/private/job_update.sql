@@ -15,12 +15,10 @@ declare
         'state', 'worker', 'run_at', 'result', 'last_error', 'last_error_code', 'cancel_reason'
     ];
 begin
-    if new.state = old.state or to_jsonb(new) - _free <> to_jsonb(old) - _free then
-        perform jobq_private.raise_error('IMMUTABLE', format(
-            'job_id %s: an update of jobq.job can change only the state', old.job_id
-        ));
-    end if;
-
+    perform jobq_private.check_problem('IMMUTABLE', case
+        when new.state = old.state or to_jsonb(new) - _free <> to_jsonb(old) - _free
+        then format('job_id %s: an update of jobq.job can change only the state', old.job_id)
+    end);
     if old.state in ('dead', 'cancelled') and new.state in ('queued', 'blocked') then
         perform from jobq_private.job_archive as a
         where a.job_id = old.job_id and a.finished_at = old.finished_at

@@ -1,7 +1,7 @@
 -- Purpose: sessions that have locked jobq's tables and block claims and enqueues.
 -- Invariant: reads only the table of locks, so it never waits.
 create or replace function jobq_private.locks_health()
-returns table (subject text, is_ok boolean, finding text, remedy text)
+returns setof jobq_private.finding
 language sql
 as $$
     select
@@ -10,7 +10,7 @@ as $$
             '%s holds %s on %s%s', coalesce('pid ' || l.pid, 'a prepared transaction'), l.mode,
             l.relation::regclass, ' for ' || date_trunc('second', clock_timestamp() - a.xact_start)
         ),
-        null::text
+        null
     from pg_locks as l
     join pg_database as d on d.oid = l.database and d.datname = current_database()
     join pg_class as c on c.oid = l.relation

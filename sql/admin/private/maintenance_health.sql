@@ -1,21 +1,19 @@
 -- Purpose: whether maintain() and schedules work.
 -- Invariant: each part is one index probe or a statistic.
 create or replace function jobq_private.maintenance_health()
-returns table (subject text, is_ok boolean, finding text, remedy text)
+returns setof jobq_private.finding
 language sql
 as $$
     select
         'maintenance', false,
         format('%s failed %s times, last at %s: %s %s',
-            f.task, f.failures, f.failed_at, f.sqlstate, f.error),
-        null::text
+            f.task, f.failures, f.failed_at, f.sqlstate, f.error), null
     from jobq_private.failed_task as f
     union all
     select
         'maintenance', false,
         format('%s blocks maintain(), which last finished at %s',
-            coalesce('pid ' || l.pid, 'a prepared transaction'), h.rolled_to),
-        null
+            coalesce('pid ' || l.pid, 'a prepared transaction'), h.rolled_to), null
     from pg_locks as l
     join pg_database as d on d.oid = l.database and d.datname = current_database()
     cross join jobq_private.history_mark as h
@@ -34,12 +32,9 @@ as $$
     )
     union all
     select
-        'partitions', t.is_ready,
-        format('the archive partition of tomorrow, %s, is %s', t.tomorrow,
-            case when t.is_ready then 'ready' else 'missing' end),
-        null
-    from (
-        select d.tomorrow, to_regclass('jobq_private.job_archive_' || d.tomorrow) is not null
-        from to_char((now() + interval '1 day') at time zone 'UTC', 'YYYYMMDD') as d (tomorrow)
-    ) as t (tomorrow, is_ready)
+        'partitions', t.found is not null,
+        format('the archive partition of tomorrow, %s, is %s', t.day,
+            case when t.found is null then 'missing' else 'ready' end), null
+    from to_char((now() + interval '1 day') at time zone 'UTC', 'YYYYMMDD') as d (day)
+    cross join lateral (select d.day, to_regclass('jobq_private.job_archive_' || d.day) as found) as t
 $$;

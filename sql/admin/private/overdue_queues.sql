@@ -28,4 +28,5 @@ as $$
         cross join lateral jobq.explain(j.job_id) as x
         limit 1
     ) as e on true
+    order by c.n
 $$;

@@ -2,7 +2,6 @@
 -- reason.
 -- Invariant: changes nothing. Catches OTHERS, so that one part does not prevent the
 -- others. Names are listed with commas, sentences with semicolons.
--- Raises: nothing.
 create or replace function jobq_private.part_health(
     part text, client_time timestamptz, release text
 )
@@ -11,10 +10,6 @@ language plpgsql
 as $$
 begin
     return query
-    with found as (
-        select f.*, row_number() over () as n
-        from jobq_private.findings(part, client_time, release) as f
-    )
     select
         c.subject, coalesce(bool_and(f.is_ok), true), c.severity,
         case
@@ -30,7 +25,8 @@ begin
         end,
         coalesce(string_agg(f.remedy, '; ' order by f.n), c.remedy)
     from jobq_private.health_check as c
-    left join found as f on f.subject = c.subject
+    left join jobq_private.findings(part_health.part, client_time, release)
+        with ordinality as f (subject, is_ok, finding, remedy, n) on f.subject = c.subject
     where c.part = part_health.part
     group by c.subject, c.severity, c.fine, c.found, c.remedy
     having c.fine is not null or count(f.finding) > 0;

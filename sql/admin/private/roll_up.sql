@@ -7,6 +7,7 @@
 create or replace function jobq_private.roll_up()
 returns bigint
 language plpgsql
+set jit = off
 as $$
 declare
     _since timestamptz;

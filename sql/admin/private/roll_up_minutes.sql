@@ -5,7 +5,6 @@
 create or replace function jobq_private.roll_up_minutes(since timestamptz, until timestamptz)
 returns bigint
 language sql
-set jit = off
 as $$
     with events as materialized (
         select e.* from jobq_private.minute_events(since, until) as e

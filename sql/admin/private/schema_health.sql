@@ -2,7 +2,7 @@
 -- Invariant: `schema` names every object that differs; the other checks explain some of
 -- the differences. Without a given release, it is not compared.
 create or replace function jobq_private.schema_health(release text)
-returns table (subject text, is_ok boolean, finding text, remedy text)
+returns setof jobq_private.finding
 language sql
 as $$
     (
@@ -22,7 +22,7 @@ as $$
             join pg_class as c on c.oid = i.indexrelid
             where c.relnamespace = 'jobq_private'::regnamespace and not i.indisvalid
         )
-        select s.subject, false, d.object, null::text
+        select s.subject, false, d.object, null
         from different as d
         join (
             values

@@ -1,11 +1,11 @@
 -- Purpose: problems in the server's configuration and sessions.
 create or replace function jobq_private.server_health()
-returns table (subject text, is_ok boolean, finding text, remedy text)
+returns setof jobq_private.finding
 language sql
 as $$
     select
         s.name, s.setting = 'on' or s.setting like 'remote%' or s.setting = 'local',
-        format('%s = %s', s.name, s.setting), null::text
+        format('%s = %s', s.name, s.setting), null
     from pg_settings as s
     where s.name in ('fsync', 'synchronous_commit', 'full_page_writes', 'autovacuum')
     union all
@@ -22,8 +22,7 @@ as $$
     ) as c
     union all
     select
-        'notifications', pg_notification_queue_usage() < 0.25,
-        format('the slowest listener lags by %s %% of the queue',
-            round(100 * pg_notification_queue_usage()::numeric)),
-        null
+        'notifications', u.usage < 0.25,
+        format('the slowest listener lags by %s %% of the queue', round(100 * u.usage::numeric)), null
+    from pg_notification_queue_usage() as u (usage)
 $$;

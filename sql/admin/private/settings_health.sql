@@ -2,7 +2,7 @@
 -- Invariant: reads the catalog, because another role's session does not show them;
 -- covers roles that can act as one of jobq's.
 create or replace function jobq_private.settings_health()
-returns table (subject text, is_ok boolean, finding text, remedy text)
+returns setof jobq_private.finding
 language sql
 as $$
     (

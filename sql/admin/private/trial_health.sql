@@ -5,7 +5,7 @@
 -- Never: DEDUP_CONFLICT, JOB_IS_RECURRING, QUEUE_FULL, BATCH_ENDED, NULL_ARGUMENT, PAYLOAD_TOO_LARGE,
 -- PAYLOAD_TOO_DEEP, INVALID_ARGUMENT, BATCH_NOT_FOUND, JOB_NOT_FOUND, LEASE_LOST, PAYLOAD_INVALID, since all are caught.
 create or replace function jobq_private.trial_health()
-returns table (subject text, is_ok boolean, finding text, remedy text)
+returns setof jobq_private.finding
 language plpgsql
 as $$
 declare
@@ -16,33 +16,28 @@ begin
     if pg_is_in_recovery() then
         return;
     end if;
-    -- An undone transaction must not wait for a standby's confirmation, which might
-    -- never come.
-    if current_setting('synchronous_commit') <> 'off' then
-        perform set_config('synchronous_commit', 'local', true);
-    end if;
+    -- An undone transaction must not wait for a standby, which might never confirm it.
+    perform set_config('synchronous_commit', 'local', true)
+    where current_setting('synchronous_commit') <> 'off';
     begin
-        _job_id := jobq.enqueue(_queue, jsonb_build_object('noise', (
-            select string_agg(md5(random()::text), '') from generate_series(1, 1000)
+        _job_id := jobq.enqueue(_queue, jsonb_build_object('noise', array(
+            select md5(random()::text) from generate_series(1, 1000)
         )), _queue);
         perform jobq.complete(c.job_id, c.attempt)
         from jobq.claim(array[_queue], _queue) as c
         where c.job_id = _job_id;
-        if not found then
-            raise exception using message = 'the claim returned no job';
-        end if;
-        raise exception using errcode = 'JQ999', message = 'undo';
-    exception
-        when sqlstate 'JQ999' then
-            null;
-        when others then
-            -- While grants by queue are enforced, this login may not hold the queue.
-            if sqlstate <> '42501' or not (
+        raise exception using
+            errcode = case when found then 'JQ999' else 'P0001' end,
+            message = 'the claim returned no job';
+    exception when others then
+        -- While grants by queue are enforced, this login may not hold the queue.
+        _problem := case
+            when sqlstate <> 'JQ999' and not (sqlstate = '42501' and (
                 select c.relrowsecurity from pg_class as c
                 where c.oid = 'jobq_private.job'::regclass
-            ) then
-                _problem := format('%s (%s)', sqlerrm, sqlstate);
-            end if;
+            ))
+            then format('%s (%s)', sqlerrm, sqlstate)
+        end;
     end;
     return query select
         'trial', _problem is null,

@@ -8,9 +8,8 @@ stable
 as $$
     with lacking as materialized (
         select distinct w.queues, k.kind
-        from jobq_private.worker as w
+        from jobq_private.live_worker as w
         cross join lateral unnest(w.except_kinds) as k (kind)
-        where w.seen_at > now() - interval '1 min'
     ),
     asked as materialized (
         select q.queue
@@ -32,4 +31,5 @@ as $$
         where h.kind in (select l.kind from lacking as l)
     ) as m
     where jobq_private.is_unknown(m.kind, m.queue)
+    order by m.kind, m.queue
 $$;

@@ -8,9 +8,7 @@ language sql
 stable
 as $$
     with served as materialized (
-        select distinct k.queues
-        from jobq_private.worker as k
-        where k.seen_at > now() - interval '1 min'
+        select distinct k.queues from jobq_private.live_worker as k
     ),
     due as materialized (
         select w.queue, row_number() over (order by w.queue) as n
@@ -38,4 +36,5 @@ as $$
         end
         else true
     end
+    order by d.n
 $$;

@@ -1,27 +1,23 @@
 -- Purpose: obstacles to the cleanup of dead rows and old transactions.
 create or replace function jobq_private.vacuum_health()
-returns table (subject text, is_ok boolean, finding text, remedy text)
+returns setof jobq_private.finding
 language sql
 as $$
     (
         select
             'snapshot', h.is_young,
             format('%s holds back vacuum by %s transactions%s', h.holder, h.age,
-                ', for ' || date_trunc('second', now() - h.began_at)),
-            null::text
+                ', for ' || date_trunc('second', now() - h.began_at)), null
         from jobq_private.snapshot_holder as h
         order by h.is_young, h.age desc, h.began_at
         limit 1
     )
     union all
     select
-        'dead_tuples', d.dead < 50000 or d.dead < d.live,
-        format('%s dead and %s live rows in the table of live jobs', d.dead, d.live), null
-    from (
-        select
-            pg_stat_get_dead_tuples('jobq_private.job'::regclass) as dead,
-            pg_stat_get_live_tuples('jobq_private.job'::regclass) as live
-    ) as d
+        'dead_tuples', t.n_dead_tup < 50000 or t.n_dead_tup < t.n_live_tup,
+        format('%s dead and %s live rows in the table of live jobs', t.n_dead_tup, t.n_live_tup), null
+    from pg_stat_all_tables as t
+    where t.relid = 'jobq_private.job'::regclass
     union all
     select 'table_autovacuum', false, c.oid::regclass::text, null
     from pg_class as c
@@ -29,20 +25,14 @@ as $$
     where c.relnamespace = 'jobq_private'::regnamespace
     and o.setting ~ '^autovacuum_enabled=(off|false|no|0|f|n)$'
     union all
-    select f.*, null
+    select f.subject, f.age < f.most, format(f.finding, f.age), null
     from pg_database as d
     cross join lateral (
         values
-        (
-            'transaction_ids', age(d.datfrozenxid) < 1000000000,
-            format('the oldest transaction id is %s old; at 2.1 billion all writes fail',
-                age(d.datfrozenxid))
-        ),
-        (
-            'multixact', mxid_age(d.datminmxid) < 400000000,
-            format('the oldest multixact is %s old', mxid_age(d.datminmxid))
-        )
-    ) as f
+        ('transaction_ids', age(d.datfrozenxid), 1000000000,
+            'the oldest transaction id is %s old; at 2.1 billion all writes fail'),
+        ('multixact', mxid_age(d.datminmxid), 400000000, 'the oldest multixact is %s old')
+    ) as f (subject, age, most, finding)
     where d.datname = current_database()
     union all
     select

@@ -19,18 +19,17 @@ as $$
 #variable_conflict use_column
 declare
     _now constant timestamptz := clock_timestamp();
-    _queues constant text[] := array(
-        select w.queue from jobq_private.waiting_queue as w
-        where first is null or w.queue >= first
-        order by w.queue
-        limit max_queues
-    );
     _short constant integer := least(most, 100);
 begin
     return query
     with head as materialized (
         select q.queue, h.*
-        from unnest(_queues) as q (queue)
+        from (
+            select w.queue from jobq_private.waiting_queue as w
+            where first is null or w.queue >= first
+            order by w.queue
+            limit max_queues
+        ) as q
         cross join lateral jobq_private.count_head(q.queue, _short, _now) as h
     ),
     share as materialized (
@@ -49,20 +48,17 @@ begin
         where h.seen > _short and a.ends_at > _short
     )
     select
-        s.queue,
-        case when e.is_exact then s.queued else greatest(s.queued, c.queued) end,
-        case when e.is_exact then s.scheduled else greatest(s.scheduled, c.scheduled) end,
-        case when e.is_exact then s.retrying else greatest(s.retrying, c.retrying) end,
-        least(s.oldest, d.due), least(s.due, d.due), e.is_exact, a.ends_at
+        s.queue, greatest(s.queued, c.queued), greatest(s.scheduled, c.scheduled),
+        greatest(s.retrying, c.retrying), least(s.oldest, f.due), least(s.due, f.due), e.is_exact,
+        a.ends_at
     from looked as s
     cross join share as a
     cross join lateral (select s.seen <= a.ends_at) as e (is_exact)
     left join jobq_private.waiting_count as c on c.queue = s.queue and not e.is_exact
-    -- A join with the function would call it for each queue.
-    cross join lateral (
-        select case when not e.is_exact then jobq_private.first_due(s.queue, null) end as due
-        offset 0  -- evaluated once
-    ) as f
-    cross join lateral (select case when f.due <= _now then f.due end as due) as d;
+    left join lateral (
+        select jobq_private.first_due(s.queue, null) as due
+        where not e.is_exact
+        offset 0  -- so that it is called only for these queues, and once
+    ) as f on f.due <= _now;
 end
 $$;

@@ -6,7 +6,6 @@ create or replace function jobq_private.widen_history(
 )
 returns void
 language plpgsql
-set jit = off
 as $$
 declare
     _width constant interval := wide * interval '1 min';

@@ -1,14 +1,12 @@
 -- Purpose: whether workers are alive, can run the declared kinds, and are not stuck.
 -- Invariant: each part is one index probe or a statistic.
 create or replace function jobq_private.workers_health()
-returns table (subject text, is_ok boolean, finding text, remedy text)
+returns setof jobq_private.finding
 language sql
 as $$
     select
-        'workers', count(*) > 0, format('%s workers were seen in the last minute', count(*)),
-        null::text
-    from jobq_private.worker as w
-    where w.seen_at > now() - interval '1 min'
+        'workers', count(*) > 0, format('%s workers were seen in the last minute', count(*)), null
+    from jobq_private.live_worker as w
     union all
     (
         select
@@ -24,8 +22,8 @@ as $$
         select
             'slots', false,
             format('handlers that hang occupy %s slots of worker %s', w.stuck, w.worker), null
-        from jobq_private.worker as w
-        where w.stuck > 0 and w.seen_at > now() - interval '1 min'
+        from jobq_private.live_worker as w
+        where w.stuck > 0
         order by w.worker
     )
     union all
@@ -33,8 +31,7 @@ as $$
         select
             'endpoints', false,
             format('%s is paused since %s%s', e.endpoint, date_trunc('second', e.paused_at),
-                ': ' || e.pause_reason),
-            null
+                ': ' || e.pause_reason), null
         from jobq_private.endpoint as e
         where e.paused_at is not null
         and exists (

@@ -10,26 +10,23 @@ as $$
 declare
     _exists boolean;
 begin
-    if begin_definition.name is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', begin_definition.type);
-    end if;
+    perform jobq_private.check_given(begin_definition.type, num_nulls(begin_definition.name));
     lock table jobq_private.definition_version in share row exclusive mode;
     select exists (
         select from jobq_private.definition_document as d
         where d.type = begin_definition.type and d.name = begin_definition.name
     ) into _exists;
 
-    if begin_definition.mode = 'create' and _exists then
-        perform jobq_private.raise_error('DEFINITION_EXISTS', format(
-            '%s %s', begin_definition.type, begin_definition.name
-        ));
-    elsif begin_definition.mode = 'update' and not _exists then
+    perform jobq_private.check_argument(case
+        when begin_definition.mode in ('put', 'create', 'update') is not true
+        then 'mode must be put, create or update'
+    end);
+    if begin_definition.mode = 'update' and not _exists then
         perform jobq_private.refuse_definition(begin_definition.type, begin_definition.name);
-    elsif begin_definition.mode not in ('put', 'create', 'update')
-        or begin_definition.mode is null
-    then
-        perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'mode must be put, create or update');
     end if;
+    perform jobq_private.check_problem('DEFINITION_EXISTS', case
+        when begin_definition.mode = 'create' and _exists
+        then begin_definition.type || ' ' || begin_definition.name
+    end);
 end
 $$;

@@ -9,16 +9,14 @@ language plpgsql
 stable
 as $$
 declare
-    _problem text := jobq_private.definition_problem(check_endpoint_spec.spec);
+    _problem text;
 begin
-    if check_endpoint_spec.type not in ('HTTP', 'KAFKA', 'REDIS_STREAM') then
-        perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'type must be HTTP, KAFKA or REDIS_STREAM');
-    elsif jsonb_typeof(check_endpoint_spec.spec) <> 'object' then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', 'spec must be an object');
-    elsif _problem is not null then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', 'spec: ' || _problem);
-    end if;
+    perform jobq_private.check_argument(case
+        when check_endpoint_spec.type not in ('HTTP', 'KAFKA', 'REDIS_STREAM')
+        then 'type must be HTTP, KAFKA or REDIS_STREAM'
+        when jsonb_typeof(check_endpoint_spec.spec) <> 'object' then 'spec must be an object'
+        else 'spec: ' || jobq_private.definition_problem(check_endpoint_spec.spec)
+    end);
     select case
         when f.field is null then format('spec.%s is unknown', s.key)
         when s.key is null then format('spec.%s is missing', f.field)
@@ -38,8 +36,6 @@ begin
         having count(*) > 1
     ))
     limit 1;
-    if found then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
-    end if;
+    perform jobq_private.check_argument(_problem);
 end
 $$;

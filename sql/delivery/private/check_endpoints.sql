@@ -5,20 +5,12 @@ returns void
 language plpgsql
 stable
 as $$
-declare
-    _unknown constant text := (
-        select n.name
-        from unnest(check_endpoints.endpoints) as n (name)
-        where not exists (
-            select from jobq_private.endpoint as e where e.endpoint = n.name
-        )
-        limit 1
-    );
 begin
-    if _unknown is not null then
-        perform jobq_private.raise_error('ENDPOINT_NOT_FOUND', format(
-            'endpoint %s', _unknown
-        ));
-    end if;
+    perform jobq_private.check_problem('ENDPOINT_NOT_FOUND', (
+        select 'endpoint ' || n.name
+        from unnest(check_endpoints.endpoints) as n (name)
+        where not exists (select from jobq_private.endpoint as e where e.endpoint = n.name)
+        limit 1
+    ));
 end
 $$;

@@ -43,9 +43,6 @@ begin
     end is not true
     order by r.field, r.written
     limit 1;
-
-    if found then
-        perform jobq_private.raise_error('TEMPLATE_RESOLUTION_FAILED', _problem);
-    end if;
+    perform jobq_private.check_problem('TEMPLATE_RESOLUTION_FAILED', _problem);
 end
 $$;

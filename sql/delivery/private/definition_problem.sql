@@ -4,10 +4,8 @@
 -- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 create or replace function jobq_private.definition_problem(value jsonb)
 returns text
-language plpgsql
+language sql
 immutable
 as $$
-begin
-    return (jobq_private.value_problem(definition_problem.value, 1048576, 150))[2];
-end
+    select (jobq_private.value_problem(definition_problem.value, 1048576, 150))[2]
 $$;

@@ -10,32 +10,30 @@ returns text
 language plpgsql
 stable
 as $$
-declare
-    _jobs text;
 begin
-    select format('jobs of endpoint %s, version %s: %s', u.endpoint, u.version, u.written)
-    into _jobs
-    from (
-        select
-            v.name as endpoint, v.version as delivery_version, r.written,
-            v.document ->> 'endpoint_version' as version
-        from jobq_private.definition_version as v
-        cross join lateral jobq_private.template_references(v.document -> 'spec') as r
-        where v.type = 'delivery'
-        and r.namespace = needed_by_jobs.namespace
-        and case r.namespace
-            when 'secret' then r.path = needed_by_jobs.name
-            else v.document ->> 'config' = needed_by_jobs.name
-                and not r.is_optional
-                and entries #> string_to_array(r.path, '.') is null
-        end
-        offset 0
-    ) as u
-    where exists (
-        select from jobq_private.job as j
-        where j.kind = u.endpoint and j.delivery_version = u.delivery_version
-    )
-    limit 1;
-    return _jobs;
+    return (
+        select format('jobs of endpoint %s, version %s: %s', u.endpoint, u.version, u.written)
+        from (
+            select
+                v.name as endpoint, v.version as delivery_version, r.written,
+                v.document ->> 'endpoint_version' as version
+            from jobq_private.definition_version as v
+            cross join lateral jobq_private.template_references(v.document -> 'spec') as r
+            where v.type = 'delivery'
+            and r.namespace = needed_by_jobs.namespace
+            and case r.namespace
+                when 'secret' then r.path = needed_by_jobs.name
+                else v.document ->> 'config' = needed_by_jobs.name
+                    and not r.is_optional
+                    and entries #> string_to_array(r.path, '.') is null
+            end
+            offset 0
+        ) as u
+        where exists (
+            select from jobq_private.job as j
+            where j.kind = u.endpoint and j.delivery_version = u.delivery_version
+        )
+        limit 1
+    );
 end
 $$;

@@ -7,19 +7,19 @@ language plpgsql
 stable
 as $$
 declare
-    _codes constant text[] := array['PAYLOAD_SPEC_NOT_FOUND', 'CONFIG_NOT_FOUND',
-        'SECRET_NOT_FOUND', 'ENDPOINT_NOT_FOUND'];
-    _types constant text[] := '{payload_spec,config,secret,endpoint}'::text[];
-    _place integer := array_position(_types, refuse_definition.type);
+    _code constant text := case refuse_definition.type
+        when 'payload_spec' then 'PAYLOAD_SPEC_NOT_FOUND'
+        when 'config' then 'CONFIG_NOT_FOUND'
+        when 'secret' then 'SECRET_NOT_FOUND'
+        when 'endpoint' then 'ENDPOINT_NOT_FOUND'
+    end;
 begin
-    if refuse_definition.name is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'name');
-    elsif _place is null then
-        perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'type must be payload_spec, config, secret or endpoint');
-    end if;
-    perform jobq_private.raise_error(_codes[_place], format(
-        '%s %s', refuse_definition.type, refuse_definition.name
-    ));
+    perform jobq_private.check_given('name', num_nulls(refuse_definition.name));
+    perform jobq_private.check_argument(case
+        when _code is null then 'type must be payload_spec, config, secret or endpoint'
+    end);
+    perform jobq_private.raise_error(
+        _code, refuse_definition.type || ' ' || refuse_definition.name
+    );
 end
 $$;

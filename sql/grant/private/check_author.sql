@@ -14,7 +14,6 @@ as $$
 declare
     _held text[];
     _enqueued text[];
-    _denied record;
 begin
     select array_agg(g.queue), array_agg(g.queue) filter (where g.privilege = 'enqueue')
     into _held, _enqueued
@@ -28,32 +27,28 @@ begin
     ) as g
     where r.rolname = check_author.login;
 
-    select j.queue, j.kind into _denied
-    from (
-        select check_author.queue, check_author.kind, o.queue, check_author.dedup <> 'enqueue'
-        from (values (1)) as one (n)
-        left join jobq_private.kind_queue as o on o.kind = check_author.kind
-        union all
-        select
-            coalesce(n.node ->> 'queue', o.queue, 'default'), n.node ->> 'kind', o.queue, false
-        from jsonb_array_elements(check_author.graph -> 'jobs') as n (node)
-        left join jobq_private.kind_queue as o on o.kind = n.node ->> 'kind'
-    ) as j (queue, kind, kind_queue, has_key)
-    where not (
-        coalesce(_enqueued, '{}') && array['*', j.queue]
-        and case
-            when j.kind_queue is not null or j.has_key
-            then coalesce(_held, '{}') && array['*', j.kind_queue]
-            else true
-        end
-    )
-    limit 1;
-    if found then
-        perform jobq_private.raise_error('ENQUEUE_DENIED', format(
-            'queue %s, kind %s, log-in %s', coalesce(_denied.queue, 'of the kind'), _denied.kind,
-            check_author.login
-        ));
-    end if;
+    perform jobq_private.check_problem('ENQUEUE_DENIED', (
+        select format('queue %s, kind %s, log-in %s', coalesce(j.queue, 'of the kind'), j.kind, login)
+        from (
+            select check_author.queue, check_author.kind, o.queue, check_author.dedup <> 'enqueue'
+            from (values (1)) as one (n)
+            left join jobq_private.kind_queue as o on o.kind = check_author.kind
+            union all
+            select
+                coalesce(n.node ->> 'queue', o.queue, 'default'), n.node ->> 'kind', o.queue, false
+            from jsonb_array_elements(check_author.graph -> 'jobs') as n (node)
+            left join jobq_private.kind_queue as o on o.kind = n.node ->> 'kind'
+        ) as j (queue, kind, kind_queue, has_key)
+        where not (
+            coalesce(_enqueued, '{}') && array['*', j.queue]
+            and case
+                when j.kind_queue is not null or j.has_key
+                then coalesce(_held, '{}') && array['*', j.kind_queue]
+                else true
+            end
+        )
+        limit 1
+    ));
     return true;
 end
 $$;

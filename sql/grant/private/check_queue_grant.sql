@@ -14,19 +14,14 @@ declare
         where r.rolname = check_queue_grant.grantee
     );
 begin
-    if num_nulls(grantee, queue, privilege) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'grantee, queue and privilege');
-    elsif _grantee is null then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', 'grantee must be a role');
-    elsif length(queue) not between 1 and 128 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'queue must have 1 to 128 characters'
-        );
-    elsif privilege not in ('enqueue', 'work') then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'privilege must be enqueue or work'
-        );
-    end if;
+    perform jobq_private.check_given(
+        'grantee, queue and privilege', num_nulls(grantee, queue, privilege)
+    );
+    perform jobq_private.check_argument(case
+        when _grantee is null then 'grantee must be a role'
+        when length(queue) not between 1 and 128 then 'queue must have 1 to 128 characters'
+        when privilege not in ('enqueue', 'work') then 'privilege must be enqueue or work'
+    end);
     return _grantee;
 end
 $$;

@@ -9,24 +9,21 @@ stable
 parallel safe
 as $$
 declare
-    _worked text[];
-    _denied text;
+    _worked constant text[] := jobq_private.worked_queues();
 begin
-    _worked := jobq_private.worked_queues();
     if _worked is null then
         return;
     end if;
-    select min(q.queue) into _denied
-    from (
-        select check_worked.queue
-        union all
-        select j.queue from jobq_private.job as j where j.job_id = any(check_worked.job_ids)
-        union all
-        select a.queue from jobq_private.job_archive as a where a.job_id = any(check_worked.job_ids)
-    ) as q
-    where q.queue <> all(_worked);
-    if _denied is not null then
-        perform jobq_private.raise_error('QUEUE_DENIED', 'queue ' || _denied);
-    end if;
+    perform jobq_private.check_problem('QUEUE_DENIED', (
+        select 'queue ' || min(q.queue)
+        from (
+            select check_worked.queue
+            union all
+            select j.queue from jobq_private.job as j where j.job_id = any(check_worked.job_ids)
+            union all
+            select a.queue from jobq_private.job_archive as a where a.job_id = any(check_worked.job_ids)
+        ) as q
+        where q.queue <> all(_worked)
+    ));
 end
 $$;

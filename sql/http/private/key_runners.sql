@@ -8,12 +8,9 @@ returns json
 language sql
 stable
 as $$
-    select coalesce(json_agg(json_build_object(
-        'concurrency_key', r.concurrency_key, 'job_id', r.job_id, 'kind', r.kind,
-        'worker', r.worker, 'started_at', r.claimed_at
-    ) order by r.claimed_at), '[]')
+    select coalesce(json_agg(r order by r.started_at), '[]')
     from (
-        select j.concurrency_key, j.job_id, j.kind, j.worker, j.claimed_at
+        select j.concurrency_key, j.job_id, j.kind, j.worker, j.claimed_at as started_at
         from jobq_private.job as j
         where j.queue = key_runners.queue and j.slot is not null
         and (key_runners.key_id is null or j.key_id = key_runners.key_id)

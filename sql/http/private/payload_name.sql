@@ -7,10 +7,9 @@ language plpgsql
 stable
 as $$
 begin
-    if vocabulary not in ('kind', 'endpoint') then
-        perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'vocabulary must be kind or endpoint');
-    end if;
+    perform jobq_private.check_argument(case
+        when vocabulary not in ('kind', 'endpoint') then 'vocabulary must be kind or endpoint'
+    end);
     return case vocabulary when 'kind' then 'payload' else 'input' end;
 end
 $$;

@@ -21,11 +21,10 @@ begin
     loop
         _slot := jobq_private.schedule_next(schedule.parsed, schedule.every, _anchor, _slot);
         exit when not coalesce(_slot < _until, false);
-        if cardinality(_slots) = max_slots then
-            perform jobq_private.raise_error('INVALID_ARGUMENT', format(
-                'the span has more than %s slots (max_slots)', max_slots
-            ));
-        end if;
+        perform jobq_private.check_argument(case
+            when cardinality(_slots) = max_slots
+            then format('the span has more than %s slots (max_slots)', max_slots)
+        end);
         _slots := _slots || _slot;
     end loop;
     return array(

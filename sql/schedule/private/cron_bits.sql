@@ -2,19 +2,10 @@
 -- Invariant: pure. Raises: JQ009.
 create or replace function jobq_private.cron_bits(field integer, list text)
 returns bigint
-language plpgsql
+language sql
 immutable
 as $$
-declare
-    _bits bigint := 0;
-    _item text;
-    _number integer;
-begin
-    foreach _item in array string_to_array(list, ',') loop
-        foreach _number in array jobq_private.cron_numbers(field, _item) loop
-            _bits := _bits | (1::bigint << _number);
-        end loop;
-    end loop;
-    return _bits;
-end
+    select bit_or(1::bigint << n.number)
+    from string_to_table(cron_bits.list, ',') as i (item)
+    cross join lateral unnest(jobq_private.cron_numbers(cron_bits.field, i.item)) as n (number)
 $$;

@@ -18,27 +18,24 @@ declare
         ))
     );
 begin
-    if time_zone is null or gap is null or fold is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'time_zone, gap or fold');
-    elsif gap not in ('auto', 'run', 'skip')
-        or fold not in ('auto', 'once', 'both')
-    then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', pg_catalog.format(
-            'gap "%s" must be auto, run or skip; fold "%s" must be auto, once or both',
-            gap, fold
-        ));
-    end if;
+    perform jobq_private.check_given('time_zone, gap or fold', num_nulls(time_zone, gap, fold));
+    perform jobq_private.check_argument(case
+        when gap not in ('auto', 'run', 'skip') or fold not in ('auto', 'once', 'both')
+        then pg_catalog.format(
+            'gap "%s" must be auto, run or skip; fold "%s" must be auto, once or both', gap, fold
+        )
+    end);
     begin
         _is_known := _is_known and pg_catalog.now() at time zone time_zone is not null;
     exception when invalid_parameter_value then
         _is_known := false;
     end;
-    if not _is_known then
-        perform jobq_private.raise_error('INVALID_TIME_ZONE', pg_catalog.format(
+    perform jobq_private.check_problem('INVALID_TIME_ZONE', case
+        when not _is_known then pg_catalog.format(
             'time zone: "%s" is not valid; use an IANA name such as UTC,'
             ' Europe/Berlin or America/New_York, not an offset or abbreviation',
             pg_catalog.left(time_zone, 40)
-        ));
-    end if;
+        )
+    end);
 end
 $$;

@@ -34,14 +34,14 @@ begin
     elsif pg_catalog.cardinality(_ends) = 1 then  -- 10/15 goes to the end of the field
         _ends := _ends || case when _parts[2] is null then _ends[1] else _last end;
     end if;
-    if (
-        _step between 1 and case when field = 7 then 999 else _size end
-        and least(_ends[1], _ends[2]) >= _first
-        and greatest(_ends[1], _ends[2]) <= case when field = 6 then 7 else _last end
-        and pg_catalog.num_nulls(_ends[1], _ends[2]) = 0
-        and (_ends[1] <= _ends[2] or field <> 7)
-    ) is not true then
-        perform jobq_private.raise_error('INVALID_CRON', pg_catalog.format(
+    perform jobq_private.check_problem('INVALID_CRON', case
+        when (
+            _step between 1 and case when field = 7 then 999 else _size end
+            and least(_ends[1], _ends[2]) >= _first
+            and greatest(_ends[1], _ends[2]) <= case when field = 6 then 7 else _last end
+            and pg_catalog.num_nulls(_ends[1], _ends[2]) = 0
+            and (_ends[1] <= _ends[2] or field <> 7)
+        ) is not true then pg_catalog.format(
             '%s: "%s" is not valid; use %s, *, lists, ranges or steps',
             ('{second,minute,hour,day-of-month,month,day-of-week,year}'::text[])[field],
             pg_catalog.left(item, 40), (array[
@@ -50,8 +50,8 @@ begin
                 '0-7 (0 and 7 are Sunday) or SUN-SAT, ?, 5L (the last), 5#2 (the second)',
                 '1970-2199'
             ])[field]
-        ));
-    end if;
+        )
+    end);
     return array(
         select (g.n - _first) % _size + _first
         from pg_catalog.generate_series(

@@ -27,14 +27,13 @@ declare
     _item text;
     _bits bigint;
 begin
-    if cron is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'cron');
-    elsif cardinality(_fields) not between 5 and 7 or length(cron) > 1000 then
-        perform jobq_private.raise_error('INVALID_CRON', format(
+    perform jobq_private.check_given('cron', num_nulls(cron));
+    perform jobq_private.check_problem('INVALID_CRON', case
+        when cardinality(_fields) not between 5 and 7 or length(cron) > 1000 then format(
             'expression: "%s" has %s fields and %s characters; use 5 to 7 fields and'
             ' at most 1000 characters', left(cron, 40), cardinality(_fields), length(cron)
-        ));
-    end if;
+        )
+    end);
     _fields := case cardinality(_fields)
         when 5 then '0'::text || _fields || '*'::text
         when 6 then _fields || '*'::text
@@ -77,16 +76,16 @@ begin
         end if;
     end loop;
     if _fields[7] <> '*' then
-        foreach _item in array string_to_array(_fields[7], ',') loop
-            _parsed.years := _parsed.years || jobq_private.cron_numbers(7, _item);
-        end loop;
+        _parsed.years := array(
+            select unnest(jobq_private.cron_numbers(7, i)) from string_to_table(_fields[7], ',') as i
+        );
     end if;
-    if jobq_private.cron_next_local(_parsed, timestamp '1970-01-01') is null then
-        perform jobq_private.raise_error('CRON_NEVER_FIRES', format(
+    perform jobq_private.check_problem('CRON_NEVER_FIRES', case
+        when jobq_private.cron_next_local(_parsed, timestamp '1970-01-01') is null then format(
             'day-of-month "%s", month "%s", day-of-week "%s" and year "%s" have no day in common',
             _fields[4], _fields[5], _fields[6], _fields[7]
-        ));
-    end if;
+        )
+    end);
     return _parsed;
 end
 $$;

@@ -11,8 +11,9 @@ as $$
 declare
     _name constant text := to_jsonb(old) ->> tg_argv[0];
 begin
-    if exists (
-        select from jobq_private.schedule as s
+    perform jobq_private.check_problem('HAS_DEPENDENTS', (
+        select format('schedules of %s %s', tg_argv[0], _name)
+        from jobq_private.schedule as s
         where s.status <> 'retired'
         and (
             _name = case tg_argv[0] when 'queue' then s.queue else s.kind end
@@ -20,11 +21,8 @@ begin
                 'jobs', array[jsonb_build_object(tg_argv[0], _name)]
             )
         )
-    ) then
-        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
-            'schedules of %s %s', tg_argv[0], _name
-        ));
-    end if;
+        limit 1
+    ));
     return old;
 end
 $$;

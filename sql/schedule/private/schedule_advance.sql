@@ -17,8 +17,7 @@ declare
     _due uuid[];
     _jobs jobq_private.new_job[];
 begin
-    select array_agg(l.schedule_id) into _due
-    from (
+    _due := array(
         select s.schedule_id
         from jobq_private.due_schedule as s
         where s.due_at <= schedule_advance.until
@@ -26,11 +25,10 @@ begin
         order by s.due_at
         limit schedule_advance.max_schedules
         for no key update skip locked
-    ) as l;
-    if _due is null then
+    );
+    if _due = '{}' then
         return null;
     end if;
-
     with planned as materialized (
         select s.schedule_id, s.next_run_at as due_at, p.slots, p.next_run_at, p.problem
         from jobq_private.schedule as s
@@ -60,21 +58,19 @@ begin
         returning s.*, p.slots
     )
     select array_agg(row(
-        f.ordinal, a.kind, a.payload, a.queue, f.slot_at + random() * a.jitter,
-        a.priority, a.max_attempts, a.timeout,
-        format('job_%s_%s', a.schedule_id, floor(extract(epoch from f.slot_at) * 1000)),
-        case when a.dedup <> 'enqueue' then a.dedup_key end, a.dedup, a.metadata,
-        a.schedule_id, f.slot_at, a.concurrency_key, null, null, null, null, null,
+        f.ordinal, f.kind, f.payload, f.queue, f.slot_at + random() * f.jitter,
+        f.priority, f.max_attempts, f.timeout,
+        format('job_%s_%s', f.schedule_id, floor(extract(epoch from f.slot_at) * 1000)),
+        case when f.dedup <> 'enqueue' then f.dedup_key end, f.dedup, f.metadata,
+        f.schedule_id, f.slot_at, f.concurrency_key, null, null, null, null, null,
         null, null, null, null, null, null, null, null, null, null, null
     )::jobq_private.new_job) into _jobs
     from (
-        select
-            g.schedule_id, u.slot_at,
-            row_number() over (order by u.slot_at, g.schedule_id)::integer as ordinal
-        from advanced as g
-        cross join lateral unnest(g.slots) as u (slot_at)
-    ) as f
-    join advanced as a on a.schedule_id = f.schedule_id;
+        select a.*, u.slot_at,
+            row_number() over (order by u.slot_at, a.schedule_id)::integer as ordinal
+        from advanced as a
+        cross join lateral unnest(a.slots) as u (slot_at)
+    ) as f;
     return _jobs;
 end
 $$;

@@ -51,11 +51,9 @@ begin
         created := found;
         exit when created;
     end loop;
-    if not created then
-        perform jobq_private.raise_error('DEFINITION_EXISTS', format(
-            'schedule %s', _new.name
-        ));
-    end if;
+    perform jobq_private.check_problem('DEFINITION_EXISTS', case
+        when not created then 'schedule ' || _new.name
+    end);
     update jobq_private.schedule as s
     set replaced_by_id = _new.schedule_id
     where s.schedule_id = _old.schedule_id;

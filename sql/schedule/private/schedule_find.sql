@@ -9,9 +9,8 @@ as $$
 declare
     _found jobq_private.schedule;
 begin
-    if schedule_find.schedule is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'schedule');
-    elsif schedule_find.schedule ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
+    perform jobq_private.check_given('schedule', num_nulls(schedule_find.schedule));
+    if schedule_find.schedule ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
         select s.* into _found
         from jobq_private.schedule as s
         where s.schedule_id = schedule_find.schedule::uuid;
@@ -22,11 +21,9 @@ begin
         order by s.version desc
         limit 1;
     end if;
-    if not found then
-        perform jobq_private.raise_error('SCHEDULE_NOT_FOUND', format(
-            'schedule %s', left(schedule_find.schedule, 128)
-        ));
-    end if;
+    perform jobq_private.check_problem('SCHEDULE_NOT_FOUND', case
+        when not found then 'schedule ' || left(schedule_find.schedule, 128)
+    end);
     return _found;
 end
 $$;

@@ -20,11 +20,10 @@ begin
         where s.schedule_id = _found.schedule_id
         for no key update;
     end loop;
-    if _held.status = 'retired' and not may_be_retired then
-        perform jobq_private.raise_error('SCHEDULE_RETIRED', format(
-            'schedule %s, version %s', _held.name, _held.version
-        ));
-    end if;
+    perform jobq_private.check_problem('SCHEDULE_RETIRED', case
+        when _held.status = 'retired' and not may_be_retired
+        then format('schedule %s, version %s', _held.name, _held.version)
+    end);
     return _held;
 end
 $$;

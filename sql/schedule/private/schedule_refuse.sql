@@ -6,8 +6,9 @@ returns void
 language plpgsql
 stable
 as $$
-declare
-    _problem constant text := case
+begin
+    perform jobq_private.check_given('name', num_nulls(given.name));
+    perform jobq_private.check_argument(case
         when length(given.name) not between 1 and 128
             or given.name ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
         then 'name must have 1 to 128 characters, and not be a UUID'
@@ -32,13 +33,7 @@ declare
         then 'starts_at and ends_at must be from 1900 to 9998'
         when given.starts_at >= given.ends_at
         then 'starts_at must be before ends_at'
-    end;
-begin
-    if given.name is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'name');
-    elsif _problem is not null then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
-    end if;
+    end);
     perform jobq_private.cron_check(given.time_zone, given.gap, given.fold);
 end
 $$;

@@ -6,14 +6,13 @@ returns void
 language plpgsql
 as $$
 begin
-    if exists (select from jobq_private.job)
-    or exists (select from jobq_private.job_archive)
-    or exists (select from jobq_private.schedule) then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
-            'this database has jobs or schedules, so its number cannot be changed: %s',
-            (select g.shard_id from jobq_private.setting as g)
-        ));
-    end if;
+    perform jobq_private.check_argument((
+        select 'this database has jobs or schedules, so its number cannot be changed: ' || g.shard_id
+        from jobq_private.setting as g
+        where exists (select from jobq_private.job)
+        or exists (select from jobq_private.job_archive)
+        or exists (select from jobq_private.schedule)
+    ));
     update jobq_private.setting as g set shard_id = become_shard.shard_id;
 end
 $$;

@@ -5,7 +5,8 @@
 -- Column answer: void, set, record (the columns are parameters) or value.
 create or replace view jobq_private.routed_function as
 select
-    p.oid as function_oid, p.pronamespace::regnamespace::text as schema, p.proname::text as name,
+    p.oid::regprocedure as signature, p.pronamespace::regnamespace::text as schema,
+    p.proname::text as name,
     coalesce(r.class, 'refused') as class,
     coalesce(r.detail, 'it has no route') as detail,
     pg_get_function_arguments(p.oid) as arguments,

@@ -56,7 +56,7 @@ as $$
             from unnest(called.inputs) with ordinality as c (type, n)
         ) as i
         cross join lateral (
-            select f.proargnames[i.n] from pg_proc as f where f.oid = called.function_oid
+            select f.proargnames[i.n] from pg_proc as f where f.oid = called.signature
         ) as n (name)
     ) as g
     cross join lateral (select jobq_private.router_place(called)) as p (place)

@@ -46,12 +46,10 @@ as $$
             from unnest(called.inputs) with ordinality as g (type, n)
         ) as i
     ) as c
-    where w.way = any(case called.class
-        when 'own' then '{}'::text[]
-        when 'refused' then '{}'
-        when 'every' then '{all}'
-        when 'all' then '{all}'
-        when 'lists' then '{all,present}'
-        else '{one}'
-    end)
+    where case
+        when called.class in ('own', 'refused') then false
+        when called.class in ('every', 'all') then w.way = 'all'
+        when called.class = 'lists' then w.way in ('all', 'present')
+        else w.way = 'one'
+    end
 $$;

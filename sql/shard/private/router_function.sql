@@ -60,7 +60,7 @@ $template$ || case
             select count(*) > 0 as is_doubled
             from pg_proc as p
             cross join lateral unnest(p.proargnames[:p.pronargs]) as i (name)
-            where p.oid = called.function_oid and quote_ident(i.name) = any(called.outputs)
+            where p.oid = called.signature and quote_ident(i.name) = any(called.outputs)
         ) as d
     ) as n
     cross join lateral (select jobq_private.router_place(called)) as w (place)
