@@ -61,8 +61,7 @@ begin
             select distinct j.queue from jobq_private.job as j where j.job_id = any(_chosen)
         ));
         perform jobq_private.record_audit('change ' || (
-            select string_agg(g.key, ', ') from jsonb_each(change_many.changes) as g
-            where g.value <> 'null'
+            select string_agg(k, ', ') from jsonb_object_keys(jsonb_strip_nulls(changes)) as k
         ), c.job_id::text, change_many.reason)
         from unnest(_chosen) as c (job_id);
     end if;

@@ -23,10 +23,8 @@ as $$
     from jobq_private.queue_figures() as f
     left join jobq_private.key_counts() as l on l.queue = f.queue
     left join (
-        select j.queue, count(*) as jobs
-        from jobq_private.job as j
-        where j.state = 'running' and j.lease_expires_at < clock_timestamp()
-        group by j.queue
+        select j.queue, count(*) as jobs from jobq_private.job as j
+        where j.state = 'running' and j.lease_expires_at < clock_timestamp() group by 1
     ) as e on e.queue = f.queue
     cross join lateral (
         select f.queued + f.scheduled + f.retrying as waiting,
@@ -46,11 +44,10 @@ as $$
     ) as m (name, value, is_shown)
     where m.is_shown
     union all
-    select m.name, b.scope, m.value
+    select m.name, b.scope, m.value::double precision
     from jobq_internal.list_budgets('queue', max_keys => 0) as b
     cross join lateral (
-        values
-        ('budget_amount', b.amount::double precision), ('budget_spent', b.spent::double precision)
+        values ('budget_amount', b.amount), ('budget_spent', b.spent)
     ) as m (name, value)
     where b.concurrency_key is null and not b.each_key
     union all

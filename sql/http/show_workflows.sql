@@ -21,11 +21,8 @@ begin
         'graphs', (
             select coalesce(json_agg(g order by g.graph_id desc), '[]')
             from (
-                select n.graph_id,
-                    (array_agg(n.job_id order by n.job_id) filter (where j.job_id is not null))[1]
-                        as job_id,
-                    (array_agg(n.name order by n.job_id) filter (where j.job_id is not null))[1]
-                        as name,
+                select n.graph_id, (array_agg(j.job_id order by j.job_id))[1] as job_id,
+                    (array_agg(n.name order by j.job_id))[1] as name,
                     count(*) as jobs, count(j.job_id) as unfinished
                 from (
                     select i.* from jobq_private.node as i order by i.job_id desc limit 10000

@@ -24,9 +24,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _found constant jobq_private.schedule := jobq_private.schedule_hold(
-        backfill_schedule.schedule
-    );
+    _found constant jobq_private.schedule := jobq_private.schedule_hold(schedule);
     _slots timestamptz[];
 begin
     perform jobq_private.check_given(

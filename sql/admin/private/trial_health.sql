@@ -39,8 +39,7 @@ begin
             then format('%s (%s)', sqlerrm, sqlstate)
         end;
     end;
-    return query select
-        'trial', _problem is null,
+    return query select 'trial', _problem is null,
         coalesce('a trial job failed: ' || _problem, 'a trial job can be stored, claimed and finished'),
         case
             when _problem like '%(53100)' then 'free disk space, or enlarge the disk'

@@ -1,7 +1,7 @@
 -- The table of errors against the source: every error is in it, and each is raised.
 -- Needs more than the core.
 begin;
-select plan(18 + (select count(*)::integer from jobq_private.error));
+select plan(25 + (select count(*)::integer from jobq_private.error));
 
 create temporary table source as
 select p.oid::regprocedure::text as function, p.prosrc as body
@@ -157,6 +157,20 @@ select throws_ok(
     'select jobq_private.raise_error(''NO_SUCH_CODE'', ''x'')', 'P0001', null,
     'a code that is not in the table cannot be raised unnoticed'
 );
+select is(
+    refusal(c.statement), c.refusal,
+    c.statement || ': ' || c.refusal
+)
+from (
+    values
+    ('select jobq_private.check_given(''a and b'', num_nulls(1, 2))', 'none'),
+    ('select jobq_private.check_given(''a and b'', num_nulls(1, null))', '22004 NULL_ARGUMENT'),
+    ('select jobq_private.check_argument(null)', 'none'),
+    ('select jobq_private.check_argument(''a is odd'')', '22023 INVALID_ARGUMENT'),
+    ('select jobq_private.check_problem(''QUEUE_FULL'', null)', 'none'),
+    ('select jobq_private.check_problem(''QUEUE_FULL'', ''x'')', 'JQ010 QUEUE_FULL'),
+    ('select jobq_private.check_count(''n'', 3, 1, 2)', '22023 INVALID_ARGUMENT')
+) as c (statement, refusal);
 select results_eq(
     'select e.code, e.sqlstate, e.http_status, e.message, e.hint from jobq.error as e
     order by e.code',
