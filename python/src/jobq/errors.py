@@ -224,7 +224,7 @@ def of_database(error: psycopg.Error, given: Iterable[object] = ()) -> JobqError
     name = said.constraint_name or ""  # a symbolic code; names of tables' constraints are lowercase
     hint = said.message_hint or _hint_of_pooler(error)
     return (kind or JobqError)(
-        said.message_primary or _first_line(error),
+        said.message_primary or (str(error).splitlines() or [type(error).__name__])[0],
         code=name if name.isupper() else None,
         sqlstate=state,
         detail=said.message_detail or "",
@@ -277,8 +277,3 @@ def _of_transport(error: psycopg.Error) -> type[JobqError]:
     if 'database "' in text and "does not exist" in text:
         return NotDeployed
     return DatabaseUnavailable
-
-
-def _first_line(error: psycopg.Error) -> str:
-    lines = str(error).splitlines()
-    return lines[0] if lines else type(error).__name__

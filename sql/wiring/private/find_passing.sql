@@ -24,7 +24,7 @@ begin
         end if;
         _moved := _moved - cardinality(_found);
         if cardinality(_found) > _left then
-            -- Else the session's next claims would begin behind what is left here, for half a second.
+            -- Else the session's next claims would begin behind these, for half a second.
             perform set_config('jobq.hint_' || (hashtext(queue) & 1023), '', false);
             _found := _found[:_left];
         end if;

@@ -213,8 +213,9 @@ def _annotation(function: Callable[..., Any], given: Any) -> Any:  # noqa: ANN40
 
 def _parser(payload_type: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - any type
     """Return a function that converts decoded JSON to a type, or raises ValueError."""
-    if payload_type in (Any, object, None) or _is_plain_dict(payload_type):
-        return _as_it_is
+    is_plain_dict = payload_type is dict or payload_type == dict[str, Any]
+    if payload_type in (Any, object, None) or is_plain_dict:
+        return lambda payload: payload
     validate = getattr(payload_type, "model_validate", None)
     if validate is not None:
         return validate  # type: ignore[no-any-return]
@@ -226,11 +227,3 @@ def result_parser(of: Callable[..., Any]) -> Callable[[Any], Any]:
     if inspect.isclass(of) or get_origin(of) is not None:
         return _parser(of)
     return _parser(_annotation(of, inspect.signature(of).return_annotation))
-
-
-def _as_it_is(payload: object) -> object:
-    return payload
-
-
-def _is_plain_dict(payload_type: object) -> bool:
-    return payload_type is dict or payload_type == dict[str, Any]

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from jobq.database import finished
+from jobq.database import awaited, finished
 from jobq.models import Enqueued
 from jobq.redaction import error_text
 from jobq.registry.context import JobContext
@@ -49,7 +49,7 @@ class Hooks:
 
         async def done(hooked: Any) -> None:  # noqa: ANN401 - what a hook returned
             if inspect.isawaitable(hooked):
-                await hooked if wait is None else wait(_awaited(hooked))
+                await hooked if wait is None else wait(awaited(hooked))
 
         async def called(*arguments: object) -> object:
             try:
@@ -78,7 +78,3 @@ class Hooks:
                 logger.error(  # noqa: TRY400 - its text may not be fit to be shown
                     "a hook for errors failed: %s", error_text(another)
                 )
-
-
-async def _awaited(hooked: Awaitable[Any]) -> None:
-    await hooked

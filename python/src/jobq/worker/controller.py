@@ -214,11 +214,6 @@ class SkippedKinds:
         _, reason = self._met.get(kind, (0.0, NO_HANDLER))
         return Released(wait, self.known.get(kind, reason))
 
-    def lacked(self, kind: str, code: str, text: str) -> None:
-        """Record why a job could not run here."""
-        if len(self.lacks) < tuning.MOST_KINDS:
-            self.lacks[kind, code] = text
-
     def texts(self, *, only_known: bool = False) -> dict[str, str]:
         """Return, by code, a text of the kinds and the reasons."""
         found: defaultdict[str, dict[str, str]] = defaultdict(dict)

@@ -170,7 +170,8 @@ class Report:
 
     def unable(self, kind: str, code: str, text: str) -> None:
         """Report why this worker cannot run a job of a kind."""
-        self.skipped.lacked(kind, code, text)
+        if len(self.skipped.lacks) < tuning.MOST_KINDS:
+            self.skipped.lacks[kind, code] = text
         if self.metrics is not None:
             self.metrics.lacked(code)
         self._complaints.warning(
