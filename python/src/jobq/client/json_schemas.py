@@ -36,35 +36,30 @@ class JsonSchemas:
 
     def __init__(self, lifetime: float = LIFETIME) -> None:
         self._lifetime = lifetime  # seconds until a kind without a schema is looked up again
-        self._without: dict[str, float] = {}
-        self._schemas: dict[str, tuple[bytes, InputSchema]] = {}
+        self._known: dict[str, tuple[bytes, InputSchema | None, float]] = {}
 
     def unknown(self, kinds: Iterable[str]) -> list[str]:
         """Return the kinds to look up."""
         now = time.monotonic()
-        return [k for k in set(kinds) if self._without.get(k, 0.0) <= now]
+        return [k for k in set(kinds) if k not in self._known or self._known[k][2] <= now]
 
     def learn(self, kinds: Iterable[str], found: Mapping[str, Json]) -> None:
         """Store the schemas that were found for kinds."""
-        if len(self._without) + len(self._schemas) > MOST:
-            self._without.clear()
-            self._schemas.clear()
+        if len(self._known) > MOST:
+            self._known.clear()
         until = time.monotonic() + self._lifetime
         for kind in kinds:
             text = msgspec.json.encode(found[kind]) if kind in found else b""
-            if text and self._schemas.get(kind, (b"",))[0] == text:
-                continue
-            schema = input_schema(found[kind]) if text else None
-            if schema is None:
-                self._without[kind] = until
-                self._schemas.pop(kind, None)
-            else:
-                self._without.pop(kind, None)
-                self._schemas[kind] = text, schema
+            if self._of(kind) is None or self._known[kind][0] != text:
+                schema = input_schema(found[kind]) if text else None
+                self._known[kind] = text, schema, until if schema is None else 0.0
 
     def are_for(self, inputs: Iterable[tuple[str, Json]]) -> bool:
         """Whether any of these kinds has a schema, so that `check` takes time."""
-        return any(kind in self._schemas for kind, _ in inputs)
+        return any(self._of(kind) is not None for kind, _ in inputs)
+
+    def _of(self, kind: str) -> InputSchema | None:
+        return self._known[kind][1] if kind in self._known else None
 
     def check(self, inputs: Iterable[tuple[str, Json]]) -> None:
         """Check kinds and payloads.
@@ -73,9 +68,9 @@ class JsonSchemas:
             PayloadInvalid: a payload does not match its schema; the detail says which and why.
         """
         for number, (kind, payload) in enumerate(inputs, 1):
-            if kind not in self._schemas:
+            schema = self._of(kind)
+            if schema is None:
                 continue
-            _, schema = self._schemas[kind]
             value = {} if payload is None else msgspec.json.decode(encode(payload))
             problem = schema.violation(value)
             if problem is not None:

@@ -3,6 +3,7 @@
 Unknown columns are ignored, so that an older client works with a newer database. Most are made of
 the functions and views that return them, see python/calls.toml.
 """
+# ruff: noqa: F405 - the types of values are imported together
 
 from __future__ import annotations
 
@@ -19,30 +20,7 @@ from uuid import UUID
 from psycopg import AsyncCursor, Cursor
 
 from jobq.models.generated import *  # noqa: F403 - all of them
-from jobq.models.types import (
-    STATES as STATES,
-)
-from jobq.models.types import (
-    AfterFailure as AfterFailure,
-)
-from jobq.models.types import (
-    CancelOutcome as CancelOutcome,
-)
-from jobq.models.types import (
-    Json as Json,
-)
-from jobq.models.types import (
-    Privilege as Privilege,
-)
-from jobq.models.types import (
-    RedriveOutcome as RedriveOutcome,
-)
-from jobq.models.types import (
-    ScheduleStatus as ScheduleStatus,
-)
-from jobq.models.types import (
-    State as State,
-)
+from jobq.models.types import *  # noqa: F403
 
 T = TypeVar("T")
 
