@@ -23,7 +23,6 @@ from jobq_console import (
     overview,
     queues,
     schedules,
-    streams,
 )
 from jobq_console.console import Console
 from jobq_console.guard import Guard
@@ -35,7 +34,7 @@ from jobq_http.standby import Standby
 
 DEFAULTS: Final = Options()
 SECTIONS: Final = (
-    entrance, overview, queues, jobs, bulk, job, streams, approvals, schedules, endpoints, lists,
+    entrance, overview, queues, jobs, bulk, job, approvals, schedules, endpoints, lists,
 )  # fmt: skip
 PAGES: Final = tuple(page for section in SECTIONS for page in section.PAGES)
 

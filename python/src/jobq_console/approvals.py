@@ -11,7 +11,7 @@ from jobq_console.filters import identity
 from jobq_console.forms import data_of, fields_of
 from jobq_console.visit import Page, Visit
 from jobq_console.visitor import Visitor
-from jobq_http.definitions import delivery
+from jobq_http.approvals import links
 from jobq_http.errors import ApiError
 
 # Open questions that a page shows.
@@ -32,11 +32,7 @@ async def questions(visitor: Visitor, **chosen: object) -> list[dict[str, Any]]:
 
 
 async def find(visitor: Visitor, job_id: object, name: str) -> dict[str, Any]:
-    """Return an open question.
-
-    Raises:
-        ApiError: it is closed.
-    """
+    """Return an open question; QUESTION_CLOSED if there is none."""
     for each in await questions(visitor, job_id=job_id, max_rows=1000):
         if each["name"] == name:
             return each
@@ -51,7 +47,7 @@ async def show(visit: Visit) -> Response:
 
 async def answer(visit: Visit) -> Response:
     """Answer a question by its form."""
-    check_shown(visit)
+    visit.check_shown("Questions")
     job_id, name = identity("job", visit.form.get("job_id", "")), visit.form.get("name", "")
     is_approved = await send(visit, visit.visitor, job_id, name)
     visit.tell("It is approved." if is_approved else "It is rejected.")
@@ -71,16 +67,6 @@ async def send(visit: Visit, visitor: Visitor, job_id: object, name: str) -> boo
     return is_approved
 
 
-def check_shown(visit: Visit) -> None:
-    """Check that questions are not hidden.
-
-    Raises:
-        ApiError: they are hidden.
-    """
-    if visit.console.options.hides_payloads:
-        raise ApiError("FORBIDDEN", message="Questions are hidden.")
-
-
 async def show_linked(visit: Visit) -> Response:
     """Show the question of a link, without sign-in."""
     token = visit.query("link") or ""
@@ -97,18 +83,10 @@ async def answer_linked(visit: Visit) -> Response:
 
 
 def linked(visit: Visit, token: str) -> tuple[Visitor, object, str]:
-    """Return who answers by a link, and the question's job and name.
-
-    Raises:
-        LinkInvalid: the link is invalid.
-        ApiError: this console has no links.
-    """
+    """Return who answers by a link, and the question's job and name."""
     if visit.console.keys is None:  # of one login, on its own computer
         raise ApiError("NOT_FOUND")
-    with delivery():
-        from jobq_delivery import links  # noqa: PLC0415 - an extra
-
-    link = links.read(token)
+    link = links().read(token)
     visitor = visit.console.visitor(link.answered_by, frozenset({"operate"}))
     return visitor, link.job_id, link.name
 

@@ -24,11 +24,7 @@ DONE: Final = {"redrive": "redriven", "run": "may run now"}
 
 
 def narrowed(chosen: Filter, action: str) -> Filter:
-    """Return a filter restricted to the states that an action applies to.
-
-    Raises:
-        ApiError: the action does not exist, or does not apply to the state.
-    """
+    """Return a filter restricted to the states that an action applies to."""
     if action not in ACTIONS:
         raise ApiError("NOT_FOUND", message="This action does not exist.")
     states = [s for s in ACTIONS[action][0] if not chosen.states or s in chosen.states]
@@ -100,12 +96,9 @@ async def look(visit: Visit, chosen: Filter, bulk: Bulk | None = None) -> dict[s
 
 
 async def step(visit: Visit, bulk: Bulk) -> Counter[str]:
-    """Process the newest of the counted jobs that were not processed yet and still match.
+    """Process the newest of the counted jobs that remain and still match; return the outcomes.
 
     A job that ends meanwhile makes the whole call fail; it is then repeated with fewer jobs.
-
-    Returns:
-        The number of jobs by outcome.
     """
     for size in SIZES:
         visit.visitor.stay_current()

@@ -27,8 +27,6 @@ class Bulk:
     """An action and the jobs counted for it.
 
     Attributes:
-        action: its name.
-        chosen: their filter.
         waiting: the ids of those that were not processed yet, newest first.
         total: how many were counted.
         done: for how many the action succeeded.
@@ -78,11 +76,7 @@ class Bulks:
         return word
 
     def find(self, word: str) -> Bulk:
-        """Return the preview of a form.
-
-        Raises:
-            ApiError: it was evicted.
-        """
+        """Return the preview of a form; refuse one that was evicted."""
         if word not in self._bulks:
             raise ApiError(
                 "INVALID_REQUEST",

@@ -18,14 +18,9 @@ SORTS: Final = {"backed": "backed off", "running": "runs", "success": "succeeded
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A segment of a timeline.
+    """A segment of a timeline, with its position and width of 1000.
 
-    Attributes:
-        sort: waited, backed, or the state that an attempt left the job in.
-        x: its start, of 1000.
-        width: its width.
-        length: its duration.
-        words: its text.
+    Its sort is waited, backed, or the state that an attempt left the job in.
     """
 
     sort: str
@@ -94,16 +89,7 @@ OUTCOMES: Final = ("succeeded", "failed", "dead", "cancelled")  # as counts has 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One part of a stacked bar.
-
-    Attributes:
-        color: its number.
-        x: its left edge, of 1000.
-        y: its top, of 150.
-        width: its width.
-        height: its height.
-        words: its text.
-    """
+    """One part of a stacked bar, in a chart of 1000 by 150; its color is a number."""
 
     color: int
     x: float
@@ -133,9 +119,7 @@ class Stack:
 def stacked(history: dict[str, Any], column: int) -> Stack:
     """Return the stacked bars of a history, with a color for each of the largest names.
 
-    Args:
-        history: as jobq_http.show_history() returns it.
-        column: index in the rows of counts: 2 for enqueued, 3 for succeeded.
+    The column of its counts is 2 for enqueued jobs, 3 for succeeded ones.
     """
     buckets = count(history)
     found: dict[str, list[int]] = {}
@@ -165,7 +149,8 @@ def _stack(history: dict[str, Any], series: dict[str, list[int]]) -> Stack:
     step, scale = WIDTH / max(count(history), 1), HEIGHT / top
     width = round(max(step - 1.2, 0.8), 1)
     form = "%d %b %H:%M" if history["width_ms"] > LONG else "%H:%M"
-    begins = [f"{begin:{form}}" for begin in begins_of(history)] if series else []
+    since, wide = parsed(history["since"]), timedelta(milliseconds=history["width_ms"])
+    begins = [f"{since + n * wide:{form}}" for n in range(count(history))] if series else []
     stands = [float(HEIGHT)] * len(begins)
     bars = []
     for color, (name, values) in enumerate(series.items()):
@@ -226,12 +211,6 @@ def count(history: dict[str, Any]) -> int:
     return round(whole / timedelta(milliseconds=history["width_ms"]))
 
 
-def begins_of(history: dict[str, Any]) -> list[datetime]:
-    """Return the start of each bucket."""
-    since, width = parsed(history["since"]), timedelta(milliseconds=history["width_ms"])
-    return [since + n * width for n in range(count(history))]
-
-
 def ticks(history: dict[str, Any]) -> list[tuple[float, str]]:
     """Return positions and texts of the times below a chart."""
     since, until = parsed(history["since"]), parsed(history["until"])
@@ -266,10 +245,8 @@ def trends(history: dict[str, Any], buckets: int = 30) -> dict[str, Trend]:
     for n, name, _, succeeded, _, dead, cancelled in history["counts"]:
         if n >= first and (done := succeeded + dead + cancelled):
             ended.setdefault(name, [0] * buckets)[n - first] += done
-    return {name: _trend(values) for name, values in ended.items()}
-
-
-def _trend(values: list[int]) -> Trend:
-    high = max(values)
-    bars = [(n, round(v / high * 22 + 1, 1)) for n, v in enumerate(values) if v]
-    return Trend(bars, sum(values[-5:]) / 5)
+    found = {}
+    for name, values in ended.items():
+        bars = [(n, round(v / max(values) * 22 + 1, 1)) for n, v in enumerate(values) if v]
+        found[name] = Trend(bars, sum(values[-5:]) / 5)
+    return found

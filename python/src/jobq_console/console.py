@@ -22,12 +22,12 @@ class Console:
     """What all requests to a console share.
 
     Args:
-        url: the database; `ticket` signs in as the login of this URL.
+        url: the database; `ticket` signs in, once, as the login of this URL.
         database: its connections.
         options: settings of the console.
-        keys: the API keys that can sign in, or None.
-        ticket: a token that signs in once as the login of the URL, or None.
-        standby: the standby for lists, or None.
+        keys: the API keys that can sign in, if any.
+        ticket: the token, if any.
+        standby: the standby for lists, if any.
     """
 
     def __init__(
@@ -48,8 +48,8 @@ class Console:
         self.memory = Memory()
         self.bulks = Bulks()
         self.guesses = Rates(GUESSES_PER_SECOND)
-        role = "jobq_reader" if keys else LOG_IN
-        self.appends = Endings(conninfo_for(url, role, PATIENCE), STREAMS)
+        self._role = "jobq_reader" if keys else LOG_IN
+        self.appends = Endings(conninfo_for(url, self._role, PATIENCE), STREAMS)
         self._ticket = ticket
         self._standby = standby
 
@@ -67,13 +67,8 @@ class Console:
         return True
 
     async def look(self) -> None:
-        """Check that the database answers.
-
-        Raises:
-            psycopg.Error: it does not.
-        """
-        role = "jobq_reader" if self.keys else LOG_IN
-        await self.database.fetch(role, "jobq_http.show_pulse")
+        """Check that the database answers."""
+        await self.database.fetch(self._role, "jobq_http.show_pulse")
 
     async def open(self) -> None:
         """Start connecting."""

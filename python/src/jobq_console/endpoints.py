@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from jobq_console.visit import Page, Visit, acting
+from jobq_console.visit import Page, Visit, acting, in_form
 
 NEWEST: Final = 2000  # dead jobs, of which the last errors are told
 
@@ -46,6 +46,8 @@ def rates(history: dict[str, Any]) -> dict[str, tuple[int, int]]:
 
 PAGES = (
     Page("/endpoints", show, takes=("after",)),
-    acting("pause_endpoint", "Deliveries to {endpoint} are paused.", "/endpoints/pause"),
-    acting("resume_endpoint", "Deliveries to {endpoint} are resumed.", "/endpoints/resume"),
-)
+    acting("/endpoints/pause", "pause_endpoint", in_form("endpoint"),
+           "Deliveries to {endpoint} are paused."),
+    acting("/endpoints/resume", "resume_endpoint", in_form("endpoint"),
+           "Deliveries to {endpoint} are resumed."),
+)  # fmt: skip

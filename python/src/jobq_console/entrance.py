@@ -8,11 +8,11 @@ from psycopg.conninfo import make_conninfo
 from starlette.responses import RedirectResponse, Response
 
 from jobq_console.console import Console
-from jobq_console.guard import hashed
 from jobq_console.options import PATIENCE
 from jobq_console.sessions import Session, cookie_of
 from jobq_console.visit import Page, Visit
 from jobq_console.visitor import Visitor
+from jobq_http.auth import hashed
 from jobq_http.database import LOG_IN, Database
 from jobq_http.errors import ApiError
 

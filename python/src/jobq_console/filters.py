@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, Self
@@ -16,6 +17,7 @@ from jobq_http.errors import ApiError
 STATES = ("queued", "running", "retrying", "blocked", "succeeded", "dead", "cancelled")
 MEMBERS = "{}: tenant=acme, retries:=3 (a number, true, null …), user.id=7, or a JSON object"
 MOST_IDS = 100
+BIG_INTEGER = re.compile("[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +55,7 @@ class Filter:
 
     @classmethod
     def asked(cls, given: QueryParams, *, hides_payloads: bool) -> Self:
-        """Parse the filter of an address.
-
-        Raises:
-            ApiError: it filters by payload or metadata, which are hidden: values could be guessed.
-        """
+        """Parse the filter of an address; refuse one of what is hidden: values could be guessed."""
         # Names are not trimmed: a space at the end makes another queue or kind.
         words = {f.name: given.get(f.name, "") for f in fields(cls)}
         words |= {name: words[name].strip() for name in STRIPPED}
@@ -85,11 +83,7 @@ class Filter:
 
     @property
     def job_ids(self) -> list[UUID]:
-        """The ids, one by one.
-
-        Raises:
-            ApiError: an id is invalid, or there are too many.
-        """
+        """The ids, one by one."""
         found = [i for part in self.ids.split(",") if (i := identity("ids", part))]
         if len(found) > MOST_IDS:
             raise ApiError("INVALID_REQUEST", f"ids: at most {MOST_IDS}")
@@ -100,11 +94,7 @@ class Filter:
         return query({**self.words, **changes})
 
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments for jobq_http.show_jobs().
-
-        Raises:
-            ApiError: a value is invalid.
-        """
+        """Return the arguments for jobq_http.show_jobs()."""
         known = {
             "states": self.states or None,
             "kind": self.kind,
@@ -169,11 +159,9 @@ def members(what: str, text: str) -> str | None:
     return text
 
 
-def cursor(text: str | None) -> UUID | None:
-    """Return the cursor of a page."""
-    if not text:
-        return None
+def cursor(text: str | None) -> dict[str, UUID]:
+    """Return the argument for the cursor of a page, if there is one."""
     try:
-        return UUID(text)
+        return {"before": UUID(text)} if text else {}
     except ValueError as error:
         raise ApiError("INVALID_REQUEST", "invalid cursor") from error

@@ -71,11 +71,7 @@ KINDS: Final = {"string": "text", "number": "number", "integer": "number", "bool
 
 
 def data_of(form: Mapping[str, Any] | None, sent: Mapping[str, str]) -> str:
-    """Return the data of a sent form as JSON.
-
-    Raises:
-        ApiError: a field is not JSON where it must be.
-    """
+    """Return the data of a sent form as JSON; refuse a field that must be JSON and is not."""
     fields = fields_of(form)
     found = {field.name: text for field in fields if (text := _value(field, sent)) is not None}
     if not fields:

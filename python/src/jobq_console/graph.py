@@ -18,14 +18,7 @@ LETTER: Final = 12.5  # the size of the font
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A job in the picture.
-
-    Attributes:
-        node: its document.
-        x: its left edge.
-        y: its upper edge.
-        is_here: whether it is the job whose page this is.
-    """
+    """A job in the picture, and its upper left corner; `is_here` is the job whose page this is."""
 
     node: dict[str, Any]
     x: int

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -138,11 +137,7 @@ class Guard:
 
 
 async def form(request: Request) -> dict[str, str]:
-    """Return the fields of a form.
-
-    Raises:
-        ApiError: it is too large or not a form.
-    """
+    """Return the fields of a form; refuse one that is too large."""
     body = bytearray()
     async for part in request.stream():
         body += part
@@ -164,11 +159,7 @@ def in_utf_8(header: str) -> str:
 
 
 def check_origin(request: Request) -> None:
-    """Refuse a form that is not from a page of this server with the same scheme.
-
-    Raises:
-        ApiError: FORBIDDEN.
-    """
+    """Refuse a form that is not from a page of this server with the same scheme."""
     scheme, _, host = request.headers.get("origin", "").partition("://")
     if not secrets.compare_digest(host.encode(), request.headers.get("host", "").encode()):
         raise ApiError("FORBIDDEN", message="This form was not sent from the console.")
@@ -179,8 +170,3 @@ def check_origin(request: Request) -> None:
             hint="Of a proxy that speaks TLS the server must know: jobq http --proxy-from, and the "
             "proxy sends X-Forwarded-Proto.",
         )
-
-
-def hashed(key: str) -> bytes:
-    """Return the SHA-256 of a key."""
-    return hashlib.sha256(key.encode()).digest()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import time
 from typing import Any, Final
 from uuid import UUID
 
@@ -11,17 +11,21 @@ import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from jobq_console import approvals, graph, words
-from jobq_console.visit import Page, Visit
+from jobq_console.filters import BIG_INTEGER
+from jobq_console.visit import Page, Visit, acting
 from jobq_console.visitor import Visitor
 from jobq_console.words import plural
 from jobq_http import operation
 from jobq_http.errors import ApiError
 from jobq_http.executions import LAST_LINE
+from jobq_http.streams import following
 
 MOST_ATTEMPTS: Final = 200
 MOST_LINES: Final = 200
 MOST_STEPS: Final = 500
 MOST_STREAMS: Final = 10
+# Seconds after which a browser asks again, so that an ended session or server is noticed.
+LONGEST: Final = 20.0
 RAW: Final = ("payload", "result", "metadata", "progress")
 OUTCOMES: Final = {
     "cancelled": ("The job is cancelled.", "good"),
@@ -38,6 +42,8 @@ async def show(visit: Visit) -> Response:
     """Show a job with its actions."""
     job_id = id_of(visit)
     ask = visit.visitor
+    text = visit.query("before") or ""
+    before = int(text) if BIG_INTEGER.fullmatch(text) else LAST_LINE
     # The other calls refuse the id of a recurring job, so this is checked first.
     [(document,)] = await ask.rows("jobq_http.show_job", job_id=job_id, vocabulary="kind")
     job, texts = read(document)
@@ -45,7 +51,7 @@ async def show(visit: Visit) -> Response:
         return RedirectResponse(f"{visit.base}/schedules/{job_id}", 303)
     (attempts, _), (lines, more), reasons, tree, steps, questions, written = await asyncio.gather(
         ask.page("jobq_http.page_attempts", job_id=job_id, max_attempts=MOST_ATTEMPTS),
-        ask.page("jobq_http.page_logs", job_id=job_id, max_lines=MOST_LINES, before=before(visit)),
+        ask.page("jobq_http.page_logs", job_id=job_id, max_lines=MOST_LINES, before=before),
         ask.rows("explain", job_id=job_id),
         ask.document("show_graph", job_id=job_id, max_nodes=graph.MOST_NODES),
         ask.rows("list_steps", job_id=job_id),
@@ -62,9 +68,8 @@ async def show(visit: Visit) -> Response:
 async def streams(ask: Visitor, job_id: UUID) -> list[dict[str, Any]]:
     """Return the streams of a job, each with the beginning of what its last attempt wrote."""
     found = []
-    for name, generation, count, *_ in (await ask.rows("list_streams", job_id=job_id))[
-        :MOST_STREAMS
-    ]:
+    rows = await ask.rows("list_streams", job_id=job_id)
+    for name, generation, count, *_ in rows[:MOST_STREAMS]:
         [(chunks, cursor, _)] = await ask.rows(
             "read_stream", job_id=job_id, stream=name, after=f"{generation}-0"
         )
@@ -77,20 +82,9 @@ async def streams(ask: Visitor, job_id: UUID) -> list[dict[str, Any]]:
 
 
 def id_of(visit: Visit) -> UUID:
-    """Return the id in the path.
-
-    Raises:
-        ApiError: it is not a valid id.
-    """
+    """Return the id in the path."""
     missing = ApiError("JOB_NOT_FOUND", message="This job does not exist.")
     return operation.id_of(visit.request.path_params["job_id"], missing)
-
-
-def before(visit: Visit) -> int:
-    """Return the line before which the log is shown; None shows its end."""
-    text = visit.query("before") or ""
-    is_number = text.isascii() and text.isdigit() and len(text) < 19
-    return int(text) if is_number else LAST_LINE
 
 
 def read(document: bytes) -> tuple[dict[str, Any], dict[str, str]]:
@@ -112,7 +106,7 @@ def read(document: bytes) -> tuple[dict[str, Any], dict[str, str]]:
 
 async def download(visit: Visit) -> Response:
     """Download a payload or a result."""
-    check_shown(visit)
+    visit.check_shown()
     name = visit.request.path_params["name"]
     if name not in RAW:
         raise ApiError("NOT_FOUND")
@@ -122,37 +116,10 @@ async def download(visit: Visit) -> Response:
     return file(texts[name], f"{job_id}-{name}.json")
 
 
-def check_shown(visit: Visit) -> None:
-    """Check that payloads are not hidden.
-
-    Raises:
-        ApiError: they are hidden.
-    """
-    if visit.console.options.hides_payloads:
-        raise ApiError("FORBIDDEN", message="Payloads are hidden.")
-
-
 def file(text: str, name: str) -> Response:
     """Return JSON as a download."""
     headers = {"content-disposition": f'attachment; filename="{name}"'}
     return Response(text, media_type="application/json", headers=headers)
-
-
-def acting(
-    part: str, function: str, told: Callable[[list[Any]], tuple[str, ...]], **fixed: object
-) -> Page:
-    """Return the action of a form that calls one function with the job's id.
-
-    Functions that cancel take the form's reason too.
-    """
-
-    async def act(visit: Visit) -> Response:
-        reason = {"reason": visit.reason} if function.startswith("cancel") else {}
-        given = {"job_id": id_of(visit), **reason, **fixed}
-        visit.tell(*told(await visit.visitor.act(function, **given)))
-        return to_job(visit)
-
-    return Page(f"/jobs/{{job_id}}/{part}", act, "POST")
 
 
 async def rerun(visit: Visit) -> Response:
@@ -162,32 +129,41 @@ async def rerun(visit: Visit) -> Response:
     return visit.back(f"/jobs/{job_id}")
 
 
-async def run_now(visit: Visit) -> Response:
-    """Let a waiting job run now."""
-    changes: Mapping[str, object] = {"changes": '{"run_at": "now"}', "job_ids": [id_of(visit)]}
-    await visit.visitor.act("change_many", **changes)
-    visit.tell("The job may run now.")
-    return to_job(visit)
+async def follow(visit: Visit) -> Response:
+    """Send the chunks of a stream after a cursor."""
+    visit.check_shown()
+    deadline = time.monotonic() + LONGEST
+    session = visit.session
+
+    async def stay() -> None:
+        if session is None or session.is_ended:
+            raise ApiError("UNAUTHORIZED")
+
+    after = visit.request.headers.get("last-event-id") or visit.query("after")
+    return await following(
+        visit.visitor.fresh, stay, visit.console.appends, lambda: time.monotonic() > deadline,
+        job_id=id_of(visit), stream=visit.query("name") or "", after=after,
+    )  # fmt: skip
 
 
-def to_job(visit: Visit) -> Response:
-    """Redirect to the job."""
-    return visit.back(f"/jobs/{id_of(visit)}")
+def of_job(visit: Visit) -> dict[str, Any]:
+    """Return the job of an action as its argument."""
+    return {"job_id": id_of(visit)}
 
 
 PAGES = (
     Page("/jobs/{job_id}", show, takes=("before",)),
     Page("/jobs/{job_id}/{name}.json", download),
-    acting("cancel", "cancel", lambda rows: OUTCOMES[rows[0][0]]),
-    acting("redrive", "redrive", lambda rows: (REDRIVEN[rows[0][0]],)),
+    Page("/jobs/{job_id}/stream", follow, takes=("name", "after")),
+    acting("/jobs/{job_id}/cancel", "cancel", of_job, lambda rows: OUTCOMES[rows[0][0]]),
+    acting("/jobs/{job_id}/redrive", "redrive", of_job, lambda rows: (REDRIVEN[rows[0][0]],)),
     Page("/jobs/{job_id}/rerun", rerun, "POST"),
-    Page("/jobs/{job_id}/run", run_now, "POST"),
-    acting(
-        "tree/cancel", "cancel_tree",
-        lambda rows: (f"Cancelled, or cancellation requested: {plural(len(rows), 'job')}.",),
-    ),
-    acting(
-        "tree/redrive", "redrive_tree",
-        lambda rows: (f"Redriven: {plural(len(rows), 'job')}.",), scope="failed",
-    ),
+    acting("/jobs/{job_id}/run", "change_many",
+           lambda visit: {"changes": '{"run_at": "now"}', "job_ids": [id_of(visit)]},
+           "The job may run now."),
+    acting("/jobs/{job_id}/tree/cancel", "cancel_tree", of_job,
+           lambda rows: (f"Cancelled, or cancellation requested: {plural(len(rows), 'job')}.",)),
+    acting("/jobs/{job_id}/tree/redrive", "redrive_tree",
+           lambda visit: {"scope": "failed", **of_job(visit)},
+           lambda rows: (f"Redriven: {plural(len(rows), 'job')}.",)),
 )  # fmt: skip

@@ -20,7 +20,7 @@ async def show(visit: Visit) -> Response:
     found = await visit.visitor.document(
         "jobq_http.show_jobs",
         **chosen.arguments(),
-        **({"before": at} if (at := cursor(visit.query("before"))) else {}),
+        **cursor(visit.query("before")),
         max_jobs=PAGE,
     )
     return visit.show(

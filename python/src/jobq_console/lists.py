@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from starlette.responses import PlainTextResponse, Response
 
-from jobq_console.filters import identity
+from jobq_console.filters import BIG_INTEGER, identity
 from jobq_console.visit import Page, Visit
 from jobq_http.errors import ApiError
 
@@ -57,7 +57,7 @@ async def show_audit(visit: Visit) -> Response:
     if not visit.visitor.may_operate:
         raise ApiError("FORBIDDEN", message="The audit log requires the scope operate.")
     subject, before = visit.query("subject"), visit.query("before")
-    if before and not (before.isascii() and before.isdigit() and len(before) < 19):
+    if before and not BIG_INTEGER.fullmatch(before):
         raise ApiError("INVALID_REQUEST", "before: invalid cursor")
     rows, more = await visit.visitor.page(
         "jobq_http.page_audit", subject=subject, before=before and int(before)

@@ -45,11 +45,7 @@ async def checks(ask: Visitor) -> list[tuple[Any, ...]]:
 
 
 def one_of(given: str | None, known: tuple[str, ...]) -> str:
-    """Return a valid choice; the first one by default.
-
-    Raises:
-        ApiError: it is not a valid choice.
-    """
+    """Return a valid choice; the first one by default."""
     if given is not None and given not in known:
         raise ApiError("INVALID_REQUEST", f"'{given[:80]}' is none of {', '.join(known)}")
     return given or known[0]

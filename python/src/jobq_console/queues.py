@@ -9,7 +9,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from jobq_console import charts
-from jobq_console.visit import Page, Visit, acting
+from jobq_console.visit import Page, Visit, acting, in_form
 
 PAGE: Final = 200
 MOST_SERVERS: Final = 20
@@ -79,9 +79,10 @@ async def release(visit: Visit) -> Response:
 
 PAGES = (
     Page("/queues", show, takes=("first",)),
-    acting("pause_queue", "Queue {queue} is paused. Running jobs continue.", "/queues/pause"),
-    acting("resume_queue", "Queue {queue} is resumed.", "/queues/resume"),
+    acting("/queues/pause", "pause_queue", in_form("queue"),
+           "Queue {queue} is paused. Running jobs continue."),
+    acting("/queues/resume", "resume_queue", in_form("queue"), "Queue {queue} is resumed."),
     Page("/queue/hold", hold, "POST"),
     Page("/queue/release", release, "POST"),
     Page("/queue", show_one, takes=("name", "key")),
-)
+)  # fmt: skip

@@ -6,6 +6,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from jobq.version import __version__
 from jobq_console import charts, graph, markup, words
 
 
@@ -27,26 +28,11 @@ TEMPLATES = Pages(
     lstrip_blocks=True,
     undefined=StrictUndefined,
 )
-TEMPLATES.filters.update(
-    ago=words.ago,
-    clock=words.clock,
-    span=words.length,
-    number=words.number,
-    short=words.short,
-    capped=words.capped,
-    count=words.count,
-    plain=words.plain,
-    moment=words.moment,
-    plural=words.plural,
-    sql=words.sql,
-    json=words.json,
-    indented=words.indented,
-    urlencode_dict=words.query,
-    bars=markup.bars,
-    state=markup.state,
-    when=markup.when,
-    written=markup.written,
-    listed=markup.listed,
-    fitting=graph.fitting,
-)
-TEMPLATES.globals.update(charts=charts, most_text=words.MOST_TEXT, version=words.version())
+FILTERS = (
+    words.ago, words.capped, words.clock, words.count, words.indented, words.json, words.moment,
+    words.number, words.plain, words.plural, words.short, words.sql, markup.bars, markup.listed,
+    markup.state, markup.when, markup.written, graph.fitting,
+)  # fmt: skip
+TEMPLATES.filters.update({each.__name__: each for each in FILTERS})
+TEMPLATES.filters.update(span=words.length, urlencode_dict=words.query)
+TEMPLATES.globals.update(charts=charts, most_text=words.MOST_TEXT, version=__version__)

@@ -9,8 +9,8 @@ from uuid import UUID
 from starlette.responses import Response
 
 from jobq_console.filters import cursor
-from jobq_console.job import check_shown, file, read
-from jobq_console.visit import Page, Visit
+from jobq_console.job import file, read
+from jobq_console.visit import Page, Visit, acting
 from jobq_http import operation
 from jobq_http.errors import ApiError
 
@@ -22,9 +22,8 @@ LAST: Final = 20
 async def show(visit: Visit) -> Response:
     """Show schedules with their status."""
     ask = visit.visitor
-    before = cursor(visit.query("before"))
     schedules, more = await ask.page(
-        "jobq_http.page_schedules", max_schedules=PAGE, **({"before": before} if before else {})
+        "jobq_http.page_schedules", max_schedules=PAGE, **cursor(visit.query("before"))
     )
     standings = await asyncio.gather(
         *(ask.document("schedule_status", schedule=s["job_id"]) for s in schedules)
@@ -53,7 +52,7 @@ async def show_one(visit: Visit) -> Response:
 
 async def download(visit: Visit) -> Response:
     """Download the payload of a schedule's jobs."""
-    check_shown(visit)
+    visit.check_shown()
     schedule_id = id_of(visit)
     [(document,)] = await visit.visitor.rows(
         "jobq_http.show_schedule", schedule=str(schedule_id), vocabulary="kind"
@@ -63,22 +62,17 @@ async def download(visit: Visit) -> Response:
 
 
 def id_of(visit: Visit) -> UUID:
-    """Return the id in the path.
-
-    Raises:
-        ApiError: it is not a valid id.
-    """
+    """Return the id in the path."""
     missing = ApiError("SCHEDULE_NOT_FOUND", status=404, message="This schedule does not exist.")
     return operation.id_of(visit.request.path_params["schedule_id"], missing)
 
 
 async def run_now(visit: Visit) -> Response:
     """Create one additional job of a schedule; a form that is sent twice creates it once."""
-    schedule_id = id_of(visit)
 
     async def run() -> UUID:
         job_id: UUID
-        [[job_id]] = await visit.visitor.act("run_schedule", schedule=str(schedule_id))
+        [[job_id]] = await visit.visitor.act("run_schedule", **of_schedule(visit))
         visit.tell("One additional run was created.")
         return job_id
 
@@ -86,20 +80,9 @@ async def run_now(visit: Visit) -> Response:
     return visit.back(f"/jobs/{job_id}")
 
 
-def acting(function: str, words: str) -> Page:
-    """Return the action of a form that calls one function with the schedule's id.
-
-    Functions that pause take the form's reason too.
-    """
-
-    async def act(visit: Visit) -> Response:
-        schedule_id = id_of(visit)
-        reason = {"reason": visit.reason} if function.startswith("pause") else {}
-        await visit.visitor.act(function, schedule=str(schedule_id), **reason)
-        visit.tell(words)
-        return visit.back(f"/schedules/{schedule_id}")
-
-    return Page(f"/schedules/{{schedule_id}}/{function.removesuffix('_schedule')}", act, "POST")
+def of_schedule(visit: Visit) -> dict[str, str]:
+    """Return the schedule of an action as its argument."""
+    return {"schedule": str(id_of(visit))}
 
 
 PAGES = (
@@ -107,6 +90,8 @@ PAGES = (
     Page("/schedules/{schedule_id}", show_one),
     Page("/schedules/{schedule_id}/payload.json", download),
     Page("/schedules/{schedule_id}/run", run_now, "POST"),
-    acting("pause_schedule", "The schedule is paused. Existing jobs continue."),
-    acting("resume_schedule", "The schedule is resumed."),
-)
+    acting("/schedules/{schedule_id}/pause", "pause_schedule", of_schedule,
+           "The schedule is paused. Existing jobs continue."),
+    acting("/schedules/{schedule_id}/resume", "resume_schedule", of_schedule,
+           "The schedule is resumed."),
+)  # fmt: skip

@@ -22,14 +22,9 @@ def serve(
     options: Options,
     say: Callable[[str], None],
 ) -> None:
-    """Serve the console until interrupted.
+    """Serve the console on a socket of the loopback address until interrupted.
 
-    Args:
-        database_url: a PostgreSQL connection string; the printed address signs in with the
-            rights of its login.
-        listening: a socket on the loopback address.
-        options: its settings.
-        say: called with the address, which signs in once.
+    `say` gets the address that signs in once, with the rights of the URL's login.
     """
     ticket = secrets.token_urlsafe(24)
     database = Database(database_url, 1, PATIENCE, (LOG_IN,))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import hmac
 import re
 import secrets
@@ -16,6 +15,7 @@ from starlette.responses import Response
 
 from jobq_console.options import Options
 from jobq_console.visitor import Visitor
+from jobq_http.auth import hashed
 
 MOST: Final = 2000
 MOST_OF_ONE: Final = 20  # of a proxy's user: a client that keeps no cookies begins many
@@ -68,12 +68,12 @@ class Sessions:
         while len(self._sessions) >= MOST:
             await self.end(next(iter(self._sessions)))
         cookie = secrets.token_urlsafe(32)
-        self._sessions[_hashed(cookie)] = session
+        self._sessions[hashed(cookie)] = session
         return cookie
 
     def find(self, cookie: str) -> Session | None:
         """Return the session of a cookie, if it has not ended."""
-        session = self._sessions.get(_hashed(cookie))
+        session = self._sessions.get(hashed(cookie))
         if session is None or not self.lasts(session):
             return None
         session.seen = time.monotonic()
@@ -81,7 +81,7 @@ class Sessions:
 
     async def leave(self, cookie: str) -> None:
         """End the session of a cookie."""
-        await self.end(_hashed(cookie))
+        await self.end(hashed(cookie))
 
     async def end(self, name: bytes) -> None:
         """End a session and close its connections."""
@@ -118,7 +118,3 @@ def cookie_of(request: Request) -> str:
     """Return the name of a server's cookie, which differs for each port of a host."""
     port = re.search(r":(\d{1,5})$", request.headers.get("host", ""), re.ASCII)
     return f"jobq_console_{port[1]}" if port else "jobq_console"
-
-
-def _hashed(cookie: str) -> bytes:
-    return hashlib.sha256(cookie.encode()).digest()

@@ -77,11 +77,7 @@ class Visit:
 
     @property
     def filter(self) -> Filter:
-        """The filter of this address.
-
-        Raises:
-            ApiError: it uses hidden fields.
-        """
+        """The filter of this address."""
         hides_payloads = self.console.options.hides_payloads
         return Filter.asked(self.request.query_params, hides_payloads=hides_payloads)
 
@@ -94,6 +90,11 @@ class Visit:
     def reason(self) -> str | None:
         """The reason that an action's form gives."""
         return self.form.get("reason", "").strip() or None
+
+    def check_shown(self, what: str = "Payloads") -> None:
+        """Refuse what the console hides."""
+        if self.console.options.hides_payloads:
+            raise ApiError("FORBIDDEN", message=f"{what} are hidden.")
 
     def query(self, name: str) -> str | None:
         """Return a query parameter unchanged, or None if it is empty."""
@@ -148,14 +149,7 @@ class Visit:
     async def once(self, act: Callable[[], Coroutine[Any, Any, T]], again: str) -> T:
         """Perform the action of a form; a repeated form gets the outcome of the first one.
 
-        A reloaded page has new forms.
-
-        Args:
-            act: performs the action.
-            again: the message for a repeated form.
-
-        Raises:
-            Exception: of the action; the form can then be sent again.
+        A reloaded page has new forms. If the action fails, the form can be sent again.
         """
         assert self.session is not None  # noqa: S101 - by answer()
         done = self.session.done
@@ -184,21 +178,37 @@ class Visit:
 DEVIOUS: Final = re.compile(r"[^!-~]|\\|/(?:\.|%2e){1,2}(?:/|$)|//|%2f|%5c", re.IGNORECASE)
 
 
-def acting(function: str, words: str, path: str) -> Page:
-    """Return the action of a form that calls one function, with what its words name.
+def acting(
+    path: str,
+    function: str,
+    given: Callable[[Visit], dict[str, Any]],
+    told: str | Callable[[list[Any]], tuple[str, ...]],
+) -> Page:
+    """Return the action of a form that calls one function, and shows the page above.
 
-    Functions that pause take the form's reason too.
+    Functions that pause or cancel take the form's reason too.
+
+    Args:
+        path: its path.
+        function: the function.
+        given: returns its arguments.
+        told: the message, which may name arguments; or returns it and its mood for the rows.
     """
-    [name] = re.findall(r"{(\w+)}", words)
+    above = path[: path.rfind("}") + 1] or path.rpartition("/")[0]
 
     async def act(visit: Visit) -> Response:
-        given: dict[str, Any] = {name: visit.form.get(name, "")}
-        reason = {"reason": visit.reason} if function.startswith("pause") else {}
-        await visit.visitor.act(function, **given, **reason)
-        visit.tell(words.format(**given))
-        return visit.back(path.rpartition("/")[0])
+        arguments = given(visit)
+        reason = {"reason": visit.reason} if function.startswith(("pause", "cancel")) else {}
+        rows = await visit.visitor.act(function, **arguments, **reason)
+        visit.tell(*([told.format(**arguments)] if isinstance(told, str) else told(rows)))
+        return visit.back(above.format(**visit.request.path_params))
 
     return Page(path, act, "POST")
+
+
+def in_form(*names: str) -> Callable[[Visit], dict[str, Any]]:
+    """Return a function that takes arguments from a form."""
+    return lambda visit: {name: visit.form.get(name, "") for name in names}
 
 
 def routes(pages: Iterable[Page]) -> list[Route]:
@@ -242,11 +252,7 @@ async def _answer(page: Page, request: Request) -> Response:
 
 
 def check_parameters(page: Page, request: Request) -> None:
-    """Refuse unknown query parameters.
-
-    Raises:
-        ApiError: INVALID_REQUEST: a misspelt filter would otherwise match more jobs.
-    """
+    """Refuse unknown query parameters: a misspelt filter would otherwise match more jobs."""
     for name in request.query_params:
         if name not in page.takes:
             known = ", ".join(page.takes) or "none"

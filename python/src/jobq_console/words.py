@@ -9,18 +9,12 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from jobq.version import __version__
 from jobq_operations.visible import visible
 
 SCALE: Final = (("d", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
 NOTHING: Final = "\N{EN DASH}"
 MOST_TEXT: Final = 64 * 1024
 MOST_COUNTED: Final = 10_000
-
-
-def version() -> str:
-    """Return jobq's version."""
-    return __version__
 
 
 def parsed(text: str | datetime) -> datetime:

@@ -173,7 +173,7 @@ def create_app(database_url: str, settings: Settings = DEFAULTS) -> Starlette:
     app = Starlette(
         routes=[
             *routes(OPERATIONS),
-            health.assets(),
+            health.ASSETS,
             *(route for site in sites for route in site.routes),
         ],
         middleware=[
@@ -204,13 +204,7 @@ def create_app(database_url: str, settings: Settings = DEFAULTS) -> Starlette:
 
 
 async def maintain(database: Database, every: float) -> None:
-    """Call jobq.maintain() repeatedly, until cancelled.
-
-    Args:
-        database: where.
-        every: seconds between two calls, about; any number of servers and workers may call, and
-            one does the work.
-    """
+    """Call jobq.maintain() about every so many seconds; any number of servers and workers may."""
     while True:
         try:
             rows = await database.fetch_named("jobq_worker", "maintain")
@@ -222,14 +216,7 @@ async def maintain(database: Database, every: float) -> None:
 
 
 def serve(database_url: str, host: str, port: int, settings: Settings = DEFAULTS) -> None:
-    """Serve the HTTP API until interrupted.
-
-    Args:
-        database_url: as for create_app().
-        host: the address to listen on.
-        port: the port.
-        settings: its settings.
-    """
+    """Serve the HTTP API until interrupted; the other arguments are those of create_app()."""
     server(database_url, host, port, settings).run()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from types import ModuleType
 from typing import Annotated, Any, Final
 
 from msgspec import Meta, Raw
@@ -18,7 +19,6 @@ from jobq_http.values import (
     TEXT,
     JsonMembers,
     JsonObject,
-    Name,
     RequestPart,
     answer,
     answer_of,
@@ -87,16 +87,16 @@ NewLinkAnswer = answer(
 )
 
 
-class QuestionPage(Paging):
-    """Which questions."""
-
-    queue: Name | None = None
+QuestionPage = request("QuestionPage", "Which questions.", "queue?", Paging)
+Linked = request("Linked", "The link of a question.", "link", RequestPart, link=Token)
 
 
-class Linked(RequestPart):
-    """The link of a question."""
+def links() -> ModuleType:
+    """Return the module of links, which belongs to an extra."""
+    with delivery():
+        from jobq_delivery import links  # noqa: PLC0415 - an extra
 
-    link: Token
+        return links
 
 
 async def make_link(call: Call) -> Response:
@@ -104,54 +104,36 @@ async def make_link(call: Call) -> Response:
 
     It needs a key in JOBQ_SECRET_KEYS.
     """
-    with delivery():
-        from jobq_delivery import links  # noqa: PLC0415 - an extra
-
     wanted: Any = await call.body(NewLink)
     job_id = call.job_id()
     await call.fetch("get_job", job_id=job_id)
     valid_for = timedelta(milliseconds=wanted.valid_for_ms)
-    token = links.signed(job_id, wanted.name, wanted.to, valid_for)
-    expires_at = datetime.fromtimestamp(links.read(token).expires_at, UTC)
-    return encoded({"link": token, "page": f"{links.PAGE}{token}", "expires_at": expires_at}, 201)
+    token = links().signed(job_id, wanted.name, wanted.to, valid_for)
+    expires_at = datetime.fromtimestamp(links().read(token).expires_at, UTC)
+    return encoded({"link": token, "page": f"{links().PAGE}{token}", "expires_at": expires_at}, 201)
 
 
 async def show_approval(call: Call) -> Response:
     """Return the question of a link, if it is open."""
-    return encoded(await question_of(call, call.query(Linked).link))
+    wanted: Any = call.query(Linked)
+    link = links().read(wanted.link)
+    rows = await call.fetch_named("list_waits", job_id=link.job_id, max_rows=MOST)
+    for row in rows:
+        if row["name"] == link.name:
+            return encoded(picked(Question, row))
+    raise ApiError(
+        "QUESTION_CLOSED", "it was answered, or its time is over, or it is not asked yet"
+    )
 
 
 async def answer_approval(call: Call) -> Response:
     """Answer the question of a link. The answer is audited with the person's name."""
     given: Any = await call.body(LinkedAnswer)
-    with delivery():
-        from jobq_delivery import links  # noqa: PLC0415 - an extra
-
-    link = links.read(given.link)
+    link = links().read(given.link)
     call.role, call.acting_for = "jobq_operator", link.answered_by
     arguments = {n: v for n, v in given.arguments().items() if n != "link"}
     await call.fetch("answer", job_id=link.job_id, name=link.name, **arguments)
     return Response(status_code=204)
-
-
-async def question_of(call: Call, token: str) -> dict[str, Any]:
-    """Return the open question of a link.
-
-    Raises:
-        ApiError: it is closed.
-        LinkInvalid: the link is invalid.
-    """
-    with delivery():
-        from jobq_delivery import links  # noqa: PLC0415 - an extra
-
-    link = links.read(token)
-    rows = await call.fetch_named("list_waits", job_id=link.job_id, max_rows=MOST)
-    for row in rows:
-        if row["name"] == link.name:
-            return {**picked(Question, row)}
-    raise ApiError(
-        "QUESTION_CLOSED", "it was answered, or its time is over, or it is not asked yet"
-    )
 
 
 LINKED: Final = (

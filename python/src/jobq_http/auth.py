@@ -17,8 +17,6 @@ from jobq_http.database import Database
 from jobq_http.errors import ApiError
 from jobq_http.limits import Rates
 
-SCOPES: Final = ("produce", "work", "operate", "read")
-
 # The database role of each scope.
 ROLE_OF_SCOPE: Final = {
     "produce": "jobq_producer",
@@ -26,6 +24,7 @@ ROLE_OF_SCOPE: Final = {
     "operate": "jobq_operator",
     "read": "jobq_reader",
 }
+SCOPES: Final = tuple(ROLE_OF_SCOPE)
 
 # How long a key is cached, in seconds: a revoked key still works for so long.
 MEMORY: Final = 5.0
@@ -36,24 +35,14 @@ PREFIX_LENGTH: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key.
-
-    Attributes:
-        name: its name.
-        scopes: its scopes.
-        requests_per_second: its rate limit, or None for the server's.
-    """
+    """A key, with its own rate limit or None."""
 
     name: str
     scopes: frozenset[str]
     requests_per_second: int | None
 
     def role(self, scopes: tuple[str, ...]) -> str:
-        """Return the database role of the first of these scopes that the key has.
-
-        Raises:
-            ApiError: FORBIDDEN: it has none of them.
-        """
+        """Return the database role of the first of these scopes that it has; else FORBIDDEN."""
         for scope in scopes:
             if scope in self.scopes:
                 return ROLE_OF_SCOPE[scope]
@@ -61,12 +50,7 @@ class Key:
 
 
 class Keys:
-    """A cache of keys, and their rate limits.
-
-    Args:
-        database: the database with the keys.
-        requests_per_second: the rate limit of keys without their own.
-    """
+    """A cache of keys, and their rate limits; `requests_per_second` is that of the others."""
 
     def __init__(self, database: Database, requests_per_second: float) -> None:
         self._database = database
@@ -89,14 +73,10 @@ class Keys:
     async def look_up(self, hashed: bytes, address: str) -> Key:
         """Return the key with this SHA-256; errors are those of holder()."""
         key, until = self._known.get(hashed, (None, 0.0))
-        if key is None or until < time.monotonic():
-            key = await self._ask_once(hashed, address)
-        return key
-
-    async def _ask_once(self, hashed: bytes, address: str) -> Key:
-        """Look a key up once for all concurrent requests."""
+        if key is not None and until >= time.monotonic():
+            return key
         asked = self._asked.get(hashed)
-        if asked is None:
+        if asked is None:  # once for all concurrent requests
             asked = self._asked[hashed] = asyncio.create_task(self._ask(hashed, address))
             asked.add_done_callback(lambda _: self._asked.pop(hashed))
         return await asyncio.shield(asked)
@@ -117,17 +97,19 @@ class Keys:
 
 
 def bearer_of(authorization: str) -> bytes:
-    """Return the SHA-256 of the key of an Authorization header.
+    """Return the SHA-256 of the key of an Authorization header; UNAUTHORIZED if there is none.
 
     Hashes are compared, so the duration reveals nothing about the key.
-
-    Raises:
-        ApiError: UNAUTHORIZED: there is none.
     """
     scheme, _, token = authorization.partition(" ")
     if scheme.lower() != "bearer" or not token:
         raise unauthorized()
-    return hashlib.sha256(token.strip().encode()).digest()
+    return hashed(token.strip())
+
+
+def hashed(text: str) -> bytes:
+    """Return the SHA-256 of a key."""
+    return hashlib.sha256(text.encode()).digest()
 
 
 def unauthorized() -> ApiError:
@@ -164,7 +146,7 @@ def create_key(
         "%(name)s, %(key_hash)s, %(prefix)s, %(scopes)s, %(expires_at)s, %(rate)s)",
         {
             "name": name,
-            "key_hash": hashlib.sha256(key.encode()).digest(),
+            "key_hash": hashed(key),
             "prefix": key[:PREFIX_LENGTH],
             "scopes": list(scopes),
             "expires_at": expires_at,

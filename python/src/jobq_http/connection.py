@@ -7,11 +7,10 @@ import logging
 import resource
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
-
-__all__ = ["connections"]
 
 logger = logging.getLogger("jobq.http")
 
@@ -22,11 +21,7 @@ TIMEOUT: Final = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnecti
 
 
 class Arrivals:
-    """The connections of a server that wait for a request, the oldest first.
-
-    Args:
-        most: maximum number of open connections, including busy ones.
-    """
+    """The connections of a server that wait for a request, the oldest first, of `most` in all."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -138,9 +133,4 @@ def connections(most: int | None = None) -> Callable[..., Connection]:
     """
     if most is None:
         most = max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2, 1)
-    arrivals = Arrivals(most)
-
-    def make(**given: Any) -> Connection:  # noqa: ANN401 - uvicorn's
-        return Connection(arrivals, **given)
-
-    return make
+    return partial(Connection, Arrivals(most))

@@ -120,9 +120,7 @@ class Database:
     async def transaction(self, role: str, acting_for: str | None) -> AsyncIterator[Fetch]:
         """Open a transaction that sees one state of the database, and yield its calls.
 
-        Raises:
-            SerializationFailure: another transaction has changed the same rows.
-            psycopg.Error: as for fetch().
+        They raise SerializationFailure if another transaction has changed the same rows.
         """
         async with self._pools[role].connection() as connection:
             await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
@@ -155,12 +153,7 @@ class Database:
             return await asyncio.to_thread(ready, self._url)
 
     async def check(self, role: str, inputs: Sequence[tuple[str, Any]]) -> None:
-        """Check payloads, given with their kinds, against schemas that the database cannot enforce.
-
-        Raises:
-            PayloadInvalid: a payload does not match.
-            psycopg.Error: the database does not respond.
-        """
+        """Check payloads of kinds whose schemas the database cannot enforce."""
         kinds = self._schemas.unknown(kind for kind, _ in inputs)
         if kinds:
             rows = await self.fetch(role, "list_payload_schemas", kinds=kinds)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from decimal import Decimal
 from functools import cache, partial
@@ -29,12 +29,6 @@ from jobq_http.values import MILLISECOND, SPAN, RequestPart
 CHANGED: Final = (psycopg.errors.SerializationFailure, psycopg.errors.UniqueViolation)
 # Parameters that take an id or a name.
 TEXTS: Final = frozenset({"schedule"})
-# The options of `Declared`; the others are those of `Operation`.
-HOW: Final = frozenset(
-    """
-    fixed names columns always value place order is_versioned in_thread guards absent then
-    """.split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +96,9 @@ class Declared:
         if isinstance(wanted, Paging) and self.place:
             start, kind, size = self.place
             arguments |= {start: wanted.position(call, kind), size: wanted.limit}
-        found = await self._fetch(call, self._renamed(arguments))
+        arguments = {self.names.get(name, name): value for name, value in arguments.items()}
+        arguments |= {name: str(arguments[name]) for name in TEXTS & arguments.keys()}
+        found = await self._fetch(call, arguments)
         if self.absent and only_value(found) is None:
             raise ApiError(self.absent, ", ".join(f"{n} {v}" for n, v in call.given().items()))
         if self.then:
@@ -123,11 +119,7 @@ class Declared:
         return self._answer(given, rows)
 
     async def _fetch(self, call: Call, arguments: dict[str, Any]) -> list[dict[str, Any]]:
-        """Call the function, if the definition has the version of If-Match.
-
-        Raises:
-            ApiError: PRECONDITION_FAILED: it has another version.
-        """
+        """Call the function, if the definition has the version of If-Match."""
         wanted = call.request.headers.get("if-match")
         if self.guards is None or wanted is None:
             return await call.fetch_named(self.function, **arguments)
@@ -138,10 +130,6 @@ class Declared:
                 return await fetch(self.function, **arguments)
         except CHANGED as error:
             raise ApiError("PRECONDITION_FAILED", "it has just changed") from error
-
-    def _renamed(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        renamed = {self.names.get(name, name): value for name, value in arguments.items()}
-        return {k: str(v) if k in TEXTS else v for k, v in renamed.items()}
 
     def _answer(self, given: dict[str, Any], rows: list[dict[str, Any]]) -> Response:
         if self.model is None:
@@ -165,11 +153,7 @@ class Declared:
 
 
 def join(body: RequestPart, given: Mapping[str, Any]) -> None:
-    """Set the members of a body that the path names too.
-
-    Raises:
-        ApiError: the body has another value.
-    """
+    """Set the members of a body that the path names too; refuse another value."""
     for name in given.keys() & set(body.__struct_fields__):
         if getattr(body, name) not in (None, given[name]):
             raise ApiError("INVALID_REQUEST", f"{name}: not the one in the path")
@@ -254,7 +238,8 @@ def operation(
     of_status: dict[int, list[str]] = {}
     for code in errors.split():
         of_status.setdefault(status_of(code), []).append(code)
-    how = {name: options.pop(name) for name in HOW & options.keys()}
+    own = {each.name for each in fields(Declared)} - {"body", "query"}
+    how = {name: options.pop(name) for name in own & options.keys()}
     if isinstance(does, str):
         how |= {name: options.get(name) for name in ("body", "query")}
         handler: Any = Declared(does, answer, status, **how)

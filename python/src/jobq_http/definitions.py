@@ -153,11 +153,7 @@ class PayloadSpecChange(Named, kw_only=True):
     schema: JsonMembers
 
     def arguments(self) -> dict[str, Any]:
-        """Return what it declares.
-
-        Raises:
-            ApiError: it is not a JSON Schema; deliveries could not use it.
-        """
+        """Return what it declares; refuse what is no JSON Schema."""
         given = super().arguments()
         with delivery():
             from jobq_delivery.json_schema.input import schema_problem  # noqa: PLC0415 - an extra
@@ -174,11 +170,7 @@ class SecretChange(Named, kw_only=True):
     value: Annotated[str, Meta(max_length=65_536)]
 
     def arguments(self) -> dict[str, Any]:
-        """Return the name and the encrypted value.
-
-        Raises:
-            SecretKeyError: this server has no key to encrypt it with.
-        """
+        """Return the name and the encrypted value."""
         with delivery():
             from jobq_delivery.keyring import Keyring  # noqa: PLC0415 - an extra
 

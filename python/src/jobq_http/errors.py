@@ -11,7 +11,6 @@ from typing import Annotated, Final
 import msgspec
 import psycopg
 from msgspec import Meta, Struct
-from psycopg.errors import Diagnostic
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -148,10 +147,10 @@ class ApiError(Exception):
     """An error response.
 
     Args:
-        code: a symbolic code of ERRORS or of the database.
+        code: a symbolic code of ERRORS, which has its status and message, or of the database.
         detail: the values, if they help.
-        status: the HTTP status; by default that of ERRORS.
-        message: a sentence; by default that of ERRORS.
+        status: the HTTP status, if it differs.
+        message: a sentence, if it differs.
         hint: the remedy.
         headers: headers of the response.
     """
@@ -177,12 +176,7 @@ class ApiError(Exception):
 
 
 def translate(error: Exception, *, is_enqueue: bool = False) -> ApiError:
-    """Return the error response for any exception.
-
-    Args:
-        error: the exception.
-        is_enqueue: whether the request creates jobs; an outage then has another code.
-    """
+    """Return the error response for any exception; creating jobs has its own code in an outage."""
     answered = ApiError("INTERNAL_ERROR")
     match error:
         case ApiError():
@@ -199,7 +193,7 @@ def translate(error: Exception, *, is_enqueue: bool = False) -> ApiError:
             answered = of_package(error)
         case TimeoutError():
             answered = ApiError("TIMEOUT")
-        case psycopg.errors.InsufficientPrivilege() if not is_of_table(error):
+        case psycopg.errors.InsufficientPrivilege(diag=d) if d.constraint_name not in ERROR_TABLE:
             message = "The database login of this server lacks the privilege."
             answered = ApiError("FORBIDDEN", message=message)
         case psycopg.Error():
@@ -247,7 +241,15 @@ def of_database(error: psycopg.Error, *, is_enqueue: bool) -> ApiError:
     if code not in ERROR_TABLE:
         code = CODE_OF_SQLSTATE.get(state, "")
     if code in ERROR_TABLE and (state[:2] != "22" or code not in RENAMED):
-        return of_table(code, said)
+        status = ERROR_TABLE[code].http_status
+        return ApiError(
+            RENAMED.get(code, code),
+            said.message_detail,
+            status=status,
+            message=said.message_primary,
+            hint=HINTS.get(code, said.message_hint),
+            headers={"retry-after": "1"} if status == 429 else None,
+        )
     if code in ERRORS:
         return ApiError(code)
     if state[:2] == "22":
@@ -262,24 +264,6 @@ def of_database(error: psycopg.Error, *, is_enqueue: bool) -> ApiError:
         hint = "an operator installs jobq in the database: jobq deploy" if is_missing else None
         return ApiError(code, hint=hint, headers={"retry-after": "1"})
     return ApiError("INTERNAL_ERROR")
-
-
-def is_of_table(error: psycopg.Error) -> bool:
-    """Whether an error is in the database's table of errors."""
-    return error.diag.constraint_name in ERROR_TABLE
-
-
-def of_table(code: str, said: Diagnostic) -> ApiError:
-    """Return the error response for an error of the database's table."""
-    status = ERROR_TABLE[code].http_status
-    return ApiError(
-        RENAMED.get(code, code),
-        said.message_detail,
-        status=status,
-        message=said.message_primary,
-        hint=HINTS.get(code, said.message_hint),
-        headers={"retry-after": "1"} if status == 429 else None,
-    )
 
 
 def status_of(code: str) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
 from datetime import datetime
 from typing import Annotated, Any, Final
 
@@ -24,6 +25,8 @@ from jobq_http.values import TEXT, JsonObject, Moment, Name, RequestPart, answer
 LOOK: Final = 0.5
 KEEPALIVE: Final = 15.0
 MOST_STREAMS: Final = 500
+JOB: Final = b"event: job\ndata: %s\n\n"
+END: Final = b"event: end\ndata: {}\n\n"
 
 
 class Ending(msgspec.Struct):
@@ -66,52 +69,67 @@ class Streams:
     count = 0
 
 
-async def stream_job(call: Call) -> Response:
-    """Send a job each time it changes, until it has ended."""
+def check_streams() -> None:
+    """Refuse one more stream if too many are open."""
     if Streams.count >= MOST_STREAMS:
         raise ApiError(
-            "RATE_LIMITED",
-            f"{MOST_STREAMS} streams are open",
-            headers={"retry-after": "5"},
+            "RATE_LIMITED", f"{MOST_STREAMS} streams are open", headers={"retry-after": "5"}
         )
-    shown = {"job_id": call.job_id(), "vocabulary": call.query(View).vocabulary}
-    [(item,)] = await call.fetch("jobq_http.show_job", **shown)
-    return StreamingResponse(
-        job_events(call, item, shown),
-        media_type="text/event-stream",
-        headers={"cache-control": "no-store", "x-accel-buffering": "no"},
-    )
 
 
-async def job_events(call: Call, item: bytes, shown: Mapping[str, Any]) -> AsyncIterator[bytes]:
-    """Yield a `job` event at once and at each change, and then an `end` event.
+def streaming(events: AsyncGenerator[bytes, None]) -> Response:
+    """Answer with events.
 
     If the database does not respond, the server stops or the key is revoked, the stream ends
-    without `end`, and the client reconnects, as EventSource does.
+    without `END`, and the client reconnects, as EventSource does.
+
+    Args:
+        events: yields the events, an empty text each time it finds none, and `END` at last.
     """
+    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    return StreamingResponse(kept_alive(events), 200, headers, "text/event-stream")
+
+
+async def kept_alive(events: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+    """Yield events, and a comment from time to time while there are none."""
     Streams.count += 1
+    quiet_since = time.monotonic()
     try:
-        yield b"retry: 1000\n\nevent: job\ndata: " + item + b"\n\n"
-        quiet_since = time.monotonic()
-        while not msgspec.json.decode(item, type=Ending).is_over:
-            if call.request.app.state.is_stopping:
-                return
-            await asyncio.sleep(LOOK * random.uniform(0.8, 1.2))  # noqa: S311
-            await call.stay_admitted()
-            [(now,)] = await call.fetch("jobq_http.show_job", **shown)
-            if now != item:
-                item = now
-                yield b"event: job\ndata: " + item + b"\n\n"
-            elif time.monotonic() - quiet_since < KEEPALIVE:
-                continue
-            else:
-                yield b": still here\n\n"
-            quiet_since = time.monotonic()
-        yield b"event: end\ndata: {}\n\n"
+        yield b"retry: 1000\n\n"
+        async with aclosing(events):
+            async for event in events:
+                now = time.monotonic()
+                if event or now - quiet_since >= KEEPALIVE:
+                    quiet_since = now
+                    yield event or b": still here\n\n"
     except (psycopg.Error, ApiError):
         return
     finally:
         Streams.count -= 1
+
+
+async def stream_job(call: Call) -> Response:
+    """Send a job each time it changes, until it has ended."""
+    check_streams()
+    shown = {"job_id": call.job_id(), "vocabulary": call.query(View).vocabulary}
+    [(item,)] = await call.fetch("jobq_http.show_job", **shown)
+    return streaming(job_events(call, item, shown))
+
+
+async def job_events(
+    call: Call, item: bytes, shown: Mapping[str, Any]
+) -> AsyncGenerator[bytes, None]:
+    """Yield a `job` event at once and at each change."""
+    yield JOB % item
+    while not msgspec.json.decode(item, type=Ending).is_over:
+        if call.request.app.state.is_stopping:
+            return
+        await asyncio.sleep(LOOK * random.uniform(0.8, 1.2))  # noqa: S311
+        await call.stay_admitted()
+        [(now,)] = await call.fetch("jobq_http.show_job", **shown)
+        yield b"" if now == item else JOB % now
+        item = now
+    yield END
 
 
 async def page_events(call: Call) -> Response:

@@ -62,15 +62,10 @@ async def list_logs(call: Call) -> Response:
     return page(call, rows)
 
 
-def of_both(code: str) -> str:
-    """Return the errors of a list under an execution or under its job."""
-    return f"{code} JOB_IS_RECURRING"
-
-
 of = section("executions")
 PLACES = (
-    ("/executions/{execution_id}", "EXECUTION_NOT_FOUND"),
-    ("/jobs/{job_id}", "JOB_NOT_FOUND"),
+    ("/executions/{execution_id}", "EXECUTION_NOT_FOUND JOB_IS_RECURRING"),
+    ("/jobs/{job_id}", "JOB_NOT_FOUND JOB_IS_RECURRING"),
 )
 ATTEMPTS = "List attempts, in their order"
 LINES = "List the log lines of handlers, in their order"
@@ -87,10 +82,10 @@ OPERATIONS = (
        query=Paging, place=("before", datetime, "max_executions"), errors="JOB_NOT_FOUND"),
     *(of(f"GET {path}/attempts", "jobq_http.page_attempts", ATTEMPTS, "read operate work",
          AttemptPage, query=Paging, place=("after", Integer, "max_attempts"),
-         names={"execution_id": "job_id"}, errors=of_both(code))
-      for path, code in PLACES),
+         names={"execution_id": "job_id"}, errors=errors)
+      for path, errors in PLACES),
     *(of(f"GET {path}/logs", list_logs, LINES, "read operate work", LogPage, query=LogPaging,
-         errors=of_both(code))
-      for path, code in PLACES),
+         errors=errors)
+      for path, errors in PLACES),
 )
 # fmt: on

@@ -41,7 +41,7 @@ async def healthz(_call: Call) -> Response:
 
 async def ready(call: Call) -> Response:
     """Return whether jobs can be accepted (queue) and read (repo)."""
-    queue, repo = await call.ready()
+    queue, repo = await call.request.app.state.database.ready()
     is_ready = queue == repo == "ok"
     body = {"queue": queue, "repo": repo, "timestamp": datetime.now(UTC)}
     return encoded(body, 200 if is_ready else 503)
@@ -52,11 +52,8 @@ async def show_docs(_call: Call) -> Response:
     return HTMLResponse(PAGE, headers={"content-security-policy": POLICY})
 
 
-def assets() -> Mount:
-    """Return the route of the page's scripts and styles."""
-    return Mount("/docs", StaticFiles(packages=[("jobq_http", "pages")]))
-
-
+# The page's scripts and styles.
+ASSETS: Final = Mount("/docs", StaticFiles(packages=[("jobq_http", "pages")]))
 of = section("health")
 # fmt: off
 OPERATIONS = (

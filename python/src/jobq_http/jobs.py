@@ -20,13 +20,12 @@ from jobq_http.values import (
     KeyText,
     Moment,
     Name,
-    Reason,
-    Request,
     RequestPart,
     Trigger,
     Vocabulary,
     answer,
     page_of,
+    request,
 )
 
 ExecutionOfJob = answer(
@@ -88,12 +87,7 @@ class Filters(Paging):
     ] = None
 
     def filters(self, call: Call) -> dict[str, Any]:
-        """Return the filters and the position of the page as arguments.
-
-        Raises:
-            ApiError: the cursor is invalid.
-            msgspec.MsgspecError: metadata is not a JSON object.
-        """
+        """Return the filters and the position of the page as arguments."""
         given = {n: v for n, v in self.given().items() if n not in ("limit", "cursor", "state")}
         if self.state:
             given["states"] = self.state.split(",")
@@ -123,10 +117,7 @@ class View(RequestPart):
     vocabulary: Vocabulary = None
 
 
-class Cancel(Request):
-    """Why a job is cancelled."""
-
-    reason: Reason | None = None
+Cancel = request("Cancel", "Why a job is cancelled.", "reason?")
 
 
 async def list_jobs(call: Call) -> Response:
@@ -145,11 +136,7 @@ async def list_jobs(call: Call) -> Response:
 
 
 async def list_recurring(call: Call, wanted: JobFilter) -> Response:
-    """Return a page of recurring jobs.
-
-    Raises:
-        ApiError: a filter is given that they do not have.
-    """
+    """Return a page of recurring jobs; refuse filters that they do not have."""
     others = """
         state idempotency_key error_code created_after created_before metadata
     """.split()
@@ -176,8 +163,8 @@ async def cancel_job(call: Call) -> Response:
     A recurring job is retired; its runs continue.
     """
     job_id = call.job_id()
-    reason = (await call.body(Cancel)).reason
-    [(outcome,)] = await call.fetch("jobq_http.stop_job", job_id=job_id, reason=reason)
+    wanted: Any = await call.body(Cancel)
+    [(outcome,)] = await call.fetch("jobq_http.stop_job", job_id=job_id, reason=wanted.reason)
     if outcome == "already_finished":
         raise ApiError(
             "EXECUTION_NOT_CANCELLABLE",

@@ -61,12 +61,7 @@ class Bounds:
 
 
 async def read_json(request: Request, bounds: Bounds) -> bytes:
-    """Return a request's body.
-
-    Raises:
-        ApiError: MESSAGE_TOO_LARGE; INVALID_REQUEST if it contains a NUL, which PostgreSQL cannot
-            store.
-    """
+    """Return a request's body; refuse a NUL, which PostgreSQL cannot store."""
     declared = request.headers.get("content-length", "")
     await check_size(int(declared) if declared.isdigit() else 0, bounds)
     parts = bytearray()
@@ -87,58 +82,29 @@ async def check_size(size: int, bounds: Bounds) -> None:
             raise ApiError("MESSAGE_TOO_LARGE", f"at most {bounds.body_bytes} bytes")
 
 
-class Rate:
-    """A token bucket.
-
-    Args:
-        per_second: tokens per second.
-        burst: its size; by default the tokens of two seconds.
-    """
-
-    __slots__ = ("_at", "_burst", "_tokens", "per_second")
-
-    def __init__(self, per_second: float, burst: float | None = None) -> None:
-        self.per_second = per_second
-        self._burst = burst or 2 * per_second
-        self._tokens = self._burst
-        self._at = time.monotonic()
-
-    def take(self) -> float:
-        """Take a token; return 0, or the seconds until one is available."""
-        now = time.monotonic()
-        self._tokens = min(self._burst, self._tokens + (now - self._at) * self.per_second)
-        self._at = now
-        if self._tokens < 1:
-            return (1 - self._tokens) / self.per_second
-        self._tokens -= 1
-        return 0.0
-
-
 class Rates:
-    """A bucket for each name; the least recently used are evicted above `most` names."""
+    """A token bucket for each name, which holds the tokens of two seconds.
+
+    The least recently used are evicted above `most` names.
+    """
 
     def __init__(self, per_second: float, most: int = 10_000) -> None:
         self._per_second = per_second
         self._most = most
-        self._rates: dict[str, Rate] = {}
+        self._buckets: dict[str, tuple[float, float]] = {}
 
     def spend(self, name: str, per_second: float | None = None) -> None:
-        """Take a token of a name.
-
-        Raises:
-            ApiError: RATE_LIMITED, with Retry-After: none is available.
-        """
-        wanted = per_second or self._per_second
-        rate = self._rates.pop(name, None)
-        if rate is None or rate.per_second != wanted:
-            rate = Rate(wanted)
-        self._rates[name] = rate
-        if len(self._rates) > self._most:
-            del self._rates[next(iter(self._rates))]
-        wait = rate.take()
-        if wait:
+        """Take a token of a name; RATE_LIMITED, with Retry-After, if there is none."""
+        rate, now = per_second or self._per_second, time.monotonic()
+        tokens, at = self._buckets.pop(name, (2 * rate, now))
+        tokens = min(2 * rate, tokens + (now - at) * rate)
+        has_one = tokens >= 1
+        self._buckets[name] = (tokens - has_one, now)
+        if len(self._buckets) > self._most:
+            del self._buckets[next(iter(self._buckets))]
+        if not has_one:
             raise ApiError(
                 "RATE_LIMITED",
-                f"at most {wanted:g} requests a second",
-                headers={"retry-after": str(int(wait) + 1)},
+                f"at most {rate:g} requests a second",
+                headers={"retry-after": str(int((1 - tokens) / rate) + 1)},
             )

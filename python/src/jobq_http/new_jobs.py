@@ -77,11 +77,7 @@ class Invocation(Options, kw_only=True):
     input: Json | UnsetType = UNSET
 
     def declared(self) -> dict[str, Any]:
-        """Return the object for the database.
-
-        Raises:
-            ApiError: members contradict the trigger.
-        """
+        """Return the object for the database; refuse members that contradict the trigger."""
         if self.idempotency_key is None:
             raise ApiError("INVALID_REQUEST", f"{self.trigger} needs idempotency_key")
         if (self.trigger == "DELAYED") != (self.run_at is not None):
@@ -162,13 +158,7 @@ async def create_job(call: Call) -> Response:
 
 
 def one_key(headers: Headers, given: str | None) -> str | None:
-    """Return the key of the Idempotency-Key header, or else the body's.
-
-    Raises:
-        ApiError: there are several that differ.
-        UnicodeDecodeError: it is not UTF-8.
-        ValidationError: it is invalid.
-    """
+    """Return the key of the Idempotency-Key header, or else the body's; refuse several."""
     keys = {header.encode("latin-1").decode() for header in headers.getlist("idempotency-key")}
     if not keys:
         return given
@@ -179,11 +169,7 @@ def one_key(headers: Headers, given: str | None) -> str | None:
 
 
 def one_of_many(number: int, job: Raw) -> NewJob | Invocation:
-    """Return a job of a batch.
-
-    Raises:
-        ValidationError: it is invalid; the error names its position.
-    """
+    """Return a job of a batch; a ValidationError names its position."""
     try:
         is_endpoint = msgspec.json.decode(job, type=Vocabulary).endpoint is not UNSET
         model: type[NewJob | Invocation] = Invocation if is_endpoint else NewJob

@@ -116,8 +116,11 @@ RULES: Final[dict[str, dict[str, Any]]] = {
 
 def specification(operations: Sequence[Operation]) -> dict[str, Any]:
     """Return the specification of operations, in their order."""
-    models = [model for operation in operations for model in models_of(operation)]
-    models.append(Error)
+    models: list[Any] = [Error]
+    for operation in operations:
+        answered = [answer.model for answer in operation.answers.values()]
+        models += operation.headers.values()
+        models += (kind for model in (operation.body, *answered) for kind in alternatives(model))
     _, schemas = msgspec.json.schema_components(models, ref_template=REFERENCE)
     schemas = {name: whole(schema) | RULES.get(name, {}) for name, schema in schemas.items()}
     names = Counter(operation.name for operation in operations)
@@ -176,14 +179,6 @@ def whole(schema: Any) -> Any:  # noqa: ANN401 - any part of a schema
     if schema.get("type") == "number" and schema.get("multipleOf") == 1:
         schema = {k: v for k, v in schema.items() if k != "multipleOf"} | {"type": "integer"}
     return {name: whole(part) for name, part in schema.items()}
-
-
-def models_of(operation: Operation) -> Iterator[Any]:
-    """Yield the types of requests and answers of an operation."""
-    yield from alternatives(operation.body)
-    yield from operation.headers.values()
-    for answer in operation.answers.values():
-        yield from alternatives(answer.model)
 
 
 def alternatives(model: Any) -> tuple[Any, ...]:  # noqa: ANN401 - any type
@@ -253,18 +248,13 @@ def present(schema: dict[str, Any]) -> dict[str, Any]:
 
 def request_body(operation: Operation) -> dict[str, Any]:
     """Return the request body of an operation."""
-    kinds = [schema_of(model) for model in alternatives(operation.body)]
+    models = alternatives(operation.body)
+    kinds = [schema_of(model) for model in models]
     content: dict[str, Any] = {"schema": kinds[0] if len(kinds) == 1 else {"oneOf": kinds}}
     if operation.examples:
         content["examples"] = {name: {"value": value} for name, value in operation.examples.items()}
-    is_needed = any(field.required for field in fields(operation.body))
+    is_needed = any(field.required for each in models for field in msgspec.structs.fields(each))
     return {"required": is_needed, "content": {"application/json": content}}
-
-
-def fields(model: Any) -> Iterator[msgspec.structs.FieldInfo]:  # noqa: ANN401
-    """Yield the fields of the alternative types of a body."""
-    for alternative in alternatives(model):
-        yield from msgspec.structs.fields(alternative)
 
 
 def responses(operation: Operation, schemas: Mapping[str, Any]) -> dict[str, Any]:

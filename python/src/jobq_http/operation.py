@@ -46,14 +46,7 @@ CANONICAL: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A successful answer of an operation, for the specification.
-
-    Attributes:
-        description: its meaning.
-        model: type of its JSON, or None.
-        media_type: media type of the body.
-        headers: descriptions of its headers, by name.
-    """
+    """A successful answer of an operation, for the specification; headers have descriptions."""
 
     description: str
     model: Any = None
@@ -152,16 +145,8 @@ class Call:
         """Open a transaction that sees one state of the database, and yield its calls."""
         return self._database.transaction(self.role, self.acting_for)
 
-    async def ready(self) -> tuple[str, str]:
-        """Return whether jobs can be accepted and read: ok, or error(reason)."""
-        return await self._database.ready()
-
     async def check(self, inputs: Sequence[tuple[str, Any]]) -> None:
-        """Refuse invalid payloads, given with their kinds.
-
-        Raises:
-            PayloadInvalid: a payload does not match the schema.
-        """
+        """Refuse payloads, given with their kinds, that do not match the schemas."""
         await self._database.check(self.role, inputs)
 
     async def fetch_named(self, function: str, **arguments: object) -> list[dict[str, Any]]:
@@ -180,28 +165,14 @@ class Call:
         body = await read_json(self.request, bounds)
         return msgspec.json.decode(body or b"{}", type=model)
 
-    def refuse_idempotency_key(self) -> None:
-        """Refuse a header that would wrongly promise that the request can be repeated."""
-        if "idempotency-key" in self.request.headers:
-            raise ApiError("INVALID_REQUEST", "Idempotency-Key: only POST /jobs takes it")
-
     async def stay_admitted(self) -> None:
-        """Check that the key of a long request is still valid.
-
-        Raises:
-            ApiError: UNAUTHORIZED: it was revoked, or has expired.
-        """
+        """Check that the key of a long request is still valid."""
         scope = self.request.scope
         address = (scope.get("client") or ("",))[0]
         await scope["app"].state.keys.look_up(scope["jobq.bearer"], address)
 
     def query(self, model: type[T]) -> T:
-        """Return the query string's parameters as a model.
-
-        Raises:
-            ApiError: a parameter is given twice.
-            msgspec.ValidationError: one is unknown or invalid.
-        """
+        """Return the query string's parameters as a model; refuse one that is given twice."""
         items = self.request.query_params.multi_items()
         given: dict[str, object] = dict(items)
         if len(given) < len(items):
@@ -216,11 +187,7 @@ class Call:
         return value
 
     def given(self) -> dict[str, Any]:
-        """Return the parameters of the path.
-
-        Raises:
-            ApiError: an id is not a UUID, so nothing has this id; or an attempt is not a number.
-        """
+        """Return the parameters of the path; an id that is no UUID is one of nothing."""
         given: dict[str, Any] = dict(self.request.path_params)
         for name in IDS.keys() & given.keys():
             given[name] = id_of(given[name], ApiError(IDS[name]))
@@ -237,11 +204,7 @@ class Call:
 
 
 def id_of(text: str, missing: ApiError) -> UUID:
-    """Return an id in a path.
-
-    Raises:
-        ApiError: ``missing``: it is not a UUID, so nothing has this id.
-    """
+    """Return an id in a path; raise `missing` if it is no UUID, so that nothing has it."""
     if not CANONICAL.fullmatch(text):
         raise missing
     return UUID(text)
@@ -308,8 +271,8 @@ class Endpoint:
         standby: Standby | None = state.standby if operation.may_lag else None
         source = standby if standby and standby.is_fit else state
         call = Call(Request(scope, receive), source.database, role)
-        if operation.refuses_key:
-            call.refuse_idempotency_key()
+        if operation.refuses_key and "idempotency-key" in call.request.headers:
+            raise ApiError("INVALID_REQUEST", "Idempotency-Key: only POST /jobs takes it")
         if is_audited:
             call.audit()
         async with asyncio.timeout(None if operation.is_long else state.patience):

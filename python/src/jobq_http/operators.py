@@ -29,11 +29,7 @@ from jobq_http.values import Reason as Why
 
 
 def same(kind: str | None, endpoint: str | None) -> str | None:
-    """Return a filter that has two names.
-
-    Raises:
-        ApiError: both are given and differ.
-    """
+    """Return a filter that has two names; refuse two values."""
     if kind and endpoint and kind != endpoint:
         raise ApiError("INVALID_REQUEST", "kind and endpoint are the same filter")
     return kind or endpoint
@@ -146,11 +142,7 @@ class Redrive(Request, kw_only=True):
     dry_run: Annotated[bool, Meta(description="Only return the jobs.")] = False
 
     def arguments(self) -> dict[str, Any]:
-        """Return the filters.
-
-        Raises:
-            ApiError: there is none, and not ``all``; or ``kind`` and ``endpoint`` differ.
-        """
+        """Return the filters; refuse a request without any, unless it says ``all``."""
         given = super().arguments()
         is_for_all = given.pop("all")
         given["kind"] = same(self.kind, given.pop("endpoint", None))

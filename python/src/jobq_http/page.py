@@ -46,11 +46,7 @@ class Paging(RequestPart):
     cursor: Cursor | None = None
 
     def position(self, call: Call, kind: type[T]) -> T | None:
-        """Return the position in the cursor, of a type, or None without a cursor.
-
-        Raises:
-            ApiError: it is invalid, or of another list.
-        """
+        """Return the position in the cursor, if there is one; refuse that of another list."""
         if self.cursor is None:
             return None
         try:
@@ -85,11 +81,7 @@ def cut(
 ) -> Response:
     """Answer with a page of a list that the database has returned as a whole.
 
-    Args:
-        call: the request.
-        wanted: its parameters.
-        items: all items.
-        order: returns the sort key of an item, which is also its cursor: JSON.
+    `order` returns the sort key of an item, which is also its cursor: JSON.
     """
     after = wanted.position(call, str)
     found = sorted(items, key=order)

@@ -109,11 +109,7 @@ class Recurring(Timing, kw_only=True):
     ] = None
 
     def declared(self) -> dict[str, Any]:
-        """Return the object for the database.
-
-        Raises:
-            ApiError: it has a cron expression and no time zone.
-        """
+        """Return the object for the database; refuse a cron expression without a time zone."""
         if self.timezone is UNSET and isinstance(self.cron, str):
             raise ApiError("INVALID_REQUEST", "cron needs timezone")
         given = super().declared()

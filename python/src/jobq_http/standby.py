@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from datetime import timedelta
 from typing import Final
 
 import psycopg
@@ -19,49 +18,33 @@ PULSE: Final = 1.0
 
 
 class Standby:
-    """A standby database.
+    """A standby database, which is used while its lag is at most `longest_lag` seconds.
 
-    Args:
-        url: a PostgreSQL connection string.
-        pool_size: maximum number of connections per role.
-        patience: seconds to wait for a connection, and timeout of a call.
-        longest_lag: maximum lag in seconds; above it, the standby is not used.
+    Attributes:
+        lag: the last measured lag in seconds; NaN while it does not respond.
     """
 
     def __init__(self, url: str, pool_size: int, patience: float, longest_lag: float) -> None:
         self.database = Database(url, pool_size, patience)
         self._longest_lag = longest_lag
-        self._lag = math.nan
-
-    @property
-    def lag(self) -> float:
-        """The last measured lag in seconds; NaN while it does not respond."""
-        return self._lag
+        self.lag = math.nan
 
     @property
     def is_fit(self) -> bool:
         """Whether it responds and its lag is small."""
-        return self._lag <= self._longest_lag
+        return self.lag <= self._longest_lag
 
     async def watch(self) -> None:
         """Measure its lag repeatedly."""
         while True:
             was_fit = self.is_fit
-            self._lag = await self._ask()
+            try:
+                async with asyncio.timeout(PULSE):
+                    [(lag,)] = await self.database.fetch("jobq_reader", "replica_lag")
+                self.lag = lag.total_seconds() if lag else 0.0  # a primary has none
+            except (TimeoutError, psycopg.Error):
+                self.lag = math.nan
             if self.is_fit is not was_fit:
                 word = "used again" if self.is_fit else "not used"
-                logger.warning("the read database is %s: lag %.1f s", word, self._lag)
+                logger.warning("the read database is %s: lag %.1f s", word, self.lag)
             await asyncio.sleep(PULSE)
-
-    async def _ask(self) -> float:
-        try:
-            async with asyncio.timeout(PULSE):
-                [(lag,)] = await self.database.fetch("jobq_reader", "replica_lag")
-        except (TimeoutError, psycopg.Error):
-            return math.nan
-        return seconds_of(lag)
-
-
-def seconds_of(lag: timedelta | None) -> float:
-    """Return a lag in seconds; that of a primary is 0."""
-    return 0.0 if lag is None else lag.total_seconds()

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractContextManager
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Annotated, Any, Final
 from uuid import UUID
 
 import msgspec
-import psycopg
 from msgspec import Meta, Raw, Struct
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from jobq.client.notifications import Endings
 from jobq_http.declared import section
-from jobq_http.errors import ApiError
-from jobq_http.events import KEEPALIVE, MOST_STREAMS, Streams
+from jobq_http.events import END, check_streams, streaming
 from jobq_http.operation import Answer, Call
 from jobq_http.values import RequestPart
 
@@ -38,14 +34,7 @@ class Reading(RequestPart):
 
 
 class Chunk(Struct):
-    """A chunk of a stream.
-
-    Attributes:
-        cursor: its cursor, which is the id of its event.
-        generation: the attempt that wrote it.
-        chunk: what it wrote.
-        appended_at: when.
-    """
+    """A chunk of a stream."""
 
     cursor: str
     generation: int
@@ -87,76 +76,35 @@ async def following(
         job_id: the job.
         stream: name of the stream.
         after: the cursor of the last chunk that was read.
-
-    Raises:
-        ApiError: too many streams are open.
-        psycopg.Error: the job does not exist, or the cursor is invalid.
     """
-    if Streams.count >= MOST_STREAMS:
-        raise ApiError(
-            "RATE_LIMITED", f"{MOST_STREAMS} streams are open", headers={"retry-after": "5"}
-        )
+    check_streams()
     given = {"job_id": job_id, "stream": stream}
-    [page] = await read("read_stream", **given, **({"after": after} if after else {}))
+    [first] = await read("read_stream", **given, **({"after": after} if after else {}))
 
-    async def next_page(cursor: str) -> dict[str, Any]:
-        await stay()
-        [page] = await read("read_stream", **given, after=cursor)
-        return page
-
-    return StreamingResponse(
-        chunk_events(page, next_page, appends.of(str(job_id)), is_over),
-        media_type="text/event-stream",
-        headers={"cache-control": "no-store", "x-accel-buffering": "no"},
-    )
-
-
-async def chunk_events(
-    page: dict[str, Any],
-    next_page: Callable[[str], Awaitable[dict[str, Any]]],
-    waiting: AbstractContextManager[Callable[[float], Awaitable[None]]],
-    is_over: Callable[[], bool],
-) -> AsyncIterator[bytes]:
-    """Yield a `chunk` event for each chunk, and then an `end` event.
-
-    If the database does not respond, the server stops or the key is revoked, the stream ends
-    without `end`, and the client reconnects.
-    """
-    Streams.count += 1
-    try:
-        yield b"retry: 1000\n\n"
-        with waiting as wait:
-            pause, quiet_since = FIRST_PAUSE, time.monotonic()
+    async def chunk_events() -> AsyncGenerator[bytes, None]:
+        page, pause = first, FIRST_PAUSE
+        with appends.of(str(job_id)) as wait:
             while True:
-                events = [
-                    event_of(c) for c in msgspec.json.decode(page["chunks"], type=list[Chunk])
-                ]
-                if events:
-                    yield b"".join(events)
-                    pause, quiet_since = FIRST_PAUSE, time.monotonic()
+                chunks = msgspec.json.decode(page["chunks"], type=list[Chunk])
+                yield b"".join(map(event_of, chunks))
                 if page["is_ended"]:
                     break
                 if is_over():
                     return
-                if not events:
-                    if time.monotonic() - quiet_since >= KEEPALIVE:
-                        yield b": still here\n\n"
-                        quiet_since = time.monotonic()
+                if not chunks:
                     await wait(pause)
-                    pause = min(2 * pause, LONGEST_PAUSE)
-                page = await next_page(page["cursor"])
-        yield b"event: end\ndata: {}\n\n"
-    except (psycopg.Error, ApiError):
-        return
-    finally:
-        Streams.count -= 1
+                pause = FIRST_PAUSE if chunks else min(2 * pause, LONGEST_PAUSE)
+                await stay()
+                [page] = await read("read_stream", **given, after=page["cursor"])
+        yield END
+
+    return streaming(chunk_events())
 
 
 def event_of(chunk: Chunk) -> bytes:
     """Return a chunk as an event."""
-    data = msgspec.json.encode(
-        {"generation": chunk.generation, "chunk": chunk.chunk, "appended_at": chunk.appended_at}
-    )
+    members = ("generation", "chunk", "appended_at")
+    data = msgspec.json.encode({name: getattr(chunk, name) for name in members})
     return b"id: " + chunk.cursor.encode() + b"\nevent: chunk\ndata: " + data + b"\n\n"
 
 
