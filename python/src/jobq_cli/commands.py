@@ -12,63 +12,44 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+from click.shell_completion import get_completion_class
 
 from jobq.version import __version__
-from jobq_cli.certify import certify
-from jobq_cli.cluster import cluster
-from jobq_cli.completion import completion
-from jobq_cli.conformance import conformance
-from jobq_cli.console import console
-from jobq_cli.deploy import deploy, print_sql
-from jobq_cli.doctor import doctor
-from jobq_cli.endpoints import endpoints
-from jobq_cli.events import events
-from jobq_cli.http import http
-from jobq_cli.jobs import enqueue, explain, jobs, redrive, rerun, show, work
-from jobq_cli.limits import budgets, limits
-from jobq_cli.migration import migration
-from jobq_cli.new import new
-from jobq_cli.queues import (
-    declare,
-    delete_kind,
-    grants,
-    kinds,
-    pause,
-    queues,
-    resume,
-    settings,
-    workers,
-)
-from jobq_cli.run import run
-from jobq_cli.schedules import preview, schedules
-from jobq_cli.steering import cancel, change, delete
 from jobq_cli.terminal import needing, say
-from jobq_cli.worker import worker
-from jobq_cli.workflows import (
-    answer,
-    cancel_tree,
-    emit,
-    fork,
-    graph,
-    publish,
-    send,
-    signal,
-    stream,
-    streams,
-    subscriptions,
-    waits,
-)
 
-COMMANDS = (
-    answer, budgets, cancel, cancel_tree, certify, change, cluster, completion, conformance,
-    console, declare, delete, delete_kind, deploy, print_sql, doctor, emit, endpoints, enqueue,
-    events, explain, fork, graph, grants, http, jobs, kinds, limits, migration, new, pause,
-    preview, publish, queues, redrive, rerun, resume, run, schedules, send, settings, show,
-    signal, stream, streams, subscriptions, waits, work, worker, workers,
-)  # fmt: skip
 
+@click.command()
+@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the completion script of SHELL: eval "$(jobq completion bash)"."""
+    found = get_completion_class(shell)
+    assert found is not None  # noqa: S101 - click has these three
+    click.echo(found(context.find_root().command, {}, "jobq", "_JOBQ_COMPLETE").source())
+
+
+# The modules with commands, and the names of these.
+COMMANDS: Final = {
+    "cluster": "cluster",
+    "conformance": "conformance",
+    "deploy": "deploy migration print_sql",
+    "doctor": "certify doctor",
+    "endpoints": "endpoints",
+    "events": "events",
+    "http": "console http",
+    "jobs": "enqueue explain jobs redrive rerun show work",
+    "limits": "budgets limits",
+    "new": "new",
+    "queues": "declare delete_kind grants kinds pause queues resume settings workers",
+    "run": "run",
+    "schedules": "preview schedules",
+    "steering": "cancel change delete",
+    "worker": "worker",
+    "workflows": "answer cancel_tree emit fork graph publish send signal stream streams"
+    " subscriptions waits",
+}
 # Commands that need an extra: their module and the extra.
-EXTRAS = {
+EXTRAS: Final = {
     "keys": ("jobq_cli.keys", "http"),
     "mcp": ("jobq_cli.mcp", "mcp"),
     "secrets": ("jobq_cli.secrets", "delivery"),
@@ -155,5 +136,7 @@ def open_standard_streams() -> None:
         sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115 - stays open
 
 
-for command in COMMANDS:
-    main.add_command(command)
+main.add_command(completion)
+for module, names in COMMANDS.items():
+    for name in names.split():
+        main.add_command(getattr(importlib.import_module(f"jobq_cli.{module}"), name))

@@ -18,17 +18,13 @@ if TYPE_CHECKING:
     context_settings={"ignore_unknown_options": True},
     params=[
         argument("command", nargs=-1, required=True, type=click.UNPROCESSED),
-        option(
-            "--level",
-            default="full",
-            type=click.Choice(["producer", "worker", "full"]),
-            help="Level to test.",
-        ),
+        option("--level", default="full", type=click.Choice(["producer", "worker", "full"]),
+               help="Level to test."),
         option("--only", default="", help="Run only scenarios whose names contain this text."),
         option("--patience", default=20.0, type=Seconds(1), help="Seconds to wait for each step."),
         option("--trace", "is_traced", is_flag=True, help="Show the messages in both directions."),
     ],
-)
+)  # fmt: skip
 def conformance(
     *, command: tuple[str, ...], level: str, only: str, patience: float, is_traced: bool
 ) -> None:

@@ -76,7 +76,7 @@ def listing_group(words: str, listed: click.Command, *commands: click.Command) -
             raise click.UsageError("Missing option '--database' (env var: 'DATABASE_URL').")
         context.invoke(listed, database_url=database_url, **given)
 
-    own = [*listed.params[:-1], database(is_required=False)]
+    own = [*listed.params[:-1], database(required=False)]
     return click.Group(
         listed.name,
         commands=commands,

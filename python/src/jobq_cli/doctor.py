@@ -1,4 +1,4 @@
-"""`jobq doctor`: check the queue for problems."""
+"""`jobq doctor` and `jobq certify`: check the queue, or whether a server can have one."""
 
 from __future__ import annotations
 
@@ -7,15 +7,22 @@ from collections.abc import Sequence
 from typing import Final
 
 import click
+import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from jobq_cli.parameters import AS_JSON, DATABASE
-from jobq_cli.terminal import asking, say, show_json
+from jobq_cli.parameters import AS_JSON, DATABASE, Url, argument
+from jobq_cli.terminal import asking, plainly, say, show_json
+from jobq_operations.certify import certify as certified
 from jobq_operations.doctor import Finding, examine, status_of
 
 MARKS: Final = {"failure": "BAD ", "warning": "WARN"}
 # Milliseconds for each part: also beside a busy server the whole ends within a minute.
 PATIENCE: Final = 5000
+VERDICTS: Final = (
+    "jobq can run here",
+    "jobq can run here: mind the warnings",
+    "jobq cannot run here",
+)
 
 
 class Unanswered(click.ClickException):
@@ -31,13 +38,35 @@ def doctor(*, is_json: bool, database_url: str) -> None:
     Exits with 0 when all is well, 1 with warnings only, and 2 when something failed or the
     database cannot be asked.
     """
+    given = conninfo_to_dict(database_url).get("options") or ""
+    options = f"{given} -c statement_timeout={PATIENCE}".strip()
     try:
-        with asking(_impatient(database_url)) as client:
+        with asking(make_conninfo(database_url, options=options)) as client:
             findings = examine(client)
     except click.ClickException as error:
         raise Unanswered(error.message) from error
     show_findings(findings, is_json=is_json)
     sys.exit(status_of(findings))
+
+
+@click.command(params=[argument("url", type=Url(), envvar="DATABASE_URL"), AS_JSON])
+def certify(*, url: str, is_json: bool) -> None:
+    """Check whether the server, login and pooler of URL can run jobq.
+
+    Use it before you install jobq on a managed service. It installs the schema and runs a job in a
+    transaction that it rolls back. Exits with 0 when all is well, 1 with warnings only, and 2 when
+    jobq cannot run there or the database cannot be reached.
+    """
+    try:
+        with plainly():
+            findings = certified(url)
+    except psycopg.OperationalError as error:
+        raise Unanswered(str(error).strip()) from error
+    show_findings(findings, is_json=is_json)
+    status = status_of(findings)
+    if not is_json:
+        say(VERDICTS[status])
+    sys.exit(status)
 
 
 def show_findings(findings: Sequence[Finding], *, is_json: bool) -> None:
@@ -49,9 +78,3 @@ def show_findings(findings: Sequence[Finding], *, is_json: bool) -> None:
         remedy = f"; {finding.remedy}" if finding.remedy else ""
         mark = "ok  " if finding.is_ok else MARKS[finding.severity]
         say(f"{mark}  {finding.subject:<20}  {finding.finding}{remedy}")
-
-
-def _impatient(url: str) -> str:
-    """Return a URL whose statements end in time."""
-    given = conninfo_to_dict(url).get("options") or ""
-    return make_conninfo(url, options=f"{given} -c statement_timeout={PATIENCE}".strip())

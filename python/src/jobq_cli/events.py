@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import click
 
@@ -20,44 +21,32 @@ LOOK_BACK = timedelta(hours=1)
         option("--queue", "queues", multiple=True, help="Only this queue. Repeatable."),
         option("--kind", "kinds", multiple=True, help="Only this kind. Repeatable."),
         option("--after", help="Start after this cursor."),
-        moment(
-            "--since", "Start at this time, in UTC.  [default: now with --follow, else an hour ago]"
-        ),
+        moment("--since",
+               "Start at this time, in UTC.  [default: now with --follow, else an hour ago]"),
         option("--follow", is_flag=True, help="Continue: print jobs as they end."),
-        option(
-            "--listen-database",
-            help="Direct database URL for LISTEN, bypassing a pooler.  [default: --database]",
-        ),
+        option("--listen-database",
+               help="Direct database URL for LISTEN, bypassing a pooler."
+               "  [default: --database]"),
         AS_JSON,
         DATABASE,
     ]
-)
+)  # fmt: skip
 def events(
     *,
-    queues: tuple[str, ...],
-    kinds: tuple[str, ...],
-    after: str | None,
-    since: datetime | None,
-    follow: bool,
     listen_database: str | None,
     is_json: bool,
     database_url: str,
+    **chosen: Any,  # noqa: ANN401
 ) -> None:
     """Print jobs that have ended, each once, in the order in which they ended."""
-    if after is None and since is None and not follow:
-        since = datetime.now(UTC) - LOOK_BACK
+    if chosen["after"] is None and chosen["since"] is None and not chosen["follow"]:
+        chosen["since"] = datetime.now(UTC) - LOOK_BACK
+    chosen |= {name: chosen[name] or None for name in ("queues", "kinds")}
     with (
         plainly(),
         translate(),
-        Client(
-            database_url,
-            listen_database=listen_database or database_url,
-        ) as client,
-        closing(
-            client.listen_events(
-                after, queues=queues or None, kinds=kinds or None, since=since, follow=follow
-            )
-        ) as found,
+        Client(database_url, listen_database=listen_database or database_url) as client,
+        closing(client.listen_events(**chosen)) as found,
     ):
         for event in found:
             if is_json:

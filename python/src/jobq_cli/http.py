@@ -1,9 +1,12 @@
-"""`jobq http`: serve the HTTP API."""
+"""`jobq http` and `jobq console`: serve the HTTP API, or the console alone."""
 
 from __future__ import annotations
 
 import re
+import socket
+import webbrowser
 from ipaddress import ip_network
+from typing import Any, Final
 
 import click
 
@@ -14,11 +17,7 @@ from jobq_cli.terminal import logged, needing, one_database
 def networks(
     _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Check that each value is a network.
-
-    Raises:
-        click.BadParameter: a value is not a network.
-    """
+    """Check that each value is a network."""
     try:
         return tuple(str(ip_network(value)) for value in values)
     except ValueError as error:
@@ -33,95 +32,53 @@ def prefixed(_context: click.Context, _parameter: click.Parameter, text: str) ->
     return path
 
 
-@click.command(
-    params=[
-        option("--host", default="127.0.0.1", help="Address to listen on."),
-        option(
-            "--port", default=8080, type=click.IntRange(0, 65535), help="The port; 0 takes any."
-        ),
-        option(
-            "--open-metrics/--metrics-with-key",
-            "is_metrics_open",
-            default=True,
-            help="Serve /metrics without a key, or only for the scopes read and operate.",
-        ),
-        option(
-            "--pool-size",
-            default=8,
-            envvar="JOBQ_HTTP_POOL_SIZE",
-            type=click.IntRange(1),
-            help="Maximum connections for each of the four roles.",
-        ),
-        option(
-            "--console/--no-console", "has_console", default=True, help="Also serve the console."
-        ),
-        option(
-            "--mcp/--no-mcp",
-            "has_mcp",
-            default=False,
-            help="Also serve tools for assistants at /mcp; requires jobq[mcp].",
-        ),
-        option("--hide-payloads", is_flag=True, help="Hide payloads and logs in the console."),
-        option(
-            "--proxy-from",
-            multiple=True,
-            callback=networks,
-            metavar="NETWORK",
-            help="Network of a proxy whose X-Forwarded-For and -Proto are trusted. Repeatable.",
-        ),
-        option(
-            "--prefix",
-            default="",
-            callback=prefixed,
-            metavar="PATH",
-            help="Path that a proxy puts before this server, such as /jobs, and removes.",
-        ),
-        option(
-            "--proxy-header", help="Header with the user name, set by that proxy, for the console."
-        ),
-        option(
-            "--proxy-scopes",
-            default="read",
-            type=click.Choice(("read", "read,operate")),
-            help="Scopes of the proxy's users.",
-        ),
-        option(
-            "--read-database",
-            "read_database_url",
-            envvar="JOBQ_READ_DATABASE",
-            show_envvar=True,
-            type=Url(),
-            help="Standby that serves lists and statistics while it is available and up to date.",
-        ),
-        option(
-            "--longest-lag",
-            default=30.0,
-            type=Seconds(0),
-            help="Maximum lag of the standby; above it, the primary is used.",
-        ),
-        DATABASE,
-    ]
+# fmt: off
+OPTIONS: Final = (
+    option("--host", default="127.0.0.1", help="Address to listen on."),
+    option("--port", default=8080, type=click.IntRange(0, 65535), help="The port; 0 takes any."),
+    option("--open-metrics/--metrics-with-key", "is_metrics_open", default=True,
+           help="Serve /metrics without a key, or only for the scopes read and operate."),
+    option("--pool-size", default=8, envvar="JOBQ_HTTP_POOL_SIZE", type=click.IntRange(1),
+           help="Maximum connections for each of the four roles."),
+    option("--console/--no-console", "has_console", default=True, help="Also serve the console."),
+    option("--mcp/--no-mcp", "has_mcp", default=False,
+           help="Also serve tools for assistants at /mcp; requires jobq[mcp]."),
+    option("--hide-payloads", is_flag=True, help="Hide payloads and logs in the console."),
+    option("--proxy-from", multiple=True, callback=networks, metavar="NETWORK",
+           help="Network of a proxy whose X-Forwarded-For and -Proto are trusted. Repeatable."),
+    option("--prefix", default="", callback=prefixed, metavar="PATH",
+           help="Path that a proxy puts before this server, such as /jobs, and removes."),
+    option("--proxy-header",
+           help="Header with the user name, set by that proxy, for the console."),
+    option("--proxy-scopes", default="read", type=click.Choice(("read", "read,operate")),
+           help="Scopes of the proxy's users."),
+    option("--read-database", "read_database_url", envvar="JOBQ_READ_DATABASE", show_envvar=True,
+           type=Url(),
+           help="Standby that serves lists and statistics while it is available and up to date."),
+    option("--longest-lag", default=30.0, type=Seconds(0),
+           help="Maximum lag of the standby; above it, the primary is used."),
+    DATABASE,
 )
+# fmt: on
+
+
+@click.command(params=list(OPTIONS))
 @logged
 def http(
     *,
     host: str,
     port: int,
-    is_metrics_open: bool,
-    pool_size: int,
     has_console: bool,
     has_mcp: bool,
     hide_payloads: bool,
     prefix: str,
     proxy_header: str | None,
-    proxy_from: tuple[str, ...],
     proxy_scopes: str,
-    read_database_url: str | None,
-    longest_lag: float,
     database_url: str,
+    **settings: Any,  # noqa: ANN401 - those of `Settings`
 ) -> None:
     """Serve the HTTP API and the console, and log a line for each request."""
-    if proxy_header and not proxy_from:
+    if proxy_header and not settings["proxy_from"]:
         raise click.UsageError("--proxy-header requires --proxy-from")
     with needing("http"):
         from jobq_console import Options, Proxy, Site  # noqa: PLC0415 - an extra
@@ -134,13 +91,34 @@ def http(
     one_database(database_url)
     proxy = Proxy(proxy_header, tuple(proxy_scopes.split(","))) if proxy_header else None
     options = Options(hides_payloads=hide_payloads, proxy=proxy, prefix=prefix)
-    settings = Settings(
-        is_metrics_open=is_metrics_open,
-        pool_size=pool_size,
-        console=Site.maker(options) if has_console else None,
-        mcp=mcp,
-        read_database_url=read_database_url,
-        longest_lag=longest_lag,
-        proxy_from=proxy_from,
-    )
-    serve(database_url, host, port, settings)
+    console = Site.maker(options) if has_console else None
+    serve(database_url, host, port, Settings(console=console, mcp=mcp, **settings))
+
+
+@click.command(
+    params=[
+        option("--port", default=0, type=click.IntRange(0, 65535),
+               help="Port; 0 chooses a free one."),
+        option("--hide-payloads", is_flag=True, help="Hide payloads, results, metadata and logs."),
+        option("--open", "is_opened", is_flag=True, help="Open it in the browser."),
+        DATABASE,
+    ]
+)  # fmt: skip
+def console(*, port: int, hide_payloads: bool, is_opened: bool, database_url: str) -> None:
+    """Serve the console on this machine, with the login of the database URL.
+
+    The printed address works once and gives the rights of that login.
+    """
+    with needing("http"):
+        from jobq_console.options import Options  # noqa: PLC0415 - an extra
+        from jobq_console.serve import serve  # noqa: PLC0415
+
+    one_database(database_url)
+
+    def say(address: str) -> None:
+        click.echo(address)
+        if is_opened:
+            webbrowser.open(address)
+
+    listening = socket.create_server(("127.0.0.1", port))
+    serve(database_url, listening, Options(hides_payloads=hide_payloads), say)

@@ -39,16 +39,12 @@ from jobq_cli.tree import drawn
         argument("kind"),
         PAYLOAD,
         *options_of(EnqueueOptions),
-        option(
-            "--delay",
-            type=Seconds(0, LONGEST_DELAY),
-            callback=as_span,
-            help="Start after this many seconds.",
-        ),
+        option("--delay", type=Seconds(0, LONGEST_DELAY), callback=as_span,
+               help="Start after this many seconds."),
         option("--wait", type=Seconds(0), help="Wait this long for the result and print it."),
         DATABASE,
     ]
-)
+)  # fmt: skip
 def enqueue(
     *,
     kind: str,
@@ -207,22 +203,16 @@ explain = calling(
         option("--error-code", help="Dead jobs whose last error has this code."),
         moment("--since", "Dead since this time, in UTC."),
         limit(1000, 100_000, "max_jobs"),
-        option(
-            "--max-attempts",
-            type=int,
-            help="Attempts from now on, for one JOB_ID.  [default: as before]",
-        ),
+        option("--max-attempts", type=int,
+               help="Attempts from now on, for one JOB_ID.  [default: as before]"),
         option("--latest", is_flag=True, help="Use the current version of the endpoint."),
         option("--dry-run", is_flag=True, help="Only print the selected jobs."),
-        option(
-            "--tree",
-            type=click.Choice(("failed", "downstream", "all")),
-            help="Jobs of the tree of JOB_ID: failed ones, the job and those waiting for it, or"
-            " all.",
-        ),
+        option("--tree", type=click.Choice(("failed", "downstream", "all")),
+               help="Jobs of the tree of JOB_ID: failed ones, the job and those waiting for it, or"
+               " all."),
         DATABASE,
     ]
-)
+)  # fmt: skip
 def redrive(
     *,
     job_ids: tuple[str, ...],
@@ -254,13 +244,8 @@ def redrive(
             client.redrive(job_ids[0], latest=latest, max_attempts=max_attempts)
             redriven = job_ids
         else:
-            redriven = client.redrive_many(
-                **filters,
-                max_jobs=max_jobs,
-                job_ids=job_ids or None,
-                dry_run=dry_run,
-                latest=latest,
-            )
+            filters |= {"job_ids": job_ids or None, "max_jobs": max_jobs}
+            redriven = client.redrive_many(**filters, dry_run=dry_run, latest=latest)
         for job_id in redriven:
             say(job_id)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import click
 import psycopg
@@ -26,37 +27,18 @@ COLUMNS = (
 @click.command(
     params=[
         argument("name"),
-        option(
-            "--scope",
-            "scopes",
-            multiple=True,
-            required=True,
-            type=click.Choice(SCOPES),
-            help="Scope of the key. Repeatable.",
-        ),
+        option("--scope", "scopes", multiple=True, required=True, type=click.Choice(SCOPES),
+               help="Scope of the key. Repeatable."),
         option("--days", type=click.IntRange(1), help="Days until it expires."),
         option("--requests-per-second", type=click.IntRange(1), help="Rate limit of the key."),
         DATABASE,
     ]
-)
-def create(
-    *,
-    name: str,
-    scopes: tuple[str, ...],
-    days: int | None,
-    requests_per_second: int | None,
-    database_url: str,
-) -> None:
+)  # fmt: skip
+def create(*, days: int | None, database_url: str, **given: Any) -> None:  # noqa: ANN401
     """Create the key NAME and print it. It is not shown again."""
     expires_at = datetime.now(UTC) + timedelta(days=days) if days else None
     with plainly(), translate(), psycopg.connect(conninfo(database_url, "jobq")) as connection:
-        key = create_key(
-            connection,
-            name,
-            scopes,
-            expires_at=expires_at,
-            requests_per_second=requests_per_second,
-        )
+        key = create_key(connection, expires_at=expires_at, **given)
     say(key)
 
 

@@ -11,18 +11,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from copy import copy
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
 from typing import Any, Final
-from uuid import uuid4
 
 import httpx
 import psycopg
 from PIL import Image
 
 from jobq.client import Client
+from jobq.models import Job
 from jobq.worker import Worker, loop_factory
 from jobq_console import Site
 from jobq_delivery import Deliverer
@@ -31,8 +30,6 @@ from jobq_examples import deliveries, registry
 from jobq_examples.sinks import MailServer, WebhookReceiver
 from jobq_http import Settings, create_key, server
 from jobq_operations.deploy import deploy
-
-__all__ = ["RunError", "run"]
 
 HOST: Final = "127.0.0.1"
 FINAL: Final = frozenset({"succeeded", "dead", "cancelled"})
@@ -51,27 +48,6 @@ TEXT: Final = (
 
 class RunError(RuntimeError):
     """A part of the system did not start."""
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """A job to submit: its kind, or its endpoint, and its payload."""
-
-    kind: str
-    payload: dict[str, Any]
-    is_delivery: bool = False
-
-    @property
-    def request(self) -> dict[str, Any]:
-        """What POST /jobs takes."""
-        if not self.is_delivery:
-            return {"kind": self.kind, "payload": self.payload}
-        return {
-            "endpoint": self.kind,
-            "trigger": "IMMEDIATE",
-            "idempotency_key": uuid4().hex,
-            "input": self.payload,
-        }
 
 
 def run(
@@ -93,11 +69,6 @@ def run(
 
     Returns:
         0 when every example job succeeded, else 1.
-
-    Raises:
-        RunError: the server did not start, with the place of the log.
-        ServerError: PostgreSQL did not start.
-        DeployError: the schema could not be installed.
     """
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -114,15 +85,15 @@ def run(
         os.environ |= {"SMTP_HOST": HOST, "SMTP_PORT": str(mail.port), **secrets}
         log = folder / "jobq.log"
         logging.basicConfig(filename=log, filemode="w", level=logging.INFO, force=True)
-        api = stack.enter_context(serving(database_url, listener(port, say), log))
-
+        listening = listener(port, say)
+        url = f"http://{HOST}:{listening.getsockname()[1]}"
+        stack.enter_context(serving(database_url, listening, url, log))
         with Client(database_url) as client:
             registry.declare(client)
             endpoints = deliveries.declare(client, secrets, receiver.url, redis)
-        say("running the example jobs")
-        jobs = examples(folder, receiver.url)
-        jobs += [Example(name, deliveries.INPUT, is_delivery=True) for name in endpoints]
-        states = finish(api, jobs, say)
+            say("running the example jobs")
+            jobs = examples(folder, receiver.url)
+            states = finish(client, jobs | dict.fromkeys(endpoints, deliveries.INPUT), say)
         for body in receiver.received:
             say(f"the webhook's receiver got {body}")
         for subject in mail.subjects:
@@ -130,7 +101,7 @@ def run(
         failed = [kind for kind, state in states.items() if state != "succeeded"]
         say(f"failed: {', '.join(failed)}" if failed else f"all {len(states)} jobs succeeded")
         if not is_brief:
-            hints(database_url, api, say)
+            hints(database_url, url, say)
             while True:  # not signal.pause(), which misses a signal that comes just before it
                 time.sleep(0.5)
         return 1 if failed else 0
@@ -169,15 +140,10 @@ def listener(port: int, say: Callable[[str], None]) -> socket.socket:
 
 
 @contextmanager
-def serving(database_url: str, listening: socket.socket, log: Path) -> Iterator[httpx.Client]:
-    """Run the HTTP API and a worker in a thread, and yield a client of the API with a new key.
-
-    Raises:
-        RunError: they did not start.
-    """
-    port = listening.getsockname()[1]
+def serving(database_url: str, listening: socket.socket, url: str, log: Path) -> Iterator[None]:
+    """Run the HTTP API, at this URL, and a worker in a thread."""
     settings = Settings(console=Site.maker())
-    api = server(database_url, HOST, port, settings)
+    api = server(database_url, HOST, listening.getsockname()[1], settings)
 
     async def work() -> None:
         own = copy(registry)
@@ -190,74 +156,63 @@ def serving(database_url: str, listening: socket.socket, log: Path) -> Iterator[
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(work())
 
-    with psycopg.connect(database_url) as connection:
-        key = create_key(connection, f"run {datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f}")
     thread = Thread(target=run, name="jobq server")
     thread.start()
-    headers = {"Authorization": f"Bearer {key}"}
     try:
-        with httpx.Client(
-            base_url=f"http://{HOST}:{port}",
-            headers=headers,
-            trust_env=False,
-            timeout=SECONDS_FOR_JOBS,
-        ) as client:
-            deadline = time.monotonic() + SECONDS_TO_START
-            while not answers(client):
-                if not thread.is_alive() or time.monotonic() > deadline:
-                    raise RunError(f"the server did not start; its log is {log}")
-                time.sleep(0.05)
-            yield client
+        deadline = time.monotonic() + SECONDS_TO_START
+        while not answers(url):
+            if not thread.is_alive() or time.monotonic() > deadline:
+                raise RunError(f"the server did not start; its log is {log}")
+            time.sleep(0.05)
+        yield
     finally:
         api.should_exit = True
         thread.join()
 
 
-def examples(folder: Path, hook: str) -> list[Example]:
-    """The example jobs, and the picture that one of them needs."""
+def examples(folder: Path, hook: str) -> dict[str, Any]:
+    """The payloads of the example jobs, by kind, and the picture that one of them needs."""
     picture = folder / "mandelbrot.png"
     Image.effect_mandelbrot((1600, 1200), (-2.2, -1.2, 1.0, 1.2), 100).save(picture)
     target = folder / "mandelbrot-small.png"
     box = {"width": 320, "height": 320}
     mail = {"to": "ada@example.org", "subject": "Your picture is ready", "body": str(target)}
-    return [
-        Example("resize_image", {"source": str(picture), "target": str(target), **box}),
-        Example("webhook_delivery", {"url": hook, "body": {"event": "picture.resized"}}),
-        Example("send_email", mail),
-        Example("summarize_text", {"text": TEXT, "sentences": 2}),
-        Example("health_check", {}),
-    ]
+    return {
+        "resize_image": {"source": str(picture), "target": str(target), **box},
+        "webhook_delivery": {"url": hook, "body": {"event": "picture.resized"}},
+        "send_email": mail,
+        "summarize_text": {"text": TEXT, "sentences": 2},
+        "health_check": {},
+    }
 
 
-def finish(api: httpx.Client, jobs: list[Example], say: Callable[[str], None]) -> dict[str, str]:
-    """Submit jobs over HTTP, report each change of their states, and return the last ones."""
-    kinds: dict[str, str] = {}
-    for job in jobs:
-        answer = api.post("/jobs", json=job.request)
-        answer.raise_for_status()
-        kinds[answer.json()["job_id"]] = job.kind
-    states = dict.fromkeys(kinds, "")
+def finish(client: Client, jobs: Mapping[str, Any], say: Callable[[str], None]) -> dict[str, str]:
+    """Enqueue jobs, report each change of their states, and return the last ones by kind."""
+    ids = {kind: client.enqueue(kind, payload).job_id for kind, payload in jobs.items()}
+    states = dict.fromkeys(ids, "")
     deadline = time.monotonic() + SECONDS_FOR_JOBS
     while not FINAL.issuperset(states.values()) and time.monotonic() < deadline:
-        for job_id in (i for i, state in states.items() if state not in FINAL):
-            job = api.get(f"/jobs/{job_id}").raise_for_status().json()
-            if job["state"] != states[job_id]:
-                states[job_id] = job["state"]
-                say(f"  {kinds[job_id]:<17}{job['state']:<10} {outcome(job)}".rstrip())
+        for kind in (kind for kind, state in states.items() if state not in FINAL):
+            job = client.get(ids[kind])
+            if job.state != states[kind]:
+                states[kind] = job.state
+                say(f"  {kind:<17}{job.state:<10} {outcome(job)}".rstrip())
         time.sleep(0.02)
-    return {kinds[job_id]: state for job_id, state in states.items()}
+    return states
 
 
-def outcome(job: Mapping[str, Any]) -> str:
+def outcome(job: Job) -> str:
     """Return the result or the last error of a job, in one line."""
-    if job["state"] == "succeeded":
-        return ", ".join(f"{name} {value}" for name, value in (job["result"] or {}).items())
-    return f"{job['last_error_code']}: {job['last_error']}" if job["last_error"] else ""
+    if isinstance(job.result, dict):
+        return ", ".join(f"{name} {value}" for name, value in job.result.items())
+    return f"{job.last_error_code}: {job.last_error}" if job.last_error else ""
 
 
-def hints(database_url: str, api: httpx.Client, say: Callable[[str], None]) -> None:
-    """Print what to try next."""
-    curl = f"curl -s {api.base_url}/jobs -H 'Authorization: {api.headers['Authorization']}'"
+def hints(database_url: str, url: str, say: Callable[[str], None]) -> None:
+    """Print what to try next, with a new key of the API."""
+    with psycopg.connect(database_url) as connection:
+        key = create_key(connection, f"run {datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f}")
+    curl = f"curl -s {url}/jobs -H 'Authorization: Bearer {key}'"
     say(
         f"""
 Try next, in another terminal:
@@ -270,16 +225,16 @@ Try next, in another terminal:
   {curl} \\
     -d '{{"kind": "summarize_text", "payload": {{"text": "One. Two. Three.", "sentences": 1}}}}'
 
-  the console: {api.base_url}, with the key {api.headers["Authorization"].removeprefix("Bearer ")}
-  the API's documentation: {api.base_url}/docs
+  the console: {url}, with the key {key}
+  the API's documentation: {url}/docs
 
 Serving until interrupted (Ctrl-C)."""  # noqa: S608 (words for a person)
     )
 
 
-def answers(client: httpx.Client) -> bool:
+def answers(url: str) -> bool:
     """Return whether the HTTP API is ready."""
     try:
-        return client.get("/ready", timeout=SECONDS_TO_ANSWER).is_success
+        return httpx.get(f"{url}/ready", timeout=SECONDS_TO_ANSWER, trust_env=False).is_success
     except httpx.TransportError:
         return False

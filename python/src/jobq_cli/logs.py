@@ -14,8 +14,6 @@ from jobq.redaction import redacted
 from jobq.worker.metrics import fields_of
 from jobq_operations.visible import in_line, visible
 
-__all__ = ["Format", "configure_logging"]
-
 Format = Literal["json", "pretty"]
 
 _STANDARD: Final = frozenset(
@@ -24,12 +22,7 @@ _STANDARD: Final = frozenset(
 
 
 def configure_logging(form: Format, level: int = logging.INFO) -> None:
-    """Write the log to standard error.
-
-    Args:
-        form: ``json``, one object per line; or ``pretty``, text.
-        level: the minimum level.
-    """
+    """Write the log to standard error: one JSON object per line, or text."""
     handler = Lines(sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else PrettyFormatter())
     logging.basicConfig(level=level, handlers=[handler], force=True)

@@ -14,8 +14,6 @@ import click
 
 from jobq_cli.terminal import say
 
-__all__ = ["new"]
-
 # Placeholders of the template, and files whose names get a leading dot.
 PLACEHOLDER = "myapp"
 SOURCE = "JOBQ_SOURCE"
@@ -41,15 +39,11 @@ def new(name: str) -> None:
             if source.is_file() and "__pycache__" not in source.parts:
                 target = folder / _path(source.relative_to(template), name)
                 target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_text(_filled(source.read_text(), said))
+                text = source.read_text()
+                for placeholder, value in said.items():
+                    text = text.replace(placeholder, value)
+                target.write_text(text)
     say(f"created {folder}/; see its README.md for the next step")
-
-
-def _filled(text: str, said: dict[str, str]) -> str:
-    """Return a text of the template with its placeholders replaced."""
-    for placeholder, value in said.items():
-        text = text.replace(placeholder, value)
-    return text
 
 
 def _path(path: Path, name: str) -> Path:

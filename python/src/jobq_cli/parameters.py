@@ -35,17 +35,12 @@ class Url(click.types.StringParamType):
 
     name = "url"
 
-    def convert(
-        self,
-        value: Any,  # noqa: ANN401 - as click has it
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> str:
+    def convert(self, value: Any, *at: Any) -> str:  # noqa: ANN401 - as click has it
         """Return a valid string."""
         try:
             conninfo_to_dict(value)
         except psycopg.ProgrammingError as error:
-            self.fail(str(error).strip(), param, ctx)
+            self.fail(str(error).strip(), *at)
         return str(value)
 
     def split_envvar_value(self, rv: str) -> list[str]:
@@ -58,73 +53,46 @@ class Seconds(click.FloatRange):
 
     name = "seconds"
 
-    def convert(
-        self,
-        value: Any,  # noqa: ANN401 - as click has it
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> float:
+    def convert(self, value: Any, *at: Any) -> float:  # noqa: ANN401 - as click has it
         """Return the number."""
-        seconds: float = super().convert(value, param, ctx)
+        seconds: float = super().convert(value, *at)
         if not math.isfinite(seconds):
-            self.fail(f"{value} is not a number of seconds", param, ctx)
+            self.fail(f"{value} is not a number of seconds", *at)
         return seconds
 
 
 class Json(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic since 8.4
-    """JSON, or - for JSON on standard input.
-
-    Args:
-        is_object: whether it must be an object.
-    """
+    """JSON, or - for JSON on standard input; perhaps only an object."""
 
     name = "json"
 
     def __init__(self, *, is_object: bool = False) -> None:
         self._is_object = is_object
 
-    def convert(
-        self,
-        value: Any,  # noqa: ANN401 - as click has it
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> Any:  # noqa: ANN401 - any JSON
+    def convert(self, value: Any, *at: Any) -> Any:  # noqa: ANN401 - any JSON
         """Return the value of the text."""
         try:
             found = json.loads(sys.stdin.read() if value == "-" else value)
         except ValueError as error:
-            self.fail(f"not JSON: {error}", param, ctx)
+            self.fail(f"not JSON: {error}", *at)
         if self._is_object and not isinstance(found, dict):
-            self.fail("not a JSON object", param, ctx)
+            self.fail("not a JSON object", *at)
         return found
 
 
 class Moment(click.DateTime):
     """A time in UTC."""
 
-    def convert(
-        self,
-        value: Any,  # noqa: ANN401 - as click has it
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> datetime:
+    def convert(self, value: Any, *at: Any) -> datetime:  # noqa: ANN401 - as click has it
         """Return the time with its zone."""
-        found: datetime = super().convert(value, param, ctx)
+        found: datetime = super().convert(value, *at)
         return found.replace(tzinfo=UTC)
 
 
-def database(*, is_required: bool = True, **options: Any) -> click.Option:  # noqa: ANN401
-    """Return the option `--database`."""
-    return option(
-        "--database",
-        "database_url",
-        envvar="DATABASE_URL",
-        required=is_required,
-        show_envvar=True,
-        type=Url(),
-        help="Database URL.",
-        **options,
-    )
+def database(name: str = "database_url", **options: Any) -> click.Option:  # noqa: ANN401
+    """Return the option `--database`, which is required by default."""
+    own = {"envvar": "DATABASE_URL", "required": True, "show_envvar": True, "type": Url()}
+    return option("--database", name, **{"help": "Database URL.", **own, **options})
 
 
 def limit(default: int, most: int = 1000, name: str = "limit", of: str = "rows") -> click.Option:
@@ -158,16 +126,7 @@ def as_span(_: click.Context, __: click.Parameter, seconds: float | None) -> tim
 DATABASE: Final = database()
 # Of a command below a group that lists too: its own, or that of the group.
 OWN_DATABASE: Final = database(default=lambda: click.get_current_context().obj, callback=named)
-DATABASES: Final = option(
-    "--database",
-    "database_urls",
-    envvar="DATABASE_URL",
-    required=True,
-    multiple=True,
-    show_envvar=True,
-    type=Url(),
-    help="Database URL. Repeatable.",
-)
+DATABASES: Final = database("database_urls", multiple=True, help="Database URL. Repeatable.")
 AS_JSON: Final = option("--json", "is_json", is_flag=True, help="Print JSON, one line per row.")
 PAYLOAD: Final = argument("payload", default="{}", type=Json())
 
@@ -175,11 +134,8 @@ PAYLOAD: Final = argument("payload", default="{}", type=Json())
 def options_of(*kinds: type, but: Collection[str] = ()) -> list[click.Option]:
     """Return the options of TypedDicts whose docstrings describe each option.
 
-    A duration is text, such as '30 s'. An option for a list is repeatable.
-
-    Args:
-        kinds: TypedDicts.
-        but: options that the command defines itself.
+    A duration is text, such as '30 s'. An option for a list is repeatable. The command defines
+    those of ``but`` itself.
     """
     words = words_of(*kinds)
     types = {name: each for kind in kinds for name, each in get_type_hints(kind).items()}

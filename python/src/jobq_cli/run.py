@@ -15,7 +15,7 @@ from jobq_cli.terminal import needing, plainly, say
     params=[
         option("--exit", "is_brief", is_flag=True, help="Exit after the examples."),
         option("--port", default=8080, type=click.IntRange(1, 65535), help="Port of the API."),
-        database(is_required=False),
+        database(required=False),
     ]
 )
 def run(is_brief: bool, port: int, database_url: str | None) -> None:

@@ -39,11 +39,7 @@ def put(name: str, database_url: str) -> None:
 
 
 def given() -> str:
-    """Read standard input.
-
-    Raises:
-        ClickException: it is not UTF-8. The message does not contain the input.
-    """
+    """Read standard input; the error if it is not UTF-8 does not contain it."""
     try:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError:

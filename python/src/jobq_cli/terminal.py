@@ -56,9 +56,6 @@ def one_database(database_url: str) -> None:
     """Refuse a router of shards, which has no views and no jobq_http.
 
     An unreachable database is accepted: servers wait for it.
-
-    Raises:
-        click.ClickException: it is a router.
     """
     try:
         with translate(), psycopg.connect(conninfo(database_url, "jobq")) as connection:
@@ -84,12 +81,7 @@ def plainly() -> Iterator[None]:
 
 
 def say(line: object, *, err: bool = False) -> None:
-    """Print a line immediately, without terminal control characters.
-
-    Args:
-        line: the text.
-        err: whether to print to standard error.
-    """
+    """Print a line immediately, without terminal control characters."""
     click.echo(visible(str(line)), err=err)
     sys.stdout.flush()
 

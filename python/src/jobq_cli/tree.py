@@ -8,8 +8,6 @@ from typing import Any
 
 from jobq.models import Json
 
-__all__ = ["drawn"]
-
 
 def drawn(graph: dict[str, Json]) -> Iterator[str]:
     """Yield a line for each job and each dependency.

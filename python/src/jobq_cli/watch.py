@@ -12,8 +12,6 @@ from typing import Final
 
 import click
 
-__all__ = ["watch"]
-
 # Polling interval, and time for a worker to stop before it is killed, in seconds.
 LOOK: Final = 0.5
 PATIENCE: Final = 35.0
@@ -23,8 +21,7 @@ PASSED_OVER: Final = {"__pycache__", "node_modules", "site-packages"}
 def watch(arguments: list[str], folder: Path) -> int:
     """Run `jobq` with these arguments and restart it when a Python file in a folder changes.
 
-    Returns:
-        The exit status of the last run. A signal ends it.
+    Returns the exit status of the last run. A signal ends it.
     """
     asked: list[int] = []
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from copy import copy
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -26,101 +26,53 @@ logger = logging.getLogger("jobq.worker")
 N = TypeVar("N", int, float)
 
 
-@click.command(
-    params=[
-        argument("target", required=False),
-        option(
-            "--deliver/--no-deliver",
-            "is_deliverer",
-            default=True,
-            help="Deliver jobs of endpoints (requires the extra `delivery`).",
-        ),
-        option(
-            "--queue",
-            "queues",
-            multiple=True,
-            default=("default",),
-            help="Queue to serve, or queue=N for at most N of its jobs at a time, or a pattern"
-            " such as 'tenant-*'. Repeatable.",
-        ),
-        option(
-            "--weight",
-            "shares",
-            multiple=True,
-            help="Claim from queues in random order by weight: queue=weight; 1 by default."
-            " Repeatable.",
-        ),
-        option(
-            "--concurrency",
-            default=50,
-            type=click.IntRange(1),
-            help="Maximum jobs at the same time.",
-        ),
-        option(
-            "--processes", type=click.IntRange(1), help="Processes for handlers with process=True."
-        ),
-        option("--name", help="Name of the worker; must be unique."),
-        option(
-            "--release",
-            envvar="JOBQ_RELEASE",
-            show_envvar=True,
-            help="Release name, shown with the worker.",
-        ),
-        option("--poll", default=5.0, type=Seconds(0.05, 60), help="Polling interval in seconds."),
-        option(
-            "--grace",
-            default=30.0,
-            type=Seconds(0),
-            help="How long running jobs may take to finish after SIGTERM, in seconds.",
-        ),
-        option(
-            "--sleepy",
-            is_flag=True,
-            help="Send no statements while idle: no heartbeat, no polling.",
-        ),
-        option("--listen/--no-listen", default=True, help="Use notifications, or only poll."),
-        option("--listen-database", help="Direct database URL for LISTEN, bypassing the pooler."),
-        option(
-            "--pooled",
-            "is_pooled",
-            is_flag=True,
-            help="The database is behind a transaction pooler such as PgBouncer.",
-        ),
-        option(
-            "--declare/--no-declare", default=True, help="Declare the kinds of TARGET at the start."
-        ),
-        option("--until-empty", is_flag=True, help="Exit when no job is due or running."),
-        option(
-            "--watch",
-            "is_watching",
-            is_flag=True,
-            help="Restart when code in this directory changes.",
-        ),
-        option(
-            "--max-jobs", type=click.IntRange(1), help="Exit with status 75 after this many jobs."
-        ),
-        option(
-            "--max-bytes",
-            type=click.IntRange(1),
-            help="Exit with status 75 above this memory usage, in bytes.",
-        ),
-        option(
-            "--metrics-host",
-            default="127.0.0.1",
-            envvar="JOBQ_METRICS_HOST",
-            help="Address for /metrics, /healthz and /readyz.",
-        ),
-        option(
-            "--metrics-port",
-            default=9091,
-            envvar="JOBQ_METRICS_PORT",
-            type=click.IntRange(0, 65535),
-            help="Port; 0 chooses a free one.",
-        ),
-        option("--no-metrics", "is_silent", is_flag=True, help="Do not serve them."),
-        DATABASES,
-    ]
+# fmt: off
+OPTIONS: Final = (
+    argument("target", required=False),
+    option("--deliver/--no-deliver", "is_deliverer", default=True,
+           help="Deliver jobs of endpoints (requires the extra `delivery`)."),
+    option("--queue", "queues", multiple=True, default=("default",),
+           help="Queue to serve, or queue=N for at most N of its jobs at a time, or a pattern"
+           " such as 'tenant-*'. Repeatable."),
+    option("--weight", "shares", multiple=True,
+           help="Claim from queues in random order by weight: queue=weight; 1 by default."
+           " Repeatable."),
+    option("--concurrency", default=50, type=click.IntRange(1),
+           help="Maximum jobs at the same time."),
+    option("--processes", type=click.IntRange(1),
+           help="Processes for handlers with process=True."),
+    option("--name", help="Name of the worker; must be unique."),
+    option("--release", envvar="JOBQ_RELEASE", show_envvar=True,
+           help="Release name, shown with the worker."),
+    option("--poll", default=5.0, type=Seconds(0.05, 60), help="Polling interval in seconds."),
+    option("--grace", default=30.0, type=Seconds(0),
+           help="How long running jobs may take to finish after SIGTERM, in seconds."),
+    option("--sleepy", is_flag=True,
+           help="Send no statements while idle: no heartbeat, no polling."),
+    option("--listen/--no-listen", default=True, help="Use notifications, or only poll."),
+    option("--listen-database", help="Direct database URL for LISTEN, bypassing the pooler."),
+    option("--pooled", "is_pooled", is_flag=True,
+           help="The database is behind a transaction pooler such as PgBouncer."),
+    option("--declare/--no-declare", default=True,
+           help="Declare the kinds of TARGET at the start."),
+    option("--until-empty", is_flag=True, help="Exit when no job is due or running."),
+    option("--watch", "is_watching", is_flag=True,
+           help="Restart when code in this directory changes."),
+    option("--max-jobs", type=click.IntRange(1),
+           help="Exit with status 75 after this many jobs."),
+    option("--max-bytes", type=click.IntRange(1),
+           help="Exit with status 75 above this memory usage, in bytes."),
+    option("--metrics-host", default="127.0.0.1", envvar="JOBQ_METRICS_HOST",
+           help="Address for /metrics, /healthz and /readyz."),
+    option("--metrics-port", default=9091, envvar="JOBQ_METRICS_PORT",
+           type=click.IntRange(0, 65535), help="Port; 0 chooses a free one."),
+    option("--no-metrics", "is_silent", is_flag=True, help="Do not serve them."),
+    DATABASES,
 )
+# fmt: on
+
+
+@click.command(params=list(OPTIONS))
 @logged
 def worker(
     *,
