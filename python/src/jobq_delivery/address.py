@@ -64,11 +64,7 @@ class AddressRefused(Exception):  # noqa: N818 - it says what happened
 
 
 async def system_resolve(host: str, port: int) -> list[str]:
-    """Resolve a host with the system's resolver.
-
-    Raises:
-        OSError: it cannot.
-    """
+    """Resolve a host with the system's resolver."""
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -119,19 +115,11 @@ class Guard:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Guard:
-        """Create a guard from JOBQ_DELIVERY_ALLOW.
-
-        Raises:
-            InvalidArgument: an entry is not a network, host or socket.
-        """
+        """Create a guard from JOBQ_DELIVERY_ALLOW, as `allowing` does."""
         return cls.allowing(environment.get(ALLOW, ""))
 
     async def addresses(self, host: str, port: int) -> list[str]:
-        """Return the checked addresses to connect to.
-
-        Args:
-            host: a name or an address, in any notation that the system reads.
-            port: the port.
+        """Return the checked addresses of a host: a name or an address in any notation.
 
         Raises:
             AddressRefused: one of them is not public and not allowed.
@@ -148,21 +136,13 @@ class Guard:
         return found
 
     def check_socket(self, path: str) -> None:
-        """Check that a UNIX socket is allowed.
-
-        Raises:
-            AddressRefused: it is not allowed.
-        """
+        """Check that a UNIX socket is allowed, or raise AddressRefused."""
         if self.sockets.isdisjoint({"", path}):
             raise AddressRefused("the target is a socket of the worker's machine")
 
 
 def host_of(entry: str) -> str:
-    """Parse an allowed host, with or without a port.
-
-    Raises:
-        InvalidArgument: it is not a host.
-    """
+    """Parse an allowed host, with or without a port."""
     found = HOST.fullmatch(entry)
     if found is None or int(found["port"] or 0) > LAST_PORT:
         raise InvalidArgument(
@@ -173,11 +153,7 @@ def host_of(entry: str) -> str:
 
 
 def socket_of(entry: str) -> str:
-    """Parse the path of an allowed UNIX socket; an empty path allows all.
-
-    Raises:
-        InvalidArgument: it is not a path of a socket.
-    """
+    """Parse the path of an allowed UNIX socket; an empty path allows all."""
     path = entry.removeprefix(SOCKET)
     if path and (not path.startswith("/") or path != os.path.normpath(path)):
         raise InvalidArgument(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import ssl
 from collections.abc import AsyncIterator, Iterable
@@ -23,10 +22,6 @@ class Connections:
 
     httpcore's own pool scans all connections for every request. With fifty concurrent requests,
     that takes eight times as long as the requests.
-
-    Args:
-        guard: the allowed addresses.
-        trust: the trusted certificate authorities.
     """
 
     def __init__(self, guard: Guard, trust: ssl.SSLContext) -> None:
@@ -125,7 +120,3 @@ class _Backend(httpcore.AsyncNetworkBackend):
             except httpcore.ConnectError as error:
                 failure = error
         raise failure
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait."""
-        await asyncio.sleep(seconds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import importlib.util
 import logging
 import os
@@ -33,8 +34,12 @@ SECRET_CACHE: Final = "JOBQ_SECRET_CACHE_SECONDS"  # noqa: S105 - a setting's na
 MESSAGE_BYTES: Final = "JOBQ_DELIVERY_MAX_BODY_BYTES"
 MAX_LOGGED: Final = 2048
 DELIVERED: Final = "delivered"
-# The package that each type requires.
-DRIVERS: Final = {"HTTP": "httpx", "KAFKA": "confluent_kafka", "REDIS_STREAM": "redis"}
+# The package that each type requires, and what sends its messages.
+DRIVERS: Final = {
+    "HTTP": ("httpx", "jobq_delivery.http", "HttpSender"),
+    "KAFKA": ("confluent_kafka", "jobq_delivery.kafka", "KafkaSender"),
+    "REDIS_STREAM": ("redis", "jobq_delivery.redis_stream", "RedisStreamSender"),
+}
 
 
 class Sender(Protocol):
@@ -136,11 +141,7 @@ class Deliverer:
         return {**masked, **endpoint.versions}
 
     async def beyond(self) -> dict[str, tuple[str, str]]:
-        """Return the endpoints that this worker cannot deliver, each with a code and the reason.
-
-        Raises:
-            JobqError: the database refuses, or does not answer.
-        """
+        """Return the endpoints that this worker cannot deliver, each with a code and the reason."""
         drivers = [kind for kind in DRIVERS if kind not in self._broken and has_driver(kind)]
         rows = await self._client.run(list_undeliverable(drivers, self._vault.key_ids))
         return {
@@ -151,11 +152,7 @@ class Deliverer:
         }
 
     async def _check(self, endpoint: Endpoint, payload: object) -> None:
-        """Validate input, outside the event loop.
-
-        Raises:
-            Permanent: it does not match the schema.
-        """
+        """Validate input, outside the event loop."""
         schema = endpoint.input_schema
         if schema is None:
             return
@@ -164,12 +161,7 @@ class Deliverer:
             raise Permanent("INPUT_VALIDATION_FAILED", problem)
 
     def _secrets(self, endpoint: Endpoint) -> dict[str, str]:
-        """Return the secrets that an endpoint refers to.
-
-        Raises:
-            Unable: this worker does not have the key of one.
-            Retry: one cannot be decrypted with its key.
-        """
+        """Return the secrets that an endpoint refers to."""
         try:
             return self._vault.open(endpoint.secrets or {})
         except SecretKeyError as error:
@@ -178,46 +170,26 @@ class Deliverer:
             raise Retry(str(error), code=error.code) from None
 
     def _sender(self, kind: str) -> Sender:
-        """Return the sender for messages of a type.
-
-        Raises:
-            Unable: this worker has no driver for it.
-        """
+        """Return the sender for messages of a type; drivers are imported when they are needed."""
         if kind not in self._senders:
+            if kind not in DRIVERS:
+                text = f"this version of the worker cannot deliver to {kind}"
+                raise Unable("NO_DRIVER", text, in_=0)
+            _, module, name = DRIVERS[kind]
             try:
-                self._senders[kind] = self._make_sender(kind)
+                sender = getattr(importlib.import_module(module), name)
             except ImportError as error:
                 self._broken.add(kind)
                 raise Unable("NO_DRIVER", f"no driver for {kind}: {error}", in_=0) from error
+            others = [self._trust] if kind == "HTTP" else []
+            self._senders[kind] = sender(self._guard, *others)
         return self._senders[kind]
-
-    def _make_sender(self, kind: str) -> Sender:
-        """Create the sender for messages of a type; drivers are imported when they are needed.
-
-        Raises:
-            ImportError: it is not installed.
-            Unable: this version does not support the type.
-        """
-        if kind == "HTTP":
-            from jobq_delivery.http import HttpSender  # noqa: PLC0415 - a driver
-
-            return HttpSender(self._guard, self._trust)
-        if kind == "KAFKA":
-            from jobq_delivery.kafka import KafkaSender  # noqa: PLC0415 - a driver
-
-            return KafkaSender(self._guard)
-        if kind == "REDIS_STREAM":
-            from jobq_delivery.redis_stream import RedisStreamSender  # noqa: PLC0415 - a driver
-
-            return RedisStreamSender(self._guard)
-        text = f"this version of the worker cannot deliver to {kind}"
-        raise Unable("NO_DRIVER", text, in_=0)
 
 
 def has_driver(kind: str) -> bool:
     """Return whether the driver of a type is installed, without importing it."""
     try:
-        return importlib.util.find_spec(DRIVERS[kind]) is not None
+        return importlib.util.find_spec(DRIVERS[kind][0]) is not None
     except (ImportError, ValueError):
         return False
 
@@ -242,11 +214,7 @@ def note(
 
 
 def number(name: str, default: float) -> float:
-    """Return a number from the environment, or its default.
-
-    Raises:
-        InvalidArgument: the value is not a number.
-    """
+    """Return a number from the environment, or its default."""
     text = os.environ.get(name) or str(default)
     if not text.replace(".", "", 1).isdecimal():
         raise InvalidArgument(

@@ -90,12 +90,7 @@ class Endpoint:
 
 
 class Endpoints:
-    """Endpoints by kind and version; a version never changes, its config and secrets do.
-
-    Args:
-        client: the client for the database.
-        lifetime: seconds for which configs and secrets are cached.
-    """
+    """Endpoints by kind and version; a version never changes, its config and secrets do."""
 
     def __init__(self, client: AsyncClient, lifetime: float) -> None:
         self._client = client
@@ -104,11 +99,7 @@ class Endpoints:
         self._asking = asyncio.Lock()
 
     async def get(self, context: JobContext) -> Endpoint | None:
-        """Return the endpoint for an attempt; None if its kind is not an endpoint.
-
-        Raises:
-            JobqError: the database refuses, or does not answer.
-        """
+        """Return the endpoint for an attempt; None if its kind is not an endpoint."""
         known = self._find(context)
         if known is not None:
             return known
@@ -158,11 +149,7 @@ def get_delivery(kind: str, version: int | None, job_id: UUID | None) -> Call[En
 def list_undeliverable(
     drivers: Sequence[str], key_ids: Sequence[str]
 ) -> Call[list[tuple[str, str, str | None, str | None]]]:
-    """Query the endpoints that a worker cannot deliver because it lacks a driver or a key.
-
-    Args:
-        drivers: the types that it can deliver.
-        key_ids: the ids of the keys that it has.
+    """Query the endpoints that a worker cannot deliver with these drivers and keys.
 
     Returns:
         name and type of each, and if a key is missing, the secret and the key's id.

@@ -33,12 +33,7 @@ MAX_RETRY_AFTER: Final = 86_400.0
 
 
 class HttpSender:
-    """Sends messages to HTTP targets.
-
-    Args:
-        guard: what it may connect to.
-        trust: the trusted certificate authorities.
-    """
+    """Sends messages to HTTP targets."""
 
     def __init__(self, guard: Guard, trust: ssl.SSLContext) -> None:
         self._connections = Connections(guard, trust)
@@ -55,8 +50,11 @@ class HttpSender:
                 that is not expected.
             Permanent: REQUEST_INVALID or ADDRESS_REFUSED.
         """
-        request = request_of(message)
-        seconds = message.seconds(TIMEOUT_MS)
+        url, host = target_of(as_text(message.spec["url"]))
+        headers, content = head_of(message)
+        fields = [(n.encode(), value.encode()) for n, value in {"host": host, **headers}.items()]
+        method, seconds = message.spec.get("method", "POST"), message.seconds(TIMEOUT_MS)
+        request = httpcore.Request(method, url, headers=fields, content=content)
         try:
             async with asyncio.timeout(seconds):
                 async with self._connections.request(request) as response:
@@ -86,37 +84,15 @@ class HttpSender:
 
 
 class HttpError(Retry):
-    """The target answered with an unexpected status.
-
-    Args:
-        answer: the response.
-        outcome: options of Retry.
-    """
+    """The target answered with an unexpected status."""
 
     def __init__(self, message: str, *, answer: str, **outcome: Any) -> None:  # noqa: ANN401
         super().__init__(message, **outcome)
         self.answer = answer
 
 
-def request_of(message: Message) -> httpcore.Request:
-    """Make a message's request.
-
-    Raises:
-        Permanent: the URL or a header is invalid.
-    """
-    url, host = target_of(as_text(message.spec["url"]))
-    headers, content = head_of(message)
-    fields = [(n.encode(), value.encode()) for n, value in {"host": host, **headers}.items()]
-    method = message.spec.get("method", "POST")
-    return httpcore.Request(method, url, headers=fields, content=content)
-
-
 def head_of(message: Message) -> tuple[dict[str, str], bytes]:
-    """Return the headers (without Host) and the body of a message's request.
-
-    Raises:
-        Permanent: a header cannot be sent.
-    """
+    """Return the headers (without Host) and the body of a message's request."""
     spec, webhook_id = message.spec, str(message.job_id)
     headers = {"idempotency-key": webhook_id, "webhook-id": webhook_id}
     headers |= {"accept": "*/*", "accept-encoding": "identity", "user-agent": "jobq"}
@@ -139,11 +115,7 @@ def head_of(message: Message) -> tuple[dict[str, str], bytes]:
 
 @lru_cache(maxsize=256)
 def target_of(text: str) -> tuple[httpcore.URL, str]:
-    """Return a URL, and its Host header.
-
-    Raises:
-        Permanent: it is not an HTTP URL.
-    """
+    """Return a URL, and its Host header."""
     try:
         url = httpx.URL(text)
     except httpx.InvalidURL:

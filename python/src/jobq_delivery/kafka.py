@@ -45,9 +45,6 @@ class KafkaSender:
     Checks the addresses of an endpoint's servers and, before anything is sent, those of the
     brokers that the cluster names. librdkafka resolves names itself, and follows brokers that
     the cluster names later.
-
-    Args:
-        guard: what it may connect to.
     """
 
     def __init__(self, guard: Guard) -> None:
@@ -109,11 +106,7 @@ class KafkaSender:
 
 
 class _Outlet:
-    """A producer, and the thread that receives its delivery reports.
-
-    Args:
-        settings: its settings; it connects after the checks.
-    """
+    """A producer, which connects after the checks, and the thread for its delivery reports."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self._settings = settings
@@ -123,14 +116,7 @@ class _Outlet:
         self._is_open = True
 
     async def open(self, guard: Guard) -> Producer:
-        """Return the producer; connect if every server and broker is allowed.
-
-        Raises:
-            AddressRefused: one is not allowed.
-            OSError: one cannot be resolved.
-            KafkaException: the cluster does not return its brokers.
-            Permanent: REQUEST_INVALID, for an invalid setting.
-        """
+        """Return the producer; connect if every server and broker is allowed."""
         async with self._opening:
             if self._producer is not None:
                 return self._producer
@@ -152,13 +138,7 @@ class _Outlet:
             return producer
 
     async def produce(self, guard: Guard, **record: Any) -> KafkaMessage:  # noqa: ANN401 - of produce()
-        """Produce a message and return it as it is stored.
-
-        Raises:
-            KafkaException: it is not stored.
-            BufferError: too many messages are being sent.
-            AddressRefused, OSError, Permanent: see `open`.
-        """
+        """Produce a message and return it as it is stored."""
         producer = await self.open(guard)
         loop = asyncio.get_running_loop()
         stored: asyncio.Future[KafkaMessage] = loop.create_future()

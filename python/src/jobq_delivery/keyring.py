@@ -38,11 +38,7 @@ class SecretKeyError(JobqError):
 
 
 class Keyring:
-    """The keys of secrets.
-
-    Args:
-        keys: 32 bytes each; the first encrypts.
-    """
+    """The keys of secrets, 32 bytes each; the first encrypts."""
 
     def __init__(self, keys: Iterable[bytes] = ()) -> None:
         given = list(keys)
@@ -82,11 +78,7 @@ class Keyring:
 
     @property
     def current(self) -> str:
-        """The id of the key that encrypts.
-
-        Raises:
-            SecretKeyError: there is none.
-        """
+        """The id of the key that encrypts; a SecretKeyError if there is none."""
         if self._first is None:
             raise SecretKeyError(
                 "there is no key for secrets",
@@ -97,12 +89,7 @@ class Keyring:
     def encrypt(self, name: str, value: str) -> tuple[bytes, str]:
         """Return the ciphertext of a secret, and the id of its key.
 
-        Args:
-            name: its name, which decryption requires too.
-            value: the secret.
-
-        Raises:
-            SecretKeyError: there is no key.
+        Decryption requires the name too.
         """
         current = self.current
         nonce = secrets.token_bytes(NONCE_BYTES)
@@ -110,11 +97,7 @@ class Keyring:
         return nonce + sealed, current
 
     def sign(self, text: bytes) -> bytes:
-        """Return the signature of a link by the first key.
-
-        Raises:
-            SecretKeyError: there is no key.
-        """
+        """Return the signature of a link by the first key."""
         return hmac.digest(self._signers[self.current], text, "sha256")
 
     def is_signed(self, text: bytes, signature: bytes) -> bool:
@@ -125,16 +108,7 @@ class Keyring:
         )
 
     def decrypt(self, name: str, ciphertext: bytes, key: str) -> str:
-        """Return a secret.
-
-        Args:
-            name: its name.
-            ciphertext: the result of `encrypt`.
-            key: the id of its key.
-
-        Raises:
-            SecretKeyError: the key is missing, or is not the one that encrypted the secret.
-        """
+        """Return a secret, by the name, ciphertext and key id of `encrypt`."""
         cipher = self._ciphers.get(key)
         if cipher is None:
             raise SecretKeyError(
@@ -157,12 +131,7 @@ class Keyring:
 
 
 class Vault:
-    """A cache of decrypted secrets.
-
-    Args:
-        keyring: the keys.
-        lifetime: seconds for which a secret is cached.
-    """
+    """A cache of decrypted secrets, each for some seconds."""
 
     def __init__(self, keyring: Keyring, lifetime: float) -> None:
         self._keyring = keyring
@@ -175,14 +144,7 @@ class Vault:
         return self._keyring.ids
 
     def open(self, sealed: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-        """Return secrets by their names.
-
-        Args:
-            sealed: ``ciphertext`` (base64) and ``key_id`` of each secret.
-
-        Raises:
-            SecretKeyError: a key is missing or wrong.
-        """
+        """Return secrets by their names, from the ciphertext (base64) and key id of each."""
         return {name: self._open(name, s["key_id"], s["ciphertext"]) for name, s in sealed.items()}
 
     def _open(self, name: str, key: str, ciphertext: str) -> str:
@@ -202,11 +164,7 @@ def new_key() -> str:
 
 
 def decoded(text: str) -> bytes:
-    """Return a key.
-
-    Raises:
-        SecretKeyError: it is not the base64 of 32 bytes.
-    """
+    """Return a key from its base64."""
     try:
         key = b64decode(text, validate=True)
     except ValueError:
@@ -256,15 +214,7 @@ def list_ciphertexts() -> Call[list[Ciphertext]]:
 
 
 def rotate_secret(keyring: Keyring, stored: Ciphertext) -> Call[bool]:
-    """Encrypt a secret with the first key; returns false if it has changed meanwhile.
-
-    Args:
-        keyring: the keys, including the present one of the secret.
-        stored: the stored secret.
-
-    Raises:
-        SecretKeyError: its key is missing or wrong.
-    """
+    """Encrypt a secret with the first key; returns false if it has changed meanwhile."""
     value = keyring.decrypt(stored.secret, stored.ciphertext, stored.key_id)
     ciphertext, key_id = keyring.encrypt(stored.secret, value)
     arguments = {

@@ -23,11 +23,7 @@ LONGEST_SNOOZE: Final = 30.0
 
 
 class Limit:
-    """The limit of an endpoint in this worker.
-
-    Args:
-        slots: concurrent deliveries.
-    """
+    """The limit of an endpoint in this worker."""
 
     def __init__(self, slots: int = DEFAULT_CONCURRENCY) -> None:
         self._slots = asyncio.Semaphore(slots)
@@ -36,11 +32,7 @@ class Limit:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Hold a slot for one delivery.
-
-        Raises:
-            Snooze: there was no free slot in time.
-        """
+        """Hold a slot for one delivery; Snooze if none is free in time."""
         try:
             async with asyncio.timeout(PATIENCE):
                 await self._slots.acquire()

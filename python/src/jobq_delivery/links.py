@@ -99,11 +99,7 @@ def signed(
 
 
 def read(token: str, keyring: Keyring | None = None) -> Link:
-    """Return what a token contains.
-
-    Raises:
-        LinkInvalid: it is not signed by one of the keys, or has expired.
-    """
+    """Return what a token contains, or raise LinkInvalid."""
     ring = Keyring.from_environment() if keyring is None else keyring
     text, _, signature = token.partition(".")
     try:

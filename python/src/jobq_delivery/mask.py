@@ -30,9 +30,6 @@ HEX: Final = re.compile(r"(?<=%)[0-9A-F]{2}|(?<=\\u)[0-9a-f]{4}|(?<=\\x)[0-9a-f]
 class Mask:
     """Masks secrets, plain and escaped.
 
-    Args:
-        secrets: the secrets.
-
     Attributes:
         longest: maximum length of an escaped secret, to find one that crosses the end of a cut.
     """
@@ -42,11 +39,9 @@ class Mask:
         self.longest = max(map(len, self._forms), default=0)
 
     def text(self, text: str, most: int | None = None) -> str:
-        """Return the text, or its beginning, with masked secrets.
+        """Return the text, or its first `most` characters, with masked secrets.
 
-        Args:
-            text: the text; for a beginning, with `longest` more characters.
-            most: maximum number of characters; a secret across the end becomes one mask.
+        A secret across the end becomes one mask, if the text has `longest` more characters.
         """
         end = len(text) if most is None else most
         parts: list[str] = []

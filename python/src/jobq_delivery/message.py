@@ -48,15 +48,7 @@ class Message:
     ) -> Message:
         """Render an endpoint's spec for a job.
 
-        Args:
-            endpoint: the version for the job.
-            secrets: the decrypted secrets that it refers to.
-            context: the attempt.
-            limit: maximum bytes from input, config and secrets.
-
-        Raises:
-            TemplateError: a reference has no value.
-            TooLargeError: they exceed the limit.
+        Input, config and secrets may bring `limit` bytes. Errors are those of `Rendering`.
         """
         scope = {
             "input": exact(context.payload_text),

@@ -97,11 +97,7 @@ def http(message: Message) -> dict[str, Any]:
 
 
 def sent(url: str) -> str:
-    """Return a URL as it is sent; unchanged before the path if a secret contains the host.
-
-    Raises:
-        Permanent: it is not an HTTP URL.
-    """
+    """Return a URL as it is sent; unchanged before the path if a secret contains the host."""
     from jobq_delivery.http import target_of  # noqa: PLC0415 - a driver
 
     start = re.match(r"([^/?#]*//)?[^/?#]*", url)[0]  # type: ignore[index]

@@ -106,11 +106,7 @@ CLASSES: Final[dict[object, Any]] = {
 
 
 def pool_of(url: str, guard: Guard) -> BlockingConnectionPool:
-    """Return the connections to a server.
-
-    Raises:
-        ValueError: the URL is not a Redis URL, or contains a setting that is not allowed.
-    """
+    """Return the connections to a server; a ValueError if a setting of the URL is not allowed."""
     settings: dict[str, Any] = dict(parse_url(url))
     connection = CLASSES[settings.pop("connection_class", None)]
     if settings.keys() - SETTINGS:

@@ -45,11 +45,7 @@ return {id, 0}
 
 
 class RedisStreamSender:
-    """Sends messages to Redis Streams, by one client for each server.
-
-    Args:
-        guard: what it may connect to.
-    """
+    """Sends messages to Redis Streams, by one client for each server."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
@@ -95,11 +91,7 @@ class RedisStreamSender:
         raise nonsense()
 
     async def _client(self, url: str) -> Redis:
-        """Return the client of a server; the least recently used one is evicted.
-
-        Raises:
-            Permanent: the URL is invalid.
-        """
+        """Return the client of a server; the least recently used one is evicted."""
         if url in self._clients:
             self._clients.move_to_end(url)
             return self._clients[url]
@@ -121,9 +113,6 @@ def entry(message: Message) -> list[str]:
 
     Adds the fields ``jobq_id``, the job's id, and ``jobq_attempt``, unless the endpoint has fields
     of these names.
-
-    Raises:
-        Permanent: there are no fields, or max_len is not a positive number.
     """
     spec = message.spec
     arguments: list[str] = []
@@ -149,12 +138,7 @@ def identity(message: Message) -> dict[str, str]:
 
 
 def refuse(error: Exception) -> NoReturn:
-    """Raise the outcome of a Redis error, without its address.
-
-    Raises:
-        Retry: it is temporary.
-        Permanent: it is not, for example if the key is not a stream.
-    """
+    """Raise the outcome of a Redis error, temporary or not, without its address."""
     if isinstance(error.__cause__, AddressRefused):
         raise Permanent("ADDRESS_REFUSED", str(error.__cause__)) from None
     match error:
@@ -177,11 +161,7 @@ def refuse(error: Exception) -> NoReturn:
 
 
 def id_of(reply: bytes | list[bytes]) -> str:
-    """Return the message id of a reply.
-
-    Raises:
-        Retry: the reply is invalid.
-    """
+    """Return the message id of a reply."""
     try:
         return (reply if isinstance(reply, bytes) else reply[0]).decode("ascii")
     except UnicodeDecodeError:

@@ -42,9 +42,7 @@ def signed(webhook_id: str, body: bytes, secret: str, now: float | None = None) 
 def key_of(secret: str) -> bytes:
     """Return the key of a secret: its base64 after ``whsec_``, else its own bytes.
 
-    Raises:
-        Retry: SECRET_INVALID, because receivers could not check the signature, or anybody
-            could forge it.
+    SECRET_INVALID if receivers could not check the signature, or anybody could forge it.
     """
     try:
         is_encoded = secret.startswith(PREFIX)

@@ -51,8 +51,7 @@ class TooLargeError(ValueError):
 class Reference:
     """A place in a scope: ``input``, ``config``, ``secret`` or ``job``, and the path in it.
 
-    Attributes:
-        default: JSON instead of a missing or null value; None if the value is required.
+    The default is JSON instead of a missing or null value; None if the value is required.
     """
 
     namespace: str
@@ -100,10 +99,7 @@ class Rendering:
     def url(self, template: str) -> str:
         """Return a URL; values of input and job are percent-encoded.
 
-        Raises:
-            TemplateError: a reference cannot be resolved, or a value of input would reach
-                the host, or lead up in the path.
-            TooLargeError: they exceed the limit.
+        They cannot reach the host, or lead up in the path.
         """
         parts = parsed(template)
         made = self._joined(parts, lambda r, text: quote(text, safe="") if is_given(r) else text)
@@ -138,11 +134,7 @@ class Rendering:
 
 @lru_cache(maxsize=4096)
 def parsed(template: str) -> Sequence[str | Reference]:
-    """Split a text into plain parts and references.
-
-    Raises:
-        TemplateError: the text between braces is not a reference.
-    """
+    """Split a text into plain parts and references."""
     parts: list[str | Reference] = []
     end = 0
     for braces in BRACES.finditer(template):
@@ -158,11 +150,7 @@ def parsed(template: str) -> Sequence[str | Reference]:
 
 
 def resolve(reference: Reference, scope: Mapping[str, Json]) -> Json:
-    """Return the value of a reference, or its default.
-
-    Raises:
-        TemplateError: there is no value and no default.
-    """
+    """Return the value of a reference, or its default."""
     value: Any = scope.get(reference.namespace)
     for name in reference.path:
         if isinstance(value, dict) and name in value:

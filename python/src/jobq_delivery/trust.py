@@ -15,11 +15,7 @@ CA_FILE: Final = "JOBQ_DELIVERY_CA_FILE"
 
 
 def trusting(environment: Mapping[str, str] = os.environ) -> ssl.SSLContext:
-    """Return a context that trusts the public authorities and those of JOBQ_DELIVERY_CA_FILE.
-
-    Raises:
-        InvalidArgument: the file does not contain certificates.
-    """
+    """Return a context that trusts the public authorities and those of JOBQ_DELIVERY_CA_FILE."""
     trust = ssl.create_default_context(cafile=certifi.where())
     name = environment.get(CA_FILE)
     if name:

@@ -40,11 +40,7 @@ def schema_problem(schema: Json) -> str | None:
 
 
 class InputSchema:
-    """A validator of input.
-
-    Args:
-        schema: a JSON Schema of draft 2020-12.
-    """
+    """A validator of input by a JSON Schema of draft 2020-12."""
 
     def __init__(self, schema: Json) -> None:
         self._schema = schema
@@ -61,11 +57,7 @@ class InputSchema:
             return str(unusable)
 
     def first_error(self, value: Json) -> str | None:
-        """Return the most relevant error of a value with its location, or None.
-
-        Raises:
-            UnusableError: the schema cannot be used for it.
-        """
+        """Return the most relevant error of a value with its location, or None."""
         deadline.set(time.thread_time() + SECONDS)
         try:
             error = best_match(self._validator.iter_errors(value))

@@ -31,22 +31,14 @@ class TooSlow(Exception):  # noqa: N818 - as it reads
 
 
 def check_time() -> None:
-    """End a validation that has exceeded its time limit.
-
-    Raises:
-        TooSlow: it has.
-    """
+    """End a validation that has exceeded its time limit."""
     if time.thread_time() > deadline.get():
         raise TooSlow
 
 
 @lru_cache(maxsize=4096)
 def compiled(pattern: str) -> Any:  # noqa: ANN401 - RE2 has no types
-    """Return a compiled pattern of RE2.
-
-    Raises:
-        re2.error: it is invalid.
-    """
+    """Return a compiled pattern of RE2."""
     options = re2.Options()
     options.log_errors = False
     return re2.compile(pattern, options)
