@@ -19,13 +19,7 @@ AWAY: Final = ("08", "57P", "53300", "25P", "HY")
 
 
 class Play:
-    """Runs the steps of a scenario.
-
-    Args:
-        stage: the server.
-        program: the program under test.
-        patience: timeout of each wait, in seconds.
-    """
+    """Runs the steps of a scenario; each wait takes at most `patience` seconds."""
 
     def __init__(self, stage: Stage, program: Program, patience: float) -> None:
         self._stage = stage
@@ -36,11 +30,7 @@ class Play:
         self._asked: dict[str, int] = {}
 
     def step(self, step: Step) -> None:
-        """Perform a step, or check its expectation.
-
-        Raises:
-            NotSeenError: the expectation failed.
-        """
+        """Perform a step, or check its expectation: NotSeenError if it fails."""
         verb = next(iter(step))
         getattr(self, f"_do_{verb}")(step[verb], {k: v for k, v in step.items() if k != verb})
 

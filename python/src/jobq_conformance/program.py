@@ -76,30 +76,18 @@ class Program:
         return number
 
     def answer(self, number: int) -> Line:
-        """Wait for the answer to a request.
-
-        Raises:
-            NotSeenError: there is none.
-        """
+        """Wait for the answer to a request."""
         return self.expect(lambda line: line.get("id") == number, f"an answer to {number}")
 
     def event(self, event: str, seconds: float | None = None, **members: object) -> Line:
-        """Wait for an event.
-
-        Raises:
-            NotSeenError: it did not happen.
-        """
+        """Wait for an event."""
         wanted = {"event": event, **members}
         return self.expect(lambda line: wanted.items() <= line.items(), json.dumps(wanted), seconds)
 
     def expect(
         self, is_meant: Callable[[Line], bool], what: str, seconds: float | None = None
     ) -> Line:
-        """Wait for a line, and remove it.
-
-        Raises:
-            NotSeenError: it did not come.
-        """
+        """Wait for a line, and remove it; NotSeenError if it does not come."""
         deadline = time.monotonic() + (seconds or self._patience)
         with self._has_news:
             while True:
@@ -118,11 +106,7 @@ class Program:
         self._process.send_signal(number)
 
     def end(self, seconds: float) -> int:
-        """Wait for its end; return its exit status.
-
-        Raises:
-            NotSeenError: it did not end.
-        """
+        """Wait for its end; return its exit status."""
         try:
             return self._process.wait(seconds)
         except subprocess.TimeoutExpired:

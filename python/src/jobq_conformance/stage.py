@@ -33,11 +33,7 @@ class LeftOut(Exception):  # noqa: N818 - a reason
 
 
 def until(look: Callable[[], Any], seconds: float, what: str) -> None:
-    """Wait for a condition.
-
-    Raises:
-        NotSeenError: it was not met in time.
-    """
+    """Wait for a condition; NotSeenError if it is not met in time."""
     deadline = time.monotonic() + seconds
     while not look():
         if time.monotonic() > deadline:
@@ -47,10 +43,6 @@ def until(look: Callable[[], Any], seconds: float, what: str) -> None:
 
 class Stage:
     """A private PostgreSQL with jobq installed, stopped at the end.
-
-    Args:
-        folder: folder of its data.
-        patience: timeout of each wait, in seconds.
 
     Attributes:
         client: the suite's client, of a superuser.
@@ -174,11 +166,7 @@ class Stage:
 
 @contextmanager
 def _wrong_clock(offset: str) -> Iterator[None]:
-    """Let programs that are started meanwhile have a wrong clock.
-
-    Raises:
-        LeftOut: faketime is not installed.
-    """
+    """Let programs that are started meanwhile have a wrong clock; LeftOut without faketime."""
     if not offset:
         yield
         return

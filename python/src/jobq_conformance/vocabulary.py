@@ -38,14 +38,11 @@ class Scenario:
 
 def load() -> list[Scenario]:
     """Read all scenarios, level by level."""
-    return [
-        _scenario(level, given)
-        for level in LEVELS
-        for given in json.loads((FOLDER / f"{level}.json").read_text())
-    ]
-
-
-def _scenario(level: str, text: dict[str, Any]) -> Scenario:
-    steps = [step for part in ("given", "when", "then") for step in text.get(part, [])]
-    work = None if level == "producer" else WORK | text.get("work", {})
-    return Scenario(text["name"], level, KIND | text.get("kind", {}), work, steps)
+    found = []
+    for level in LEVELS:
+        for text in json.loads((FOLDER / f"{level}.json").read_text()):
+            steps = [step for part in ("given", "when", "then") for step in text.get(part, [])]
+            work = None if level == "producer" else WORK | text.get("work", {})
+            kind = KIND | text.get("kind", {})
+            found.append(Scenario(text["name"], level, kind, work, steps))
+    return found

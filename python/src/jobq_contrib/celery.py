@@ -169,8 +169,7 @@ class Canvas(ABC):
     def apply_async(self, **options: Unpack[Options]) -> Result | GroupResult:
         """Enqueue all its jobs, or none; return that or those that end it.
 
-        Args:
-            options: of the jobs that wait for nothing.
+        Options are of the jobs that wait for nothing.
         """
         plan = self._planned(_Plan(Graph()), options)
         ids = _client().enqueue_graph(plan.graph)
@@ -253,11 +252,7 @@ class chord(chain):  # noqa: N801 - Celery's name
 
 
 def _parts(given: Sequence[Any]) -> list[Canvas]:
-    """Return parts that are given one by one or as one iterable.
-
-    Raises:
-        InvalidArgument: there is none.
-    """
+    """Return parts that are given one by one or as one iterable."""
     is_one = len(given) == 1 and not isinstance(given[0], Canvas)
     parts = list(given[0] if is_one else given)
     if not parts:
@@ -342,11 +337,7 @@ class Task:
         kwargs: Mapping[str, Any] | None = None,
         **options: Unpack[Options],
     ) -> Result:
-        """Enqueue the task.
-
-        Raises:
-            TypeError: an option is unknown.
-        """
+        """Enqueue the task; a TypeError if an option is unknown."""
         payload = {"args": list(args), "kwargs": dict(kwargs or {})}
         job = _client().enqueue(self.name, payload, **self.job_options(options))
         return Result(str(job.job_id))
@@ -358,22 +349,14 @@ class Task:
         countdown: float | None = None,
         eta: datetime | None = None,
     ) -> Retry:
-        """Run the task again, unless its retries are spent; raises.
-
-        Raises:
-            Retry: always.
-        """
+        """Run the task again, unless its retries are spent; raises Retry."""
         wait: timedelta | float | None = countdown
         if eta is not None:
             wait = max(eta - datetime.now(UTC), timedelta(0))
         raise _retry(exc, self.options.get("default_retry_delay", 180) if wait is None else wait)
 
     def job_options(self, options: Options) -> dict[str, Any]:
-        """Return options as those of `Client.enqueue`.
-
-        Raises:
-            TypeError: an option is unknown.
-        """
+        """Return options as those of `Client.enqueue`."""
         if unknown := options.keys() - Options.__annotations__:
             raise TypeError(f"unknown options: {', '.join(sorted(unknown))}")
         now = datetime.now(UTC)

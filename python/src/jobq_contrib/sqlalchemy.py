@@ -44,14 +44,7 @@ def client_of(session: Session | Connection) -> Client:
 
 
 async def async_client_of(session: AsyncSession | AsyncConnection) -> AsyncClient:
-    """Return a client in the transaction of an asynchronous session.
-
-    Args:
-        session: as for `client_of`.
-
-    Raises:
-        InvalidArgument: the engine has another driver.
-    """
+    """Return a client in the transaction of an asynchronous session, as `client_of` does."""
     if isinstance(session, AsyncSession):
         await session.flush()
         session = await session.connection()

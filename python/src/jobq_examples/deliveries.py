@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from jobq.client import Client
 
-__all__ = ["declare", "environment", "redis"]
-
 SECRET: Final = "example-receiver"  # noqa: S105 - its name
 INPUT: Final = {"order_id": "order-1234", "amount": 12.5}
 

@@ -15,8 +15,6 @@ from jobq_operations.deploy import single_file
 from jobq_operations.doctor import Finding
 from jobq_operations.schema import statements
 
-__all__ = ["certify"]
-
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 OLDEST: Final = 150000
@@ -52,13 +50,8 @@ def certify(url: str) -> list[Finding]:
     """Return what each check has found, in a fixed order.
 
     The schema is installed, and a job is run, in a transaction that is rolled back. Where jobq is
-    installed already, only the job is run.
-
-    Args:
-        url: a libpq URL of the user who is to deploy jobq, by the way that workers will take.
-
-    Raises:
-        psycopg.OperationalError: the database cannot be reached.
+    installed already, only the job is run. The URL is of the user who is to deploy jobq, by the way
+    that workers will take.
     """
     findings: list[Finding] = []
     with psycopg.connect(url, autocommit=True, prepare_threshold=None) as connection:

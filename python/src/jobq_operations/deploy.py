@@ -141,16 +141,7 @@ def deploy(url: str, report: Callable[[str], None] | None = None) -> str:
 
 
 def _mend(url: str, say: Callable[[str], None], failure: DeployError | None) -> str:
-    """Replace objects that differ from the release; return a report.
-
-    Args:
-        url: the database.
-        say: called with each line of the report.
-        failure: the error of Sqitch, if it failed.
-
-    Raises:
-        DeployError: tables differ, or the database refused something.
-    """
+    """Replace objects that differ from the release; return a report."""
     script = single_file()
     say("comparing the schema with this release")
     for tries_left in reversed(range(_TRIES)):
@@ -197,15 +188,10 @@ def _some(differences: Sequence[Difference]) -> str:
 
 def _wait(url: str, say: Callable[[str], None]) -> None:
     """Report the blocking sessions, and let those behind this deployment go first."""
-    say(f"waiting for {_holders(url) or 'others'}; trying again")
-    time.sleep(_SECONDS_BETWEEN_TRIES)
-
-
-def _holders(url: str) -> str:
-    """Return the sessions that have held locks on jobq's tables for longest, as text."""
     with _patient(url) as connection:
         rows = connection.execute(_HOLDERS).fetchall()
-    return ", ".join(str(row[0]) for row in rows)
+    say(f"waiting for {', '.join(str(row[0]) for row in rows) or 'others'}; trying again")
+    time.sleep(_SECONDS_BETWEEN_TRIES)
 
 
 def _patient(url: str) -> psycopg.Connection[tuple[Any, ...]]:
@@ -217,13 +203,7 @@ def _patient(url: str) -> psycopg.Connection[tuple[Any, ...]]:
 
 
 def _note(url: str, say: Callable[[str], None], *, is_anew: bool) -> None:
-    """Let Sqitch record that all changes are applied.
-
-    Args:
-        url: the database.
-        say: called with each line of the report.
-        is_anew: whether to delete its earlier records.
-    """
+    """Let Sqitch record that all changes are applied; its earlier records go if it is anew."""
     if is_anew:
         with psycopg.connect(url) as connection:
             connection.execute(_FORGET)
@@ -232,11 +212,7 @@ def _note(url: str, say: Callable[[str], None], *, is_anew: bool) -> None:
 
 
 def _look(url: str) -> tuple[bool, bool, bool]:
-    """Return whether a database has jobq, records of Sqitch, and only the core.
-
-    Raises:
-        DeployError: it cannot be reached.
-    """
+    """Return whether a database has jobq, records of Sqitch, and only the core."""
     try:
         with psycopg.connect(url) as connection:
             row = connection.execute(_LOOK).fetchone()
@@ -248,16 +224,7 @@ def _look(url: str) -> tuple[bool, bool, bool]:
 
 
 def _install(url: str, say: Callable[[str], None], *, is_core: bool) -> str:
-    """Run the single file in one transaction, and record it if Sqitch is installed.
-
-    Args:
-        url: the database.
-        say: called with each line of the report.
-        is_core: whether the core is installed, so that only the features are added.
-
-    Raises:
-        DeployError: the database refused it, or Sqitch failed.
-    """
+    """Run the single file, or its features, in one transaction, and record it with Sqitch."""
     started = time.monotonic()
     script = of_features(single_file()) if is_core else single_file()
     try:
@@ -282,9 +249,6 @@ def _upgrade(url: str, say: Callable[[str], None]) -> str:
     """Let Sqitch deploy missing changes; return its output.
 
     A change that is applied and not recorded is recorded, if its verification passes.
-
-    Raises:
-        DeployError: a change failed and was reverted.
     """
     recorded: set[str] = set()
     while True:
@@ -314,21 +278,14 @@ def _sqitch_beside_others(url: str, say: Callable[[str], None], verb: str, *opti
 
 
 def adopt(url: str) -> str:
-    """Record that ``jobq.sql`` has been run, so that later deployments continue from there.
-
-    Raises:
-        DeployError: Sqitch is missing, or the schema is not that of this version.
-    """
+    """Record that ``jobq.sql`` has been run, so that later deployments continue from there."""
     return _sqitch(url, "deploy", "--log-only")
 
 
 def single_file(*, is_core: bool = False) -> str:
-    """Return ``jobq.sql``, which installs everything with psql.
+    """Return ``jobq.sql``, which installs everything with psql, or ``jobq-core.sql``.
 
     A checkout renders it from its sources; an installed package contains it.
-
-    Args:
-        is_core: whether to return ``jobq-core.sql``, the core without the features.
     """
     project = project_dir()
     render = project / "sql" / "render.py"
@@ -367,26 +324,15 @@ def revert(
 
 
 def verify(url: str) -> str:
-    """Check that all changes are applied; return Sqitch's report.
-
-    Raises:
-        DeployError: Sqitch is missing, or something differs.
-    """
+    """Check that all changes are applied; return Sqitch's report."""
     return _sqitch(url, "verify")
 
 
 def _sqitch(url: str, verb: str, *options: str, report: Callable[[str], None] | None = None) -> str:
-    """Run a Sqitch command and return its output.
-
-    Raises:
-        DeployError: Sqitch is missing, or it failed; the message contains its output.
-    """
+    """Run a Sqitch command and return its output, which a failure contains."""
     program = shutil.which("sqitch")
     if program is None:
-        raise DeployError(
-            "sqitch is not installed",
-            "install sqitch and libdbd-pg-perl",
-        )
+        raise DeployError("sqitch is not installed", "install sqitch and libdbd-pg-perl")
     target, environment = _target(url)
     command = [program, verb, "--client", _client(), *options, target]
     lines = []
@@ -433,11 +379,7 @@ def _target(url: str) -> tuple[str, dict[str, str]]:
 
 
 def _client() -> str:
-    """Return the path of psql: from PATH, else from the wheel.
-
-    Raises:
-        DeployError: there is none.
-    """
+    """Return the path of psql: from PATH, else from the wheel."""
     found = shutil.which("psql")
     if found is not None:
         return found
@@ -452,11 +394,6 @@ def _client() -> str:
 
 def _identity() -> dict[str, str]:
     """Return a locale, and the default name for Sqitch's records."""
-    defaults = {
-        "SQITCH_ORIG_SYSUSER": "jobq",
-        "SQITCH_ORIG_FULLNAME": "jobq",
-        "SQITCH_ORIG_EMAIL": "jobq@example.org",
-    }
-    return {"LC_ALL": "C.UTF-8"} | {
-        name: os.environ.get(name, value) for name, value in defaults.items()
-    }
+    names = {"SYSUSER": "jobq", "FULLNAME": "jobq", "EMAIL": "jobq@example.org"}
+    defaults = {f"SQITCH_ORIG_{name}": value for name, value in names.items()}
+    return {"LC_ALL": "C.UTF-8", **{n: os.environ.get(n, v) for n, v in defaults.items()}}

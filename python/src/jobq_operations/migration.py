@@ -16,23 +16,16 @@ from tempfile import TemporaryDirectory
 from typing import Final, Literal
 
 from jobq.version import __version__
-from jobq_operations.deploy import DeployError, project_dir, single_file
+from jobq_operations.deploy import DeployError, single_file
+from jobq_operations.project import project_dir
 from jobq_operations.schema import release_of, statements
-
-__all__ = ["FORMATS", "migration"]
 
 Format = Literal["sql", "alembic", "django", "flyway", "rails", "prisma"]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A migration in SQL.
-
-    Attributes:
-        title: what it does, for people.
-        name: a name for programs.
-        up, down: statements without a transaction of their own.
-    """
+    """A migration in SQL, without a transaction, and its titles for people and programs."""
 
     title: str
     name: str
@@ -87,11 +80,7 @@ def _read_plan(project: Path) -> list[str]:
 
 
 def _place(plan: list[str], version: str) -> int:
-    """Return where a release ends in the plan.
-
-    Raises:
-        DeployError: there is no such release.
-    """
+    """Return where a release ends in the plan."""
     if f"@v{version}" in plan:
         return plan.index(f"@v{version}")
     if version == __version__:
@@ -105,9 +94,6 @@ def _scripts(plan: list[str], start: int, end: int) -> list[str]:
     """Return the names of the scripts between two places of the plan.
 
     The script of a change that a later release has changed again is stored under its tag.
-
-    Raises:
-        DeployError: the places are in the wrong order.
     """
     if end < start:
         raise DeployError("the releases are in the wrong order", "use the down migration")

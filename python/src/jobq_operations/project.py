@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 from typing import Final, NamedTuple
 
-__all__ = ["TEXT", "ErrorRow", "project_dir", "read_errors"]
-
 _SOURCE: Final = Path(__file__).parents[1]
 TEXT: Final = r"'((?:[^']|'')*)'"
 _ERROR: Final = re.compile(rf"^\('([A-Z_]+)', '(\w{{5}})', (\d+), {TEXT}", re.MULTILINE)

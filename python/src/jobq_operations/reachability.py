@@ -16,11 +16,7 @@ SECONDS: Final = 2
 
 
 def ready(url: str) -> tuple[str, str]:
-    """Check on a new connection whether queue and repo can be used: ok, or error(reason).
-
-    Args:
-        url: a libpq URL or connection string.
-    """
+    """Check on a new connection whether queue and repo can be used: ok, or error(reason)."""
     patient = make_conninfo(url, connect_timeout=SECONDS)
     try:
         with psycopg.connect(patient, autocommit=True) as connection:
@@ -61,11 +57,7 @@ def reason_of_network(url: str) -> str:
 
 
 def knock(host: str, port: int) -> None:
-    """Connect to a server, and disconnect.
-
-    Raises:
-        OSError: it cannot be reached; the class is the reason.
-    """
+    """Connect to a server, and disconnect; the class of an OSError is the reason."""
     if host and not host.startswith("/"):
         socket.create_connection((host, port), SECONDS).close()
         return

@@ -106,9 +106,7 @@ def of_features(script: str) -> str:
 def compare(connection: Connection, script: str) -> tuple[Release, list[Difference]]:
     """Return the objects of a release, and the differences of the database.
 
-    Args:
-        connection: connection of a user who may create schemas; its changes are rolled back.
-        script: the script that installs the release.
+    The user may create schemas; the changes are rolled back.
     """
     with connection.transaction(force_rollback=True):
         connection.execute(_in_shadow(statements(script)).encode())
@@ -142,15 +140,7 @@ def lock(connection: Connection, differing: Iterable[Difference]) -> None:
     """Lock all tables that will change, in one order, before anything else.
 
     So this is the only point at which other sessions and this transaction wait for each other. It
-    ends before the server checks for deadlocks.
-
-    Args:
-        connection: connection of a user who may act as jobq_owner, in a transaction.
-        differing: the differences that will be removed.
-
-    Raises:
-        psycopg.errors.LockNotAvailable: another session uses one of them.
-        psycopg.errors.QueryCanceled: several sessions use them.
+    ends before the server checks for deadlocks, with LockNotAvailable or QueryCanceled.
     """
     named = {
         name
@@ -173,17 +163,7 @@ def lock(connection: Connection, differing: Iterable[Difference]) -> None:
 def mend(
     connection: Connection, script: str, release: Release, differing: list[Difference]
 ) -> None:
-    """Replace all objects without data that differ from a release.
-
-    Args:
-        connection: connection of a user who may act as jobq_owner, in a transaction.
-        script: the script that installs the release.
-        release: the release.
-        differing: the differences.
-
-    Raises:
-        Unmendable: something still differs.
-    """
+    """Replace all objects without data that differ from a release; Unmendable if others differ."""
     for _ in range(_ROUNDS):
         if not differing or any(d.holds_data for d in differing):
             break

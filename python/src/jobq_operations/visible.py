@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["in_line", "visible"]
-
 # Characters that are invisible, look like a space, change the text direction or control a
 # terminal.
 _UNSEEN: Final = re.compile(

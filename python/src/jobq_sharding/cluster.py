@@ -37,14 +37,7 @@ class ClusterOptions(TypedDict, total=False):
 
 
 class _Cluster:
-    """The clients of the shards of a cluster, and its map.
-
-    Args:
-        clients: one for each database.
-
-    Raises:
-        InvalidArgument: there is none.
-    """
+    """The clients of the shards of a cluster, one for each database, and its map."""
 
     def __init__(self, clients: Sequence[Client | AsyncClient]) -> None:
         if not clients:
@@ -57,12 +50,7 @@ class _Cluster:
         self._map_at = 0.0
 
     async def run(self, call: Call[T]) -> T:
-        """Return the result of a call for the whole cluster; with synchronous clients it blocks.
-
-        Raises:
-            DatabaseUnavailable: a required shard does not respond.
-            InvalidArgument: the call is for one database, or a database is not in a cluster.
-        """
+        """Return the result of a call for the whole cluster; with synchronous clients it blocks."""
         if self._map is None or time.monotonic() - self._map_at > FRESH:
             await self._learn()
         assert self._map is not None  # noqa: S101 - by _learn()

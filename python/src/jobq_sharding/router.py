@@ -34,13 +34,8 @@ class Member:
     """A shard and its state.
 
     Attributes:
-        shard_id: its number.
-        url: its address.
-        gets_keys: whether it receives new keys.
         state: ``ok``, or why it does not respond.
         lag: how long the oldest runnable job has waited; None without one.
-        queued: number of waiting jobs.
-        running: number of running jobs.
     """
 
     shard_id: int
@@ -54,13 +49,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Something that the shards declare differently.
-
-    Attributes:
-        type: its type, such as ``kind``.
-        name: its name.
-        finding: the shards that lack it or declare it differently.
-    """
+    """Something that the shards declare differently, such as a ``kind``, and how."""
 
     type: str
     name: str
@@ -102,14 +91,7 @@ def connected(url: str) -> Iterator[Client]:
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """A cluster with connections to its router and its shards.
-
-    Attributes:
-        router: the router's client.
-        known: all shards, also removed ones.
-        epochs: the epochs, the newest first.
-        shards: the clients of the shards, by number.
-    """
+    """A cluster: its shards, also removed ones, its epochs, newest first, and the clients."""
 
     router: Client
     known: list[Shard]
@@ -150,9 +132,6 @@ def init(router: str, shards: Sequence[str]) -> list[int]:
     Args:
         router: URL of the router's database, of a superuser.
         shards: URLs of the shards, each of the owner of jobq there or a superuser.
-
-    Raises:
-        InvalidArgument: a shard is given twice.
     """
     if len({_address(url) for url in shards}) < len(shards):
         raise InvalidArgument("each shard is another database: one is named twice")
@@ -224,12 +203,6 @@ def add(
 def drain(router: str, shard_id: int, login: str = "", wait: float = 30) -> None:
     """Send no new keys to a shard, some seconds from now. Its jobs continue until they end.
 
-    Args:
-        router: the router's URL.
-        shard_id: the shard's number.
-        login: as for `add`.
-        wait: as for `add`.
-
     Raises:
         InvalidArgument: it receives no keys already, or no other shard would receive any.
     """
@@ -247,13 +220,8 @@ def move(router: str, shard_id: int, successor: int, login: str = "") -> tuple[i
     """Move waiting jobs off a drained shard; return their number, and what is left.
 
     A job is on one of the two shards, or recorded on the first one as moving. So after an
-    interruption the same call finishes the move, and every job arrives once.
-
-    Args:
-        router: the router's URL.
-        shard_id: the shard's number.
-        successor: the shard that takes them; the same in every call.
-        login: as for `add`.
+    interruption the same call, with the same successor, finishes the move, and every job arrives
+    once.
 
     Raises:
         InvalidArgument: the shard is not drained or has another successor, or the two declare
@@ -267,13 +235,12 @@ def move(router: str, shard_id: int, successor: int, login: str = "") -> tuple[i
                 hint="run jobq cluster check, and put the definitions again through the router",
             )  # fmt: skip
         for client in cluster.everyone:
-            _put_successor(client, shard_id, successor)
+            _do(client, "put_successor", shard_id=shard_id, successor=successor)
         moved = 0
         while jobs := source.run(SEND_JOBS):
             documents = {"jobs": as_jsonb([job for _, job in jobs])}
             moved += target.run(Call("receive_jobs", documents, scalar))
-            confirmed = {"job_ids": [job_id for job_id, _ in jobs]}
-            source.run(Call("confirm_jobs", confirmed, nothing))
+            _do(source, "confirm_jobs", job_ids=[job_id for job_id, _ in jobs])
         return moved, source.run(LEFTOVERS)
 
 
@@ -282,11 +249,7 @@ def remove(
 ) -> tuple[int, list[Leftover]]:
     """Remove a drained shard without unfinished jobs; return its successor, and what is left.
 
-    Args:
-        router: the router's URL.
-        shard_id: the shard's number.
-        login: as for `add`.
-        forget_keys: whether to remove it even if idempotency keys there are still valid.
+    With `forget_keys`, it is removed even if idempotency keys there are still valid.
 
     Raises:
         InvalidArgument: it is not drained, or has unfinished jobs, schedules or valid keys.
@@ -306,7 +269,7 @@ def remove(
             )
         others = [client for client in cluster.everyone if client is not own]
         for client in (own, *others):
-            _put_successor(client, shard_id, successor, is_removed=True)
+            _do(client, "put_successor", shard_id=shard_id, successor=successor, is_removed=True)
         return successor, left
 
 
@@ -326,14 +289,12 @@ def _put_successors(client: Client, known: Sequence[Sequence[Shard]]) -> None:
     rows = {shard.shard_id: shard for rows in known for shard in rows}
     for shard in sorted(rows.values(), key=lambda shard: not shard.is_removed):
         if shard.successor is not None:
-            _put_successor(client, shard.shard_id, shard.successor, is_removed=shard.is_removed)
+            names = ("shard_id", "successor", "is_removed")
+            _do(client, "put_successor", **{name: getattr(shard, name) for name in names})
 
 
-def _put_successor(
-    client: Client, shard_id: int, successor: int, *, is_removed: bool = False
-) -> None:
-    arguments = {"shard_id": shard_id, "successor": successor, "is_removed": is_removed}
-    client.run(Call("put_successor", arguments, nothing))
+def _do(client: Client, function: str, **arguments: object) -> None:
+    client.run(Call(function, arguments, nothing))
 
 
 def members(router: str, login: str = "") -> list[Member]:
@@ -370,11 +331,7 @@ def _member(shard: Shard, gets_keys: bool, router: str, login: str) -> Member:
 
 
 def check(router: str, login: str = "") -> list[Difference]:
-    """Return the differences between the declarations of the shards.
-
-    Raises:
-        DatabaseUnavailable: a shard does not respond.
-    """
+    """Return the differences between the declarations of the shards."""
     found: dict[tuple[str, str], dict[int, str]] = {}
     kept = []
     with opened(router, login) as cluster:
@@ -445,8 +402,7 @@ def _numbered(known: list[list[Shard]], taken: set[int] | None = None) -> list[i
 def _put_shards(client: Client, members: Mapping[int, str], own: int | None = None) -> None:
     """Name shards to a database, which may be one of them."""
     for number, url in members.items():
-        arguments = {"shard_id": number, "url": _address(url), "is_own": number == own}
-        client.run(Call("put_shard", arguments, nothing))
+        _do(client, "put_shard", shard_id=number, url=_address(url), is_own=number == own)
 
 
 def _address(url: str) -> str:
@@ -469,17 +425,15 @@ def _begin_epoch(cluster: _Opened, shard_ids: Iterable[int], wait: float) -> Non
 
 
 def _put_epoch(epoch: Epoch, clients: Iterable[Client]) -> None:
-    arguments = {
-        "epoch": epoch.epoch, "shard_ids": epoch.shard_ids, "began_at": epoch.began_at,
-    }  # fmt: skip
+    names = ("epoch", "shard_ids", "began_at")
     for client in clients:
-        client.run(Call("put_epoch", arguments, nothing))
+        _do(client, "put_epoch", **{name: getattr(epoch, name) for name in names})
 
 
 def _keep_keys(router: Client, shards: Iterable[Client]) -> None:
     """Set the lifetime of keys in a router: the longest of the shards."""
     longest = max(_key_retention(shard.run(EPOCHS)) for shard in shards)
-    router.run(Call("jobq_router.keep_keys", {"key_retention": longest}, nothing))
+    _do(router, "jobq_router.keep_keys", key_retention=longest)
 
 
 def _key_retention(epochs: list[Epoch]) -> timedelta:

@@ -51,9 +51,6 @@ class Epoch:
     """The shards that receive new keys from a time on.
 
     Attributes:
-        epoch: its number.
-        shard_ids: the shards.
-        began_at: its start.
         keys_until: until when idempotency keys of the epoch before may be valid.
     """
 
@@ -68,8 +65,6 @@ class Shard:
     """A database of the cluster.
 
     Attributes:
-        shard_id: its number.
-        url: its address.
         is_own: whether it is the queried database.
         successor: the shard that takes over its jobs, if any.
         removed_at: when it was removed; since then, its ids lead to the successor.
@@ -150,11 +145,7 @@ def _choose(shard_ids: Sequence[int], job: Mapping[str, Any]) -> int:
 
 
 def routed(call: Call[Any], cluster: ShardMap) -> Steps:
-    """Yield shards and calls, receive each result, and return the whole result.
-
-    Raises:
-        InvalidArgument: the call is for one database.
-    """
+    """Yield shards and calls, receive each result, and return the whole result."""
     call = replace(call, arguments=call.given)
     if cluster.moving:
         cluster = replace(cluster, moved=(yield from _find_moved(call, cluster)))

@@ -9,8 +9,6 @@ from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
-__all__ = ["choose_shard", "shard_of"]
-
 # The number of slots of keys, which are distributed over the shards.
 SLOTS: Final = 16384
 
@@ -31,16 +29,8 @@ def choose_shard(
 ) -> int:
     """Return the shard for a new job, as jobq.choose_shard() does.
 
-    The first of these that is given determines it: batch, parent, concurrency key, idempotency
-    key, dedup key. Without any of them it is random.
-
-    Args:
-        shard_ids: the shards that receive new keys.
-        concurrency_key: its concurrency key.
-        idempotency_key: its idempotency key.
-        dedup_key: its dedup key.
-        after: its parents; the shard of the first one counts.
-        batch_id: its batch.
+    The first of these that is given determines it: batch, first parent, concurrency key,
+    idempotency key, dedup key. Without any of them it is random.
     """
     if batch_id is not None:
         return shard_of(batch_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from jobq.registry import Registry
 from jobq.worker import Shared, Worker
@@ -13,27 +13,6 @@ from jobq.worker.controller import Slots
 from jobq.worker.metrics import HAS_PROMETHEUS, Metrics, Probe
 from jobq.worker.signals import Stop, leave_soon, stopping_on_signals, watching_the_loop
 from jobq.worker.worker import default_name
-
-__all__ = ["Member", "ShardedWorker", "SharedSlots"]
-
-
-class Member(Protocol):
-    """A producer that shares slots."""
-
-    @property
-    def taken(self) -> int:
-        """The number of its slots."""
-
-    @property
-    def wants(self) -> bool:
-        """Whether jobs wait for a slot, or may be available."""
-
-    @property
-    def started_at(self) -> float:
-        """When it last started a job, by time.monotonic()."""
-
-    def refill(self) -> None:
-        """Start or claim jobs: a slot may be free."""
 
 
 class SharedSlots(Slots):
@@ -47,15 +26,15 @@ class SharedSlots(Slots):
 
     def __init__(self, total: int) -> None:
         super().__init__(total)
-        self._members: list[Member] = []
+        self._members: list[Any] = []
 
-    def join(self, member: Member) -> None:
+    def join(self, member: Any) -> None:  # noqa: ANN401 - a producer
         """Add a producer."""
         self._members.append(member)
 
-    def limit(self, member: Member) -> int:
+    def limit(self, member: Any) -> int:  # noqa: ANN401 - a producer
         """Return the maximum number of slots of a member, including its present ones."""
-        taken = member.taken
+        taken: int = member.taken
         free = self.total - sum(other.taken for other in self._members)
         wanting = [other for other in self._members if other is not member and other.wants]
         share = max(1, self.total // (len(wanting) + 1))

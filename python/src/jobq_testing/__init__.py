@@ -127,18 +127,7 @@ async def run_due_async(
     """Run every due job, as `run_due` does, in a test that is a coroutine.
 
     Coroutines run in this event loop, plain functions in a thread. The connection must not be used
-    meanwhile.
-
-    Args:
-        connection: the test's.
-        registry: the handlers.
-        queues: the queues.
-        max_jobs: maximum number of attempts.
-        reraise: whether to raise exceptions of handlers, unless they are outcomes such as Retry.
-
-    Raises:
-        JobqError: the database refused something.
-        Exception: of a handler, with ``reraise``.
+    meanwhile. Arguments and errors are those of `run_due`.
     """
     loop = asyncio.get_running_loop()
 
@@ -421,11 +410,7 @@ async def _join(handler: Handler, payload: object, context: JobContext) -> objec
 
 
 def _settle_success(client: Client, job: ClaimedJob, settlement: Settlement) -> None:
-    """Settle an attempt within its handler's savepoint.
-
-    Raises:
-        _UndoneError: it is not a success, and its rows must be undone.
-    """
+    """Settle a success within its handler's savepoint; raise _UndoneError for anything else."""
     if not isinstance(settlement, Succeeded):
         raise _UndoneError
     _settle(client, job, settlement)

@@ -58,13 +58,7 @@ class ReadOnly(admin.ModelAdmin):
         return allowed
 
     def act(self, request: HttpRequest, rows: QuerySet, act: Callable[[Any, Any], object]) -> None:
-        """Apply a function of the client to each row, and report the outcomes.
-
-        Args:
-            request: of the user.
-            rows: those that are selected.
-            act: called with the client and a row; returns what came of it.
-        """
+        """Apply a function of the client to each row, and report the outcomes that it returns."""
         own, outcomes = client(rows.db), Counter[str]()
         for row in rows:
             try:

@@ -17,25 +17,6 @@ from jobq_operations.reachability import ready
 if TYPE_CHECKING:
     from jobq import Client
 
-__all__ = [
-    "JOB_TYPE",
-    "MAX_ATTEMPTS",
-    "VISIBILITY_TIMEOUT",
-    "Created",
-    "EnqueueResult",
-    "ErrorCode",
-    "JobMessage",
-    "JobRecord",
-    "JobStatus",
-    "Ping",
-    "Refusal",
-    "RepoError",
-    "job_type_of",
-    "make_idempotency_key",
-    "ping_of",
-    "problem_of",
-]
-
 JOB_TYPE = "daily_pipeline"
 MAX_ATTEMPTS = 5
 VISIBILITY_TIMEOUT = 30.0

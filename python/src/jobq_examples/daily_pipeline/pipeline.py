@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from jobq.registry.typed import HandlerOptions
 
-__all__ = ["CONTRACT", "Bar", "fetch", "quality", "registry", "run_pipeline", "store", "transform"]
-
 logger = logging.getLogger("daily_pipeline")
 registry = Registry()
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from jobq.client import Client
     from jobq_examples.daily_pipeline.contract import Ping
 
-__all__ = ["QueueContract"]
-
 
 class QueueContract:
     """Accepts messages. Each is delivered at least once, and to one worker at a time.

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from jobq.calls.arguments import as_jsonb
-from jobq.calls.call import Call
+from jobq.calls.call import Call, nothing
 from jobq.errors import DatabaseUnavailable, IllegalState, JobqError
 from jobq_examples.daily_pipeline.contract import (
     Created,
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from jobq.client import Client
     from jobq.models import Job
     from jobq_examples.daily_pipeline.contract import Ping
-
-__all__ = ["JobRepo"]
 
 _STATUS = {
     "queued": JobStatus.QUEUED,
@@ -173,7 +171,7 @@ class JobRepo:
     def _end(self, function: str, job_id: UUID, attempt: int, more: dict[str, Any]) -> None:
         with translated():
             self._client.run(
-                Call(function, {"job_id": job_id, "attempt": attempt, **more}, _nothing)
+                Call(function, {"job_id": job_id, "attempt": attempt, **more}, nothing)
             )
 
 
@@ -190,10 +188,6 @@ def translated() -> Iterator[None]:
 
 def _attempt(rows: list[Any]) -> int | None:
     return rows[0][1] if rows else None
-
-
-def _nothing(_rows: list[Any]) -> None:
-    """Ignore the answer."""
 
 
 def _record(job: Job) -> JobRecord:

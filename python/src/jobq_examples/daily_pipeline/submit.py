@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from jobq_examples.daily_pipeline.queue import QueueContract
     from jobq_examples.daily_pipeline.repo import JobRepo
 
-__all__ = ["Submitted", "ready", "submit"]
-
 logger = logging.getLogger("daily_pipeline")
 
 
