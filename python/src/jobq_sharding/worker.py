@@ -35,12 +35,13 @@ class SharedSlots(Slots):
     def limit(self, member: Any) -> int:  # noqa: ANN401 - a producer
         """Return the maximum number of slots of a member, including its present ones."""
         taken: int = member.taken
-        free = self.total - sum(other.taken for other in self._members)
+        free: int = self.total - sum(other.taken for other in self._members)
         wanting = [other for other in self._members if other is not member and other.wants]
         share = max(1, self.total // (len(wanting) + 1))
         place = taken, member.started_at
         first = [other for other in wanting if (other.taken, other.started_at) < place]
-        return taken + max(0, free - sum(max(0, share - other.taken) for other in first))
+        owed: int = sum(max(0, share - other.taken) for other in first)
+        return taken + max(0, free - owed)
 
     def pass_on(self, member: object) -> None:
         """Wake the other members: one has released a slot, or wants none."""
