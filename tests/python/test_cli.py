@@ -703,7 +703,7 @@ def test_what_producers_write_gives_a_terminal_no_orders(jobq: Any, client: Clie
 
 
 def test_commands_print_by_what_escapes() -> None:
-    free = {"terminal.py", "completion.py", "deploy.py", "migration.py", "console.py", "watch.py"}
+    free = {"terminal.py", "commands.py", "deploy.py", "watch.py"}
     found = [
         path.name
         for path in Path(terminal.__file__).parent.glob("*.py")

@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 
 from jobq_cli.parameters import DATABASE, Seconds, Url, option
-from jobq_cli.terminal import logged, needing, one_database
+from jobq_cli.terminal import logged, needing, one_database, say
 
 
 def networks(
@@ -115,10 +115,10 @@ def console(*, port: int, hide_payloads: bool, is_opened: bool, database_url: st
 
     one_database(database_url)
 
-    def say(address: str) -> None:
-        click.echo(address)
+    def tell(address: str) -> None:
+        say(address)
         if is_opened:
             webbrowser.open(address)
 
     listening = socket.create_server(("127.0.0.1", port))
-    serve(database_url, listening, Options(hides_payloads=hide_payloads), say)
+    serve(database_url, listening, Options(hides_payloads=hide_payloads), tell)
