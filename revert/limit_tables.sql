@@ -2,7 +2,7 @@
 begin;
 
 delete from jobq_private.maintenance_task where task in ('pruned_limits', 'opened_keys');
-drop type jobq_private.key_batch, jobq_private.limit_usage, jobq_private.queue_look, jobq_private.scope;
+drop type jobq_private.queue_look, jobq_private.scope;
 drop table jobq_private.limit_state, jobq_private.limit_hold, jobq_private.key_limit, jobq_private.limit_change, jobq_private.waiting_key;
 drop index jobq_private.kind_limited_idx;
 alter table jobq_private.queue
