@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import render
 from jobq_operations import deploy
-from servers import copy_project
+from servers import copy_project, copy_unreleased
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +39,7 @@ def releases(folder: Path) -> tuple[Path, Path]:
     """Make the projects of release 0.1.0 and of its successor; return their folders."""
     for name in ("old", "new"):
         (folder / name).mkdir(parents=True)
-    old = copy_project(folder / "old")
+    old = copy_unreleased(folder / "old")
     render.release(old, "v0.1.0")
     new = copy_project(folder / "new", old)
     sqitch(new, "add", "note", "--note", "a column more")

@@ -205,3 +205,16 @@ def copy_project(folder: Path, origin: Path = ROOT) -> Path:
         shutil.copy(origin / name, folder)
     (folder / "jobq.sql").write_text(render.single_file(folder))
     return folder
+
+
+def copy_unreleased(folder: Path, origin: Path = ROOT) -> Path:
+    """Copy a project as it would be if nothing had been released yet."""
+    copy = copy_project(folder, origin)
+    for path in copy.glob("*/*@*.sql"):
+        path.unlink()
+    plan = copy / "sqitch.plan"
+    lines = {render.name_of(line): line for line in reversed(plan.read_text().splitlines())}
+    kept = [line for name, line in reversed(lines.items()) if not name.startswith("@")]
+    plan.write_text("\n".join(kept) + "\n")
+    render.update(copy)
+    return copy

@@ -18,7 +18,7 @@ from jobq import __version__
 from jobq_operations import deploy, migration
 from jobq_operations.migration import FORMATS
 from jobq_operations.schema import release_of
-from servers import ROOT, Cluster, copy_project
+from servers import ROOT, Cluster, copy_unreleased
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -144,7 +144,7 @@ def test_rails_gets_ruby(tmp_path: Path) -> None:
 @pytest.fixture
 def released(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with a release 0.0.9, whose successor changes a view."""
-    copy = copy_project(tmp_path / "released", project)
+    copy = copy_unreleased(tmp_path / "released", project)
     render.release(copy, "v0.0.9")
     view = copy / "sql" / "job" / "job.sql"
     view.write_text(view.read_text() + "comment on view jobq.job is 'Jobs.';\n")

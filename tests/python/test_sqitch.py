@@ -20,7 +20,7 @@ import render
 from catalog import catalog, seeds
 from jobq_operations import deploy
 from jobq_operations.schema import compare, release_of
-from servers import ROOT, Cluster, copy_project
+from servers import ROOT, Cluster, copy_project, copy_unreleased
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -372,7 +372,7 @@ def test_a_deployment_waits_for_others_briefly_and_names_them(database: str) -> 
 def test_an_upgrade_of_tables_waits_for_others_briefly(
     empty_database: str, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy = copy_project(tmp_path, project)
+    copy = copy_unreleased(tmp_path, project)
     monkeypatch.setattr(deploy, "project_dir", lambda: copy)
     render.release(copy, "v1")
     deploy.deploy(empty_database)
@@ -455,7 +455,7 @@ def test_a_released_topic_is_reworked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """One function in other words, one with a parameter more, one gone, one new; and back."""
-    copy = copy_project(tmp_path, project)
+    copy = copy_unreleased(tmp_path, project)
     monkeypatch.setattr(deploy, "project_dir", lambda: copy)
     helper = copy / "sql" / "job" / "private" / "old_helper.sql"
     helper.write_text(OLD_HELPER)
@@ -507,7 +507,7 @@ def test_an_upgrade_and_a_new_database_have_the_same_catalog(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Over two releases, of which the second changes nothing."""
-    copy = copy_project(tmp_path, project)
+    copy = copy_unreleased(tmp_path, project)
     monkeypatch.setattr(deploy, "project_dir", lambda: copy)
     render.release(copy, "v1")
     deploy.deploy(empty_database)
