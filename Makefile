@@ -66,7 +66,7 @@ prove: ## Check the models of tests/spec with Spin, and that it catches their br
 soak: $(VENV)/.test ## Replay random loads against the specification for a million changes of state; ARGS="--steps 10000 --seed 7" for fewer
 	@PYTHONPATH=sql:tests/python $(BIN)/python tests/spec/soak.py $(ARGS)
 
-bench: $(VENV)/.test ## Print how fast jobs are done; PART=http, console, delivery, deploy, schedules, pick_up, producers, flat, flow, drain, sessions, cores, scale, shards, worker, workflows, fan_in, steady, upgrade
+bench: $(VENV)/.test ## Print how fast jobs are done; PART=agents, http, console, delivery, deploy, schedules, pick_up, producers, flat, flow, drain, sessions, cores, scale, shards, worker, workflows, fan_in, steady, upgrade
 	@$(BIN)/python tests/bench/bench$(PART:%=_%).py $(ARGS)
 
 bench-peers: $(VENV)/.test ## Measure jobq and other queues side by side; ARGS="--systems a,b --rounds 1" for less

@@ -28,6 +28,15 @@ with pytest.MonkeyPatch.context() as patch:
     ("part", "options", "lines"),
     [
         (
+            "agents",
+            "--streams 20 --chunks 100 --seconds 1 --calls 50 --rounds 1",
+            [
+                r"20 streams, \d+ chunks/s in all +-?[\d,]+ µs of the server's CPU a chunk",
+                r"from append to a reader, \d+ chunks +p50 [\d.]+ ms, p99 [\d.]+ ms",
+                r"50 calls, beside twice as many plain jobs +[\d,]+ % of the time",
+            ],
+        ),
+        (
             "pick_up",
             "--idle-rounds 5 --rounds 5 --seconds 0.2",
             [r"5 rounds.* than 1 s: 0", r"pick-up at 500 jobs/s +p50 [\d.]+ ms"],
