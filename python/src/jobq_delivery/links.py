@@ -19,6 +19,7 @@ from jobq_delivery.keyring import Keyring
 PAGE: Final = "/console/approval?link="
 MAX_NAME: Final = 249
 MAX_TO: Final = 240
+MOST_AUDITED: Final = 256
 
 
 class LinkInvalid(JobqError, code="LINK_INVALID"):  # noqa: N818 - named as its code
@@ -33,17 +34,19 @@ class Link(msgspec.Struct, frozen=True, array_like=True):
         name: the name of its question.
         to: the person, for the audit.
         expires_at: until when it is valid, in seconds since 1970.
+        by: who made it, for the audit; empty if that is the job itself.
     """
 
     job_id: UUID
     name: str
     to: str
     expires_at: int
+    by: str = ""
 
     @property
     def answered_by(self) -> str:
-        """What the audit has about the person."""
-        return f"link to {self.to}"
+        """What the audit has about the person, and who made the link."""
+        return (f"link to {self.to}" + (f" by {self.by}" if self.by else ""))[:MOST_AUDITED]
 
 
 def approval_link(
@@ -53,6 +56,7 @@ def approval_link(
     *,
     to: str,
     valid_for: timedelta,
+    by: str = "",
     keyring: Keyring | None = None,
 ) -> str:
     """Return the address of a page that shows a question and answers it once.
@@ -65,13 +69,14 @@ def approval_link(
         name: the name of the question, which the job may ask later.
         to: the person, for the audit; 1 to 240 characters.
         valid_for: how long.
+        by: who makes the link, for the audit.
         keyring: its first key signs; by default the environment's.
 
     Raises:
         SecretKeyError: there is no key.
         InvalidArgument: an argument is invalid.
     """
-    return f"{url.rstrip('/')}{PAGE}{signed(job_id, name, to, valid_for, keyring)}"
+    return f"{url.rstrip('/')}{PAGE}{signed(job_id, name, to, valid_for, keyring, by=by)}"
 
 
 def signed(
@@ -80,6 +85,8 @@ def signed(
     to: str,
     valid_for: timedelta,
     keyring: Keyring | None = None,
+    *,
+    by: str = "",
 ) -> str:
     """Return the token of a link; arguments and errors are those of `approval_link`."""
     if not (1 <= len(name) <= MAX_NAME and 1 <= len(to) <= MAX_TO):
@@ -93,7 +100,7 @@ def signed(
         raise InvalidArgument(
             "a link needs a job id and a valid time", detail=str(error)
         ) from error
-    text = msgspec.json.encode(Link(job, name, to, int(until.timestamp())))
+    text = msgspec.json.encode(Link(job, name, to, int(until.timestamp()), by))
     ring = Keyring.from_environment() if keyring is None else keyring
     return f"{_written(text)}.{_written(ring.sign(text))}"
 

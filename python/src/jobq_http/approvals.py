@@ -107,8 +107,10 @@ async def make_link(call: Call) -> Response:
     wanted: Any = await call.body(NewLink)
     job_id = call.job_id()
     await call.fetch("get_job", job_id=job_id)
+    call.audit()
     valid_for = timedelta(milliseconds=wanted.valid_for_ms)
-    token = links().signed(job_id, wanted.name, wanted.to, valid_for)
+    by = call.acting_for or ""
+    token = links().signed(job_id, wanted.name, wanted.to, valid_for, by=by)
     expires_at = datetime.fromtimestamp(links().read(token).expires_at, UTC)
     return encoded({"link": token, "page": f"{links().PAGE}{token}", "expires_at": expires_at}, 201)
 
