@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -24,8 +25,8 @@ def job_id(live: Api) -> str:
     return str(job_id)
 
 
-def append(api: Api, job_id: str, *chunks: Any, attempt: int = 1) -> None:
-    api.run("select jobq.append(%s, %s, 'tokens', %s)", job_id, attempt, json.dumps(chunks))
+def append(api: Api, job_id: str, *chunks: Any, attempt: int = 1, stream: str = "tokens") -> None:
+    api.run("select jobq.append(%s, %s, %s, %s)", job_id, attempt, stream, json.dumps(chunks))
 
 
 async def events(lines: AsyncIterator[str]) -> AsyncIterator[tuple[str, str, Any]]:
@@ -79,6 +80,22 @@ async def test_what_cannot_be_followed_is_refused(live: Api, job_id: str) -> Non
         assert (await live.ask("GET", path, headers=headers)).status_code == 400
     nobody = {"authorization": ""}
     assert (await live.ask("GET", f"/jobs/{job_id}/streams/a", headers=nobody)).status_code == 401
+
+
+async def test_the_console_follows_only_the_streams_that_were_written_last(
+    live: Api, job_id: str
+) -> None:
+    """A browser opens six connections to a server, and the page needs some itself."""
+    for name in "abcd":
+        append(live, job_id, f"of {name}", stream=name)
+    append(live, job_id, "more", stream="a")
+    base = str(live.client.base_url)
+    key = live.key(["read"])["authorization"].removeprefix("Bearer ")
+    entered = await live.ask("POST", "/console/enter", data={"key": key}, headers={"origin": base})
+    cookie = {"cookie": entered.headers["set-cookie"].split(";")[0]}
+    page = (await live.ask("GET", f"/console/jobs/{job_id}", headers=cookie)).text
+    assert re.findall(r'data-stream="[^"]*name=(\w)', page) == ["a", "d"]
+    assert all(f"of {name}" in page for name in "abcd")
 
 
 async def test_the_console_shows_a_stream_and_follows_it(live: Api, job_id: str) -> None:

@@ -26,6 +26,8 @@ MOST_STEPS: Final = 500
 MOST_STREAMS: Final = 10
 # Seconds after which a browser asks again, so that an ended session or server is noticed.
 LONGEST: Final = 20.0
+# Those followed live, because browsers open six connections to a server.
+MOST_LIVE: Final = 2
 RAW: Final = ("payload", "result", "metadata", "progress")
 OUTCOMES: Final = {
     "cancelled": ("The job is cancelled.", "good"),
@@ -68,8 +70,9 @@ async def show(visit: Visit) -> Response:
 async def streams(ask: Visitor, job_id: UUID) -> list[dict[str, Any]]:
     """Return the streams of a job, each with the beginning of what its last attempt wrote."""
     found = []
-    rows = await ask.rows("list_streams", job_id=job_id)
-    for name, generation, count, *_ in rows[:MOST_STREAMS]:
+    rows = (await ask.rows("list_streams", job_id=job_id))[:MOST_STREAMS]
+    live = [name for name, *_ in sorted(rows, key=lambda row: row[4])[-MOST_LIVE:]]
+    for name, generation, count, *_ in rows:
         [(chunks, cursor, _)] = await ask.rows(
             "read_stream", job_id=job_id, stream=name, after=f"{generation}-0"
         )
@@ -77,6 +80,7 @@ async def streams(ask: Visitor, job_id: UUID) -> list[dict[str, Any]]:
         text = "".join(c if isinstance(c, str) else f"{words.json(c)}\n" for c in parts)
         found.append({
             "name": name, "generation": generation, "count": count, "text": text, "cursor": cursor,
+            "is_live": name in live,
         })  # fmt: skip
     return found
 
