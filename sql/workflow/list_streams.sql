@@ -17,14 +17,29 @@ as $$
 #variable_conflict use_column
 begin
     perform jobq.get_job(list_streams.job_id);
+    -- One look into the index for each stream, however many chunks it has.
     return query
+    with recursive last as (
+        (
+            select c.stream, c.generation, c.n, c.appended_at
+            from jobq_private.stream_chunk as c
+            where c.job_id = list_streams.job_id
+            order by c.stream desc, c.generation desc, c.n desc
+            limit 1
+        )
+        union all
+        select d.*
+        from last as l
+        cross join lateral (
+            select c.stream, c.generation, c.n, c.appended_at
+            from jobq_private.stream_chunk as c
+            where c.job_id = list_streams.job_id and c.stream < l.stream
+            order by c.stream desc, c.generation desc, c.n desc
+            limit 1
+        ) as d
+    )
     select s.stream, s.generation, s.n, format('%s-%s', s.generation, s.n), s.appended_at
-    from (
-        select distinct on (c.stream) c.*
-        from jobq_private.stream_chunk as c
-        where c.job_id = list_streams.job_id
-        order by c.stream desc, c.generation desc, c.n desc
-    ) as s
+    from last as s
     order by s.stream;
 end
 $$;

@@ -510,6 +510,23 @@ def test_statistics_read_a_part_of_a_long_queue(connect: Connect, call: str) -> 
     assert reads[1] <= reads[0] + SLACK
 
 
+def test_a_list_of_streams_reads_a_few_chunks_of_each(connect: Connect) -> None:
+    connection = connect()
+    job_id = connection.execute("select jobq.enqueue('agent')").fetchone()
+    connection.execute(
+        """
+        insert into jobq_private.stream_chunk (job_id, stream, generation, n, chunk)
+        select %s, s, 1, n, to_jsonb(n) from generate_series(1, %s) as n
+        cross join unnest('{a,b,c}'::text[]) as s
+        """,
+        [*(job_id or ()), MANY],
+    )
+    connection.execute("vacuum analyze jobq_private.stream_chunk")
+    call = f"jobq.list_streams('{(job_id or ())[0]}')"
+    assert len(connection.execute(f"select * from {call}").fetchall()) == 3
+    assert [cost(connection, call, {}) for _ in range(2)][1][0] <= 30
+
+
 def test_a_look_at_a_live_job_locks_none_of_the_days_of_others(connect: Connect) -> None:
     connection = connect()
     made = "select count(jobq_private.make_partition('job_archive', now()::date - n))"
