@@ -107,11 +107,11 @@ from (
     ('all', '', 'maintain recover tick'),
     ('some', 'max_jobs', 'cancel_many change_many delete_many redrive_many'),
     ('jobs', 'jobs', 'enqueue_many'),
-    ('split', 'job_ids', 'complete_many release_many save_steps'),
+    ('split', 'job_ids', 'complete_many read_streams release_many save_steps'),
     ('split', 'failures', 'fail_many'),
     ('refused', 'workers are connected to each shard: jobq worker --database URL --database URL', '
-        append_many claim claim_calls due_in exchange get_delivery heartbeat list_undeliverable
-        maintain_in run_calls work
+        append_many call_many claim claim_calls due_in exchange get_delivery heartbeat list_undeliverable
+        maintain_in read_steps run_calls work
     '),
     ('refused', 'each shard lists its own: jobq cluster check', 'list_declarations'),
     ('refused', 'a shard writes them', 'list_router_statements'),

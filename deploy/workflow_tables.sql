@@ -62,6 +62,7 @@ create table jobq_private.waiter (
     event text collate "C" not null,
     deadline timestamptz not null,
     since timestamptz not null default now(),
+    needs_all boolean not null default false,
     question text,
     form jsonb,
     asked_by text,
@@ -74,6 +75,9 @@ create index waiter_since_idx on jobq_private.waiter (since);
 
 create index waiter_question_idx on jobq_private.waiter (since)
 where question is not null;
+
+comment on column jobq_private.waiter.needs_all is
+'Whether the job waits for all of its events with this mark, the ends of called jobs, not for the first.';
 
 comment on column jobq_private.waiter.question is
 'What the job asks a person; null if it waits for another event.';
@@ -106,8 +110,8 @@ create index edge_caller_idx on jobq_private.edge (child) where after_failure = 
 comment on table jobq_private.edge is 'Jobs that wait for jobs; a child with an open edge is blocked.';
 
 -- The queue of resolve(): parents that have ended, children that have begun to wait, batches
--- of which a member has ended, events that met a wait in another open transaction, ends of called
--- jobs, callers that were cancelled. Nearly always empty. A row is about the edges to ids above
+-- of which a member has ended, events that met a wait in another open transaction, called jobs
+-- that have ended, callers that were cancelled. Nearly always empty. A row is about the edges to ids above
 -- `beyond`; has_passed: some of the edges below must be tried again.
 create table jobq_private.pending (
     pending_id bigint generated always as identity,
@@ -119,7 +123,9 @@ create table jobq_private.pending (
     created_at timestamptz not null default clock_timestamp(),
     due_at timestamptz not null default '-infinity',
     constraint pending_pkey primary key (pending_id),
-    constraint pending_about_check check (about in ('parent', 'child', 'batch', 'event', 'caller')),
+    constraint pending_about_check check (
+        about in ('parent', 'child', 'batch', 'event', 'call', 'caller')
+    ),
     constraint pending_event_check check ((event is not null) = (about = 'event'))
 )
 with (
@@ -137,6 +143,13 @@ create type jobq_private.pending_edge as (
 );
 
 comment on type jobq_private.pending_edge is 'An open edge of a row of pending, with the results of end_edges().';
+
+create type jobq_private.child_call as (
+    n bigint, job_id uuid, attempt integer, name text, document jsonb, child_id uuid, is_new boolean
+);
+
+comment on type jobq_private.child_call is
+'A job that the n-th call of call_many() calls; child_id is its id, and is_new whether it was just enqueued.';
 
 create table jobq_private.node (
     job_id uuid not null,

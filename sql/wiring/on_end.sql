@@ -25,8 +25,13 @@ begin
         perform jobq_private.leave_keys(_limited);
     end if;
     if _awaited <> '{}' then
+        -- Edges that are committed later have a row of their own: see settle_edges().
         insert into jobq_private.pending (about, id)
-        select 'parent', e.job_id from unnest(_awaited) as e where e.is_awaited
+        select 'parent', e.job_id
+        from unnest(_awaited) as e
+        where e.is_awaited and exists (
+            select from jobq_private.edge as d where d.parent = e.job_id and d.is_open
+        )
         union all
         select distinct 'batch', e.batch_id from unnest(_awaited) as e where e.batch_id is not null;
         perform jobq_private.follow_calls(_awaited);

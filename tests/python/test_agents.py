@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +77,39 @@ async def test_a_call_returns_the_result_of_the_called_job(
         "double",
         "double",
     ]
+
+
+async def test_a_job_that_calls_many_is_resumed_once(database: str, client: AsyncClient) -> None:
+    registry = tools()
+    runs = 0
+
+    @registry.handler("agent")
+    async def agent(_payload: Any, context: JobContext) -> Any:
+        nonlocal runs
+        runs += 1
+        return await context.gather(*(context.call("double", n) for n in range(20)))
+
+    async with Worker(database, registry, concurrency=3):
+        assert await result(client, "agent") == [2 * n for n in range(20)]
+    assert runs == 2
+
+
+async def test_a_refused_call_fails_only_its_own_job(database: str, client: AsyncClient) -> None:
+    """Although the calls of many jobs are made together."""
+    registry = tools()
+
+    @registry.handler("agent")
+    async def agent(kind: str, context: JobContext) -> Any:
+        try:
+            return await context.call(kind, 4)
+        except InvalidArgument as error:
+            return f"refused: {error.code}"
+
+    jobs = [{"kind": "agent", "payload": kind} for kind in ["double", "", "double", ""]]
+    enqueued = await client.enqueue_many(jobs)
+    async with Worker(database, registry):
+        results = [await client.result(job.job_id, timeout=20) for job in enqueued]
+    assert results == [8, "refused: INVALID_ARGUMENT", 8, "refused: INVALID_ARGUMENT"]
 
 
 @pytest.mark.parametrize("mode", ["thread", "process", "transaction"])
@@ -362,6 +396,33 @@ def write_plainly(_payload: Any, context: JobContext) -> None:
     for n in range(1000):
         context.stream("a").write(n)
     context.stream("b").write("done")
+
+
+@pytest.mark.parametrize("mode", ["thread", "process"])
+async def test_a_chunk_of_a_plain_function_does_not_wait_for_the_next_one(
+    database: str, client: AsyncClient, mode: str
+) -> None:
+    registry = Registry()
+    registry.handler("agent", process=mode == "process")(write_and_think)
+    async with Worker(database, registry):
+        job_id = (await client.enqueue("agent")).job_id
+        read: list[Any] = []
+        async for chunk in client.stream(job_id, "a"):
+            read.append(chunk.value)
+            if len(read) == 2:
+                assert (await client.get(job_id)).state == "running"
+                await client.cancel(job_id)
+    assert read == [1, 2, 3]
+
+
+def write_and_think(_payload: Any, context: JobContext) -> None:
+    context.stream("a").write(1)
+    context.stream("a").write(2)
+    deadline = time.monotonic() + 30
+    while not context.cancelled and time.monotonic() < deadline:
+        time.sleep(0.01)
+    context.stream("a").write(3)
+    raise ValueError("what was written is stored nevertheless")
 
 
 async def test_chunks_are_stored_before_their_step(database: str, client: AsyncClient) -> None:

@@ -224,8 +224,10 @@ OTHERS = {
     "append_many": ("array[gen_random_uuid()], '{1}', '{a}', '{1}', '[1]'",),
     "start_children": ("""gen_random_uuid(), 1, '[{"name": "a", "kind": "other"}]'""",),
     "call_children": ("""gen_random_uuid(), 1, '[{"name": "a", "kind": "other"}]'""",),
+    "call_many": ("""array[gen_random_uuid()], '{1}', '[[{"name": "a", "kind": "other"}]]'""",),
     "wait_any": ("gen_random_uuid(), 1, 'a', '{e1}'",),
     "fork": ("gen_random_uuid()",),
+    "read_streams": ("array[gen_random_uuid()], '{a}', '{1-1}'",),
     "read_stream": ("gen_random_uuid(), 'a'",),
     "await_stream": (
         "coalesce((select max(j.job_id::text) from jobq.job as j)::uuid, gen_random_uuid())",

@@ -18,7 +18,7 @@ from jobq_http.values import RequestPart
 
 # How long a reader waits for a notification before it looks, in seconds: at first, and at most.
 FIRST_PAUSE: Final = 0.05
-LONGEST_PAUSE: Final = 0.25
+LONGEST_PAUSE: Final = 2.0
 
 Place = Annotated[str, Meta(pattern="^[0-9]{1,9}-[0-9]{1,9}$")]
 Read = Callable[..., Awaitable[list[dict[str, Any]]]]

@@ -4,15 +4,15 @@ create or replace function jobq_private.follow_calls(endings jobq_private.ending
 returns void
 language sql
 as $$
-    insert into jobq_private.pending (about, id, event)
-    select 'event', '00000000-0000-0000-0000-000000000000', 'job_ended:' || e.job_id
+    insert into jobq_private.pending (about, id)
+    select 'call', e.job_id
     from unnest(endings) as e
     where exists (
         select from jobq_private.edge as d
         where d.parent = e.job_id and d.after_failure in ('call', 'detach')
     )
     union all
-    select 'caller', e.job_id, null
+    select 'caller', e.job_id
     from unnest(endings) as e
     where e.state = 'cancelled' and exists (
         select from jobq_private.edge as d

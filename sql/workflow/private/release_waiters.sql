@@ -1,5 +1,5 @@
--- Purpose: make jobs that wait for an event due now, if it was emitted or the
--- job whose end it stands for has ended, and wake their queues.
+-- Purpose: make jobs that wait for an event due now, if it was emitted, and wake their
+-- queues.
 -- Invariant: waits for no lock: returns false if another transaction holds one of the
 -- jobs. Skips jobs that run, retry or have ended: they check for the event themselves.
 -- The rows of waiters stay until the jobs have checked.
@@ -14,7 +14,6 @@ as $$
 #variable_conflict use_column
 declare
     _all constant uuid := uuid '00000000-0000-0000-0000-000000000000';
-    _ended constant uuid := jobq_private.ended_job(release_waiters.event);
     _waiting constant uuid[] := array(
         select j.job_id
         from jobq_private.job as j
@@ -26,18 +25,27 @@ declare
         ))
         and j.state = 'queued'
         and j.run_at > clock_timestamp()
-        and (
-            exists (
-                select from jobq_private.event as e
-                where e.event = release_waiters.event
-                and e.job_id in (release_waiters.job_id, _all)
-            )
-            or _ended is not null
-            and not exists (select from jobq_private.job as c where c.job_id = _ended)
+        and exists (
+            select from jobq_private.event as e
+            where e.event = release_waiters.event
+            and e.job_id in (release_waiters.job_id, _all)
         )
     );
     _released uuid[];
+    _queues constant text[] := jobq_private.worked_queues();
+    _denied text[];
 begin
+    if _queues is not null then  -- a login that works these queues has to do it: see resolve()
+        _denied := array(
+            select distinct j.queue
+            from jobq_private.job as j
+            where j.job_id = any(_waiting) and j.queue <> all(_queues)
+        );
+        perform jobq_private.wake(_denied);
+        if _denied <> '{}' then
+            return false;
+        end if;
+    end if;
     if _waiting = '{}' then
         return true;
     end if;

@@ -1,5 +1,5 @@
 -- Purpose: process ends of jobs and events: release or cancel children, end batches,
--- make jobs due that wait for an event, cancel the children of cancelled jobs.
+-- make jobs due that wait for an event or called jobs, cancel the children of cancelled jobs.
 -- Invariant: waits for no lock. Runs three rounds, and more for up to 40 ms; the rest
 -- stays due. Rows that are locked or not visible are postponed for 10 ms, later for up
 -- to a second. A row of pending is deleted by the transaction that has processed it, so
@@ -41,6 +41,7 @@ begin
         exit when _pending = '{}';
         select s.due, s.put_off into _due, _put_off
         from jobq_private.settle_edges(_pending, _queues) as s;
+        _put_off := _put_off || jobq_private.release_callers(_pending, _queues);
         for _group in
             select
                 l.about, l.id, l.event, array_agg(l.pending_id) as pending_ids,
@@ -52,8 +53,11 @@ begin
             if _group.n > 20 and clock_timestamp() > _until then
                 _due := _due || _group.pending_ids;
                 continue;
-            elsif _queues is not null then
-                _is_settled := false;  -- members and waiters may be in any queue
+            elsif _queues is not null and not (_group.about = 'event' and exists (
+                select from jobq_private.job as j
+                where j.job_id = _group.id and j.queue = any(_queues)
+            )) then
+                _is_settled := false;  -- members, and who waits for events, may be in any queue
             elsif _group.about = 'event' then
                 -- Settled when all transactions have ended that were emitting or waiting. Tests
                 -- this before it reads the rows, so that these include their changes.
@@ -71,14 +75,6 @@ begin
                 _put_off := _put_off || _group.pending_ids;
             end if;
         end loop;
-        -- Others see what ended in this transaction still alive, so it is looked at again later.
-        _put_off := array(
-            select p from unnest(_put_off) as p
-            union
-            select l.pending_id from unnest(_pending) as l
-            where (l.about in ('parent', 'caller') or starts_with(l.event, 'job_ended:'))
-            and l.created_at >= now() and l.pending_id <> all(_due)
-        );
         update jobq_private.pending as l
         set beyond = default, has_passed = default, due_at = clock_timestamp() + least(
             greatest(clock_timestamp() - l.created_at, interval '10 ms'), interval '1 s'

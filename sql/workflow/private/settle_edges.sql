@@ -16,6 +16,7 @@ declare
     _most constant integer := 10 + 1000 / cardinality(pending);
     _edges jobq_private.pending_edge[];
     _held uuid[];
+    _watched uuid[];
     _passed bigint[];
 begin
     _edges := array(
@@ -49,8 +50,8 @@ begin
         order by j.job_id
         for update skip locked
     );
-    -- The end of a parent adds a row to pending only if the parent was marked as
-    -- awaited before its end locked the row.
+    -- The end of a parent adds a row to pending only if the parent was marked as awaited, and
+    -- the edge committed, before its end locked the row.
     update jobq_private.job as j set is_awaited = true
     where j.ctid = any(array(
         select p.ctid
@@ -62,9 +63,19 @@ begin
         order by p.job_id
         for no key update skip locked
     ));
+    _watched := array(
+        select p.job_id
+        from jobq_private.job as p
+        where p.job_id = any(array(
+            select e.parent from unnest(_edges) as e where e.about = 'child'
+        ))
+        and p.is_awaited and (queues is null or p.queue = any(queues))
+        order by p.job_id
+        for key share skip locked
+    );
     _edges := jobq_private.end_edges(_edges, _held);
     perform jobq_private.close_edges(_edges, _held, queues);
-    _passed := jobq_private.unsettled(pending, _edges, _held, queues);
+    _passed := jobq_private.unsettled(pending, _edges, _held, _watched, queues);
     with last as materialized (
         select e.pending_id, (array_agg(o.id order by o.id desc))[1] as id
         from unnest(_edges) as e

@@ -37,9 +37,8 @@ begin
         )
         union all
         select c.payload, c.finished_at
-        from jobq_private.child_end(
-            settle_wait.job_id, jobq_private.ended_job(w.event)
-        ) as c
+        from (select jobq_private.ended_job(w.event) offset 0) as i (child_id)
+        cross join lateral jobq_private.child_end(settle_wait.job_id, i.child_id) as c
         where starts_with(w.event, 'job_ended:')
     ) as a
     order by a.arrived_at, w.event

@@ -1,9 +1,10 @@
 -- Purpose: the rows of pending that must be tried again, because another transaction
 -- holds a row that they need, or because only a login that sees more queues can decide.
 -- Invariant: edges are those of these rows; held has the children that the caller has
--- locked. Reads only.
+-- locked, watched the parents whose ends will add rows of their own. Reads only.
 create or replace function jobq_private.unsettled(
-    pending jobq_private.pending[], edges jobq_private.pending_edge[], held uuid[], queues text[]
+    pending jobq_private.pending[], edges jobq_private.pending_edge[], held uuid[],
+    watched uuid[], queues text[]
 )
 returns bigint[]
 language sql
@@ -25,9 +26,9 @@ as $$
         select t.pending_id
         from unnest(edges) as t
         left join jobq_private.job as c on c.job_id = t.child
-        left join jobq_private.job as p on p.job_id = t.parent and t.about = 'child'
         where case
-            when t.ended_as is null then t.about = 'child' and p.is_awaited is not true
+            when t.ended_as is null
+            then t.about = 'child' and t.parent not in (select w from unnest(watched) as w)
             when t.is_held then queues is not null and t.ended_as = 'gone'
             when c.state = 'blocked' then t.outcome is not null
             else queues is not null

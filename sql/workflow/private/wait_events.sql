@@ -1,6 +1,5 @@
--- Purpose: wait_for(), wait_any() and call_children(): the result of a job's
--- wait for the first of some events, recorded under a name; null if the job was returned to
--- its queue until one comes.
+-- Purpose: wait_for() and wait_any(): the result of a job's wait for the first of some events,
+-- recorded under a name; null if the job was returned to its queue until one comes.
 -- Invariant: as wait_for().
 -- Raises: 22004, 22023, JQ001, JQ003. Never: PAYLOAD_TOO_LARGE,
 -- PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
@@ -30,6 +29,19 @@ begin
 
     _end := jobq_private.settle_wait(job_id, attempt, name, _events);
     if _end is null then
+        if exists (
+            select from unnest(_events) as e
+            where starts_with(e, 'job_ended:') and not exists (
+                select from jobq_private.edge as d
+                where d.child = wait_events.job_id
+                and d.parent = jobq_private.ended_job(e)
+                and d.after_failure in ('call', 'detach')
+            )
+        ) then
+            perform jobq_private.raise_error(
+                'INVALID_ARGUMENT', 'job_ended: needs the id of a job that this one has called'
+            );
+        end if;
         -- As in store_event(): an emit takes a lock of its own class, and one of the
         -- two sees the other.
         perform pg_advisory_xact_lock_shared(jobq_private.lock_class('expecting'), s)
@@ -45,8 +57,11 @@ begin
         )
         select min(s.deadline) into _due from stored as s;
         insert into jobq_private.pending (about, id, event)
-        select 'event', wait_events.job_id, e
+        select
+            case when c.job_id is null then 'event' else 'call' end,
+            coalesce(c.job_id, wait_events.job_id), case when c.job_id is null then e end
         from unnest(_events) as e
+        cross join lateral (select jobq_private.ended_job(e)) as c (job_id)
         where jobq_private.is_held('emitting', hashtext(e) & 1023)
         or current_setting('transaction_isolation') <> 'read committed';
         _end := jobq_private.settle_wait(job_id, attempt, name, _events);

@@ -21,10 +21,13 @@ where n.nspname in ('jobq', 'jobq_http', 'jobq_internal', 'jobq_private');
 create temporary table may_execute (function text, roles text);
 insert into may_execute values
 ('wait_for', 'w'),
+('call_many', 'w'),
+('read_steps', 'w'),
 ('wait_any', 'w'),
 ('append', 'w'),
 ('append_many', 'w'),
 ('read_stream', 'p w o r'),
+('read_streams', 'p w o r'),
 ('list_streams', 'p w o r'),
 ('await_stream', 'p w o r'),
 ('send_message', 'p w o'),

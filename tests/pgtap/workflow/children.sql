@@ -1,6 +1,6 @@
 -- What start_children() and call_children() promise.
 begin;
-select plan(28);
+select plan(34);
 
 create function pg_temp.call(caller uuid, attempt integer, children jsonb)
 returns text
@@ -123,6 +123,44 @@ select results_eq(
 select is(
     (select cancel_reason from jobq.job where kind = 'attached'), 'the job that called it was cancelled',
     'with a reason'
+);
+
+-- Many callers at once.
+select jobq.enqueue('agent') as one, jobq.enqueue('agent') as two \gset
+select from jobq.claim('{default}', 'w', 2, kinds => '{agent}');
+select results_eq(
+    format('select job_id, outcome from jobq_internal.call_many(
+        array[%1$L, %2$L, %1$L]::uuid[], ''{1,1,7}'', ''[
+            [{"name": "a", "kind": "first"}, {"name": "b", "kind": "second"}],
+            [{"name": "a", "kind": "third"}], [{"name": "a", "kind": "lost"}]
+        ]'')', :'one', :'two'),
+    format('values (%1$L::uuid, ''waiting''), (%2$L, ''waiting''), (%1$L, ''lost'')', :'one', :'two'),
+    'many jobs call others at once; a stale attempt calls none'
+);
+select results_eq(
+    format('select name from jobq_internal.read_steps(array[%L, %L]::uuid[], ''{1,2}'')', :'one', :'two'),
+    $$ select null where false $$, 'a waiting job reads no steps'
+);
+select jobq.complete(job_id, 1, '1')
+from jobq.claim('{default}', 'w', 3, kinds => '{first,second,third}');
+select results_eq(
+    'select job_id, attempt from jobq.claim(''{default}'', ''w'', 9, kinds => ''{agent}'') order by 1',
+    format('values (%L::uuid, 2), (%L::uuid, 2) order by 1', :'one', :'two'),
+    'each is due once, after the last of its jobs'
+);
+select is(
+    (select count(*) from jobq_internal.read_steps(array[:'one', :'two']::uuid[], '{2,2}') as s
+    where s.value #>> '{payload,state}' = 'succeeded'), 3::bigint,
+    'and finds the ends among its steps'
+);
+select results_eq(
+    format('select outcome, jsonb_array_length(ends) from jobq_internal.call_many(
+        array[%L]::uuid[], ''{2}'', ''[[{"name": "a"}, {"name": "b"}]]'')', :'one'),
+    $$ values ('arrived', 2) $$, 'also if it calls again'
+);
+select is(
+    (select count(*) from jobq_private.waiter where job_id in (:'one', :'two')), 0::bigint,
+    'nobody waits any more'
 );
 
 -- Errors.

@@ -1,6 +1,6 @@
 -- What send_message() and wait_any() promise.
 begin;
-select plan(25);
+select plan(27);
 
 create function pg_temp.wait(id uuid, attempt integer, wait text, events text[], most interval default null)
 returns text
@@ -109,7 +109,11 @@ from (
     ('select jobq.emit(''job_ended:x'')', '22023 INVALID_ARGUMENT'),
     (format('select jobq.wait_any(%L, 5, ''a'', ''{a}'')', :'job_id'), 'JQ003 LEASE_LOST'),
     (format('select jobq.wait_any(%L, 5, ''a'', ''{}'')', :'job_id'), '22023 INVALID_ARGUMENT'),
-    (format('select jobq.wait_any(%L, 5, null, ''{a}'')', :'job_id'), '22004 NULL_ARGUMENT')
+    (format('select jobq.wait_any(%L, 5, null, ''{a}'')', :'job_id'), '22004 NULL_ARGUMENT'),
+    (format('select jobq.wait_for(%L, 1, ''job_ended:%s'')', :'fork_id', :'other_id'),
+        '22023 INVALID_ARGUMENT'),
+    (format('select jobq.wait_any(%L, 1, ''a'', ''{job_ended:x,a}'')', :'fork_id'),
+        '22023 INVALID_ARGUMENT')
 ) as c (call, refusal);
 
 select * from finish();

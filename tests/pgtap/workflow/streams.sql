@@ -66,7 +66,7 @@ select results_eq(
     format('select * from jobq_internal.append_many(array[%L, %L, %L, %L]::uuid[], ''{2,2,1,9}'',
         ''{tokens,log,log,log}'', ''{2,1,1,1}'', ''["!", 1, {"a": 2}, 3]'')',
         :'job_id', :'job_id', :'other_id', :'other_id'),
-    format('values (%L::uuid, 9)', :'other_id'), 'attempts that have lost their job are returned'
+    format('values (%L::uuid, 9, ''lost'')', :'other_id'), 'attempts that have lost their job are returned'
 );
 select results_eq(
     format('select stream, chunks from jobq.list_streams(%L)', :'job_id'),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -58,10 +59,23 @@ def read_stream(
     return Call("read_stream", locals(), _page)
 
 
-def _page(rows: list[tuple[list[dict[str, Any]], str, bool]]) -> StreamPage:
-    [(chunks, cursor, is_ended)] = rows
-    read = [
-        Chunk(c["cursor"], c["generation"], c["chunk"], datetime.fromisoformat(c["appended_at"]))
-        for c in chunks
-    ]
-    return StreamPage(read, cursor, is_ended)
+def read_streams(
+    job_ids: Sequence[str], streams: Sequence[str], afters: Sequence[str | None]
+) -> Call[list[StreamPage]]:
+    """Return a page of each of several streams."""
+    given = {"job_ids": list(job_ids), "streams": list(streams), "afters": list(afters)}
+    return Call("read_streams", given, _pages)
+
+
+def _page(rows: list[tuple[Any, ...]]) -> StreamPage:
+    [page] = _pages(rows)
+    return page
+
+
+def _pages(rows: list[tuple[Any, ...]]) -> list[StreamPage]:
+    return [StreamPage([_chunk(c) for c in chunks], *rest) for chunks, *rest in rows]
+
+
+def _chunk(c: dict[str, Any]) -> Chunk:
+    appended_at = datetime.fromisoformat(c["appended_at"])
+    return Chunk(c["cursor"], c["generation"], c["chunk"], appended_at)

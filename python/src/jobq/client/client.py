@@ -36,11 +36,12 @@ from uuid import UUID
 from psycopg import AsyncConnection, Connection
 from psycopg.pq import TransactionStatus
 
+from jobq.batcher import Batcher
 from jobq.calls import definitions, generated
 from jobq.calls.arguments import as_given, as_uuid
 from jobq.calls.call import Call, reading_json, statement
 from jobq.calls.events import Event, EventPage, page_events
-from jobq.calls.streams import Chunk, StreamPage, read_stream
+from jobq.calls.streams import Chunk, StreamPage, read_stream, read_streams
 from jobq.client.declarations import Declarations
 from jobq.client.json_schemas import JsonSchemas
 from jobq.client.methods import AwaitedCalls, WaitingCalls
@@ -70,6 +71,11 @@ POOL_SIZE: Final = 8
 PATIENCE: Final = 10.0
 FIRST_PAUSE: Final = 0.005
 LONGEST_PAUSE: Final = 0.25
+# Seconds between reads of a stream whose reader is notified: a notification can be lost.
+LONGEST_QUIET: Final = 2.0
+# Streams in one read, and chunks of each.
+MOST_STREAMS: Final = 32
+MOST_CHUNKS: Final = 1000
 EVENTS: Final = 1000
 
 
@@ -224,15 +230,15 @@ class _Client(ABC, Generic[C]):
     ) -> AsyncGenerator[Chunk, None]:
         page = await self._page(job_id, stream, after)
         with self._waiting(str(as_uuid(job_id)), STREAMS) as wait:
-            pauses = _pauses(None, self._is_told)
+            pauses = _pauses(None, self._is_told, LONGEST_QUIET)
             while True:
                 for chunk in page.chunks:
                     yield chunk
                 if page.is_ended:
                     return
                 if page.chunks:
-                    pauses = _pauses(None, self._is_told)
-                else:
+                    pauses = _pauses(None, self._is_told, LONGEST_QUIET)
+                if len(page.chunks) < MOST_CHUNKS:
                     await awaited(wait(next(pauses)))
                 page = await self._page(job_id, stream, page.cursor)
 
@@ -449,6 +455,19 @@ class AsyncClient(_Client[AsyncConnection[Any]], AwaitedCalls):
         url = self._listen_database
         return {about: Endings(url, about) for about in (ENDS, STREAMS)} if url is not None else {}
 
+    @cached_property
+    def _reads(self) -> Batcher[StreamPage]:
+        """Reads the streams of all readers that are notified at the same time."""
+
+        async def read(reads: Sequence[tuple[Any, ...]]) -> list[StreamPage]:
+            job_ids, names, afters = zip(*reads, strict=True)
+            return await self.run(read_streams(job_ids, names, afters))
+
+        return Batcher(read, MOST_STREAMS)
+
+    async def _page(self, job_id: UUID | str, stream: str, after: str | None) -> StreamPage:
+        return await self._reads.call((as_uuid(job_id), stream, after))
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -565,13 +584,15 @@ def _is_open(home: object) -> bool:
     )
 
 
-def _pauses(timeout: float | None, is_told: bool) -> Iterator[float]:
-    """Yield the polling pauses until the timeout; they grow, unless notifications arrive."""
+def _pauses(
+    timeout: float | None, is_told: bool, longest: float = LONGEST_PAUSE
+) -> Iterator[float]:
+    """Yield the polling pauses until the timeout; they are longer if notifications arrive."""
     deadline = math.inf if timeout is None else time.monotonic() + timeout
     pause = LONGEST_PAUSE if is_told else FIRST_PAUSE
     while (left := deadline - time.monotonic()) > 0:
         yield min(pause, left)
-        pause = min(1.3 * pause, LONGEST_PAUSE)
+        pause = min(1.3 * pause, longest if is_told else LONGEST_PAUSE)
 
 
 def _result_of(job: Job, of: Callable[..., Any] | None) -> Json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any, Final, TypeAlias
@@ -14,12 +14,16 @@ from jobq.database import awaited
 from jobq.errors import JobqError, LeaseLost
 from jobq.models import Json
 
-APPEND_MANY: Final = "select job_id, attempt from jobq_internal.append_many(%s, %s, %s, %s, %s)"
+APPEND_MANY: Final = (
+    "select job_id, attempt, outcome from jobq_internal.append_many(%s, %s, %s, %s, %s)"
+)
+# Lets a worker store chunks soon for which it has no reader in a hurry. Not a statement.
+HURRY: Final = "hurry"
 # Chunks, and characters of JSON, in one call.
 MOST_CHUNKS: Final = 500
 MOST_TEXT: Final = 1_048_576
-# Seconds between the calls of a handler in a thread or a process, which wait for each call.
-PAUSE: Final = 0.05
+# Seconds after which the chunks of a handler in a thread or a process are stored.
+DELAY: Final = 0.05
 
 Call: TypeAlias = Callable[[str, tuple[Any, ...]], Any]
 
@@ -59,7 +63,8 @@ class Chunks:
         call: runs `APPEND_MANY`.
         job_id: the job.
         attempt: its attempt.
-        is_awaited: whether the handler is a coroutine; then chunks are stored in the background.
+        is_awaited: whether the handler is a coroutine. Then a task stores its chunks in the
+            background, else a thread.
     """
 
     def __init__(self, call: Call, job_id: UUID, attempt: int, *, is_awaited: bool) -> None:
@@ -69,26 +74,34 @@ class Chunks:
         self._counts: Counter[str] = Counter()
         self._pending: list[tuple[str, int, str]] = []
         self._task: asyncio.Task[None] | None = None
+        self._timer: threading.Timer | None = None
+        self._changing = threading.Lock()  # while the chunks or the timer change
+        self._storing = threading.Lock()  # during the calls of a thread
         self._error: JobqError | None = None
-        self._stored_at = float("-inf")
         self.waits_for_step = False
         """Whether chunks are only stored with the next step: in a handler's own transaction."""
 
     @property
     def is_pending(self) -> bool:
         """Whether there is something to store or to raise."""
-        return bool(self._pending) or self._task is not None or self._error is not None
+        is_stored = not self._pending and self._task is None and not self._storing.locked()
+        return not is_stored or self._error is not None
 
     def write(self, stream: str, text: str) -> Awaitable[None]:
         """Add a chunk, as JSON text."""
         if self._error is not None:
             raise self._error
-        self._counts[stream] += 1
-        self._pending.append((stream, self._counts[stream], text))
+        with self._changing:
+            self._counts[stream] += 1
+            self._pending.append((stream, self._counts[stream], text))
+            is_timed = not self.waits_for_step and not self._is_awaited
+            if is_timed and self._timer is None:
+                self._timer = threading.Timer(DELAY, self._store_late)
+                self._timer.daemon = True
+                self._timer.start()
         if self._is_awaited and not self.waits_for_step:
-            if self._task is None:
-                self._task = asyncio.get_running_loop().create_task(self._store_all())
-        elif not self.waits_for_step and time.monotonic() - self._stored_at > PAUSE:
+            self._start()
+        elif is_timed and len(self._pending) >= MOST_CHUNKS:
             self.flush()
         return _Stored(self)
 
@@ -100,46 +113,78 @@ class Chunks:
         """
         if self._is_awaited:
             return self._flush()
-        while batch := self._take():
-            _check(self._call(APPEND_MANY, batch))
-        self._stored_at = time.monotonic()
+        if self.is_pending and not self.waits_for_step:
+            self._call(HURRY, ())
+        self._store()
         return None
 
-    async def end(self, call: Call) -> None:
-        """Store the rest after the handler has ended, by this call."""
-        if self._task is not None:
-            await self._task
-        while batch := self._take():
-            _check(await awaited(call(APPEND_MANY, batch)))
+    def _store(self) -> None:
+        with self._storing:
+            while self._error is None and (batch := self._take()):
+                _check(self._call(APPEND_MANY, batch))
         if self._error is not None:
             raise self._error
+
+    async def end(self) -> None:
+        """Store the rest after the handler has ended.
+
+        Raises:
+            JobqError: as `flush`.
+        """
+        if not self.is_pending:
+            return
+        if self._is_awaited:
+            await self._flush()
+        else:
+            await asyncio.to_thread(self.flush)
 
     async def _flush(self) -> None:
         while self._task is not None or self._pending:
-            if self._task is None:
-                self._task = asyncio.get_running_loop().create_task(self._store_all())
-            await asyncio.shield(self._task)
+            started = self._start()
+            if not self.waits_for_step:
+                await self._call(HURRY, ())
+            await asyncio.shield(started)
         if self._error is not None:
             raise self._error
+
+    def _start(self) -> asyncio.Task[None]:
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._store_all())
+        return self._task
 
     async def _store_all(self) -> None:
         try:
             while batch := self._take():
                 _check(await awaited(self._call(APPEND_MANY, batch)))
         except JobqError as error:
-            self._error = error
-            self._pending.clear()
+            self._fail(error)
         finally:
             self._task = None
+
+    def _store_late(self) -> None:
+        """Store what a plain function has written, in a thread of its own."""
+        with self._changing:
+            self._timer = None
+        try:
+            self._store()
+        except JobqError as error:
+            self._fail(error)
+
+    def _fail(self, error: JobqError) -> None:
+        """Raise this at the next call, and store no more."""
+        self._error = error
+        with self._changing:
+            self._pending.clear()
 
     def _take(self) -> tuple[Any, ...] | None:
         """Return the parameters of a call for the next chunks, if there are any."""
         size = length = 0
-        for _, _, text in self._pending[:MOST_CHUNKS]:
-            if size and length + len(text) > MOST_TEXT:
-                break
-            size, length = size + 1, length + len(text)
-        batch, self._pending = self._pending[:size], self._pending[size:]
+        with self._changing:
+            for _, _, text in self._pending[:MOST_CHUNKS]:
+                if size and length + len(text) > MOST_TEXT:
+                    break
+                size, length = size + 1, length + len(text)
+            batch, self._pending = self._pending[:size], self._pending[size:]
         if not batch:
             return None
         streams, numbers, texts = zip(*batch, strict=True)
@@ -163,7 +208,7 @@ class _Stored:
             yield from flushed.__await__()
 
 
-def _check(lost: list[Any]) -> None:
+def _check(rows: list[Any]) -> None:
     """Raise an error if the attempt has lost its lease."""
-    if lost:
+    if any(outcome == "lost" for *_, outcome in rows):
         raise LeaseLost("this attempt has lost its lease")

@@ -129,7 +129,7 @@ class Executor:
             await notes.end()
             if steps is not None and not handler.is_transactional:
                 try:
-                    await steps.chunks.end(self.journal.call)
+                    await steps.chunks.end()
                 except JobqError as error:
                     did = Raised(error)
         return NO_RESULT if did is NOTHING else self.settlement_of(job, did)

@@ -297,10 +297,12 @@ def _outcome_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> byt
     """Call a function; return its outcome, as text if it cannot be pickled."""
     did: Returned | Raised
     try:
-        did = Returned(function(*arguments))
-        for context in arguments:
-            if isinstance(context, JobContext) and context.steps is not None:
-                context.steps.chunks.flush()
+        try:
+            did = Returned(function(*arguments))
+        finally:  # no thread may use the pipe after the outcome
+            for context in arguments:
+                if isinstance(context, JobContext) and context.steps is not None:
+                    context.steps.chunks.flush()
     except BaseException as error:
         did = Raised(error)
         with suppress(Exception):  # its own traceback does not leave the process

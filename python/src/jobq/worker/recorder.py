@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import deque
+from collections import defaultdict
 from collections.abc import Awaitable, Generator, Sequence
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
+from jobq.batcher import Batcher
 from jobq.calls.arguments import encode
 from jobq.errors import DatabaseUnavailable, InvalidArgument, JobqError, LeaseLost
 from jobq.models import Json
 from jobq.registry.context import JobContext
-from jobq.registry.steps import SAVE_STEP
-from jobq.registry.streams import APPEND_MANY
+from jobq.registry.steps import CALL_CHILDREN, LIST_STEPS, SAVE_STEP
+from jobq.registry.streams import APPEND_MANY, HURRY
 from jobq.worker import tuning
 from jobq.worker.connections import Backoff, Complaints, Connections
 from jobq.worker.queries import SET_PROGRESS, Key, array
@@ -22,11 +23,11 @@ from jobq.worker.queries import SET_PROGRESS, Key, array
 SPEND: Final = "select jobq.spend(%s, %s, %s::numeric)"
 LOG: Final = "select jobq.log(%s, %s, %s, %s)"
 SAVE_STEPS: Final = "select value, outcome from jobq_internal.save_steps(%s, %s, %s, %s)"
+READ_STEPS: Final = "select job_id, name, value from jobq_internal.read_steps(%s, %s)"
+CALL_MANY: Final = "select outcome, ends from jobq_internal.call_many(%s, %s, %s)"
 # The database's limits: bytes of JSON, and characters of a line.
 MAX_PROGRESS: Final = 65536
 MAX_LINE: Final = 8192
-# Characters of JSON after which no more steps are added to a call.
-MAX_STEPS_TEXT: Final = 4_194_304
 
 
 class Notes:
@@ -188,19 +189,25 @@ class Recorder:
         done.set_result(None)
 
 
-class Journal:
-    """Runs the statements of durable steps. Steps that end during a call are saved by the next.
+Rows: TypeAlias = list[Any]
 
-    So are chunks of streams, of all attempts together, and not more often than readers need.
+
+class Journal:
+    """Runs the statements of durable steps: the most frequent ones for many attempts together.
+
+    Chunks of streams are not stored more often than readers need: less often while none follows.
     """
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
         self._loop = asyncio.get_running_loop()
-        self._steps: deque[tuple[tuple[Any, ...], asyncio.Future[list[Any]]]] = deque()
-        self._writer: asyncio.Task[None] | None = None
-        self._chunks: deque[tuple[tuple[Any, ...], asyncio.Future[list[Any]]]] = deque()
-        self._streamer: asyncio.Task[None] | None = None
+        self._streams = Batcher(self._append, tuning.MAX_BATCH, tuning.STREAM_DELAY)
+        self._batchers = {
+            SAVE_STEP: Batcher(self._save_steps, tuning.MAX_BATCH),
+            LIST_STEPS: Batcher(self._read_steps, tuning.MAX_BATCH),
+            CALL_CHILDREN: Batcher(self._call_children, tuning.MAX_BATCH),
+            APPEND_MANY: self._streams,
+        }
 
     async def call(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
         """Run a statement of `jobq.registry.steps` or `jobq.registry.streams`; return its rows.
@@ -209,26 +216,20 @@ class Journal:
             LeaseLost: the attempt has lost its lease, for example because a call without an
                 answer has released it.
         """
-        if statement == APPEND_MANY:
-            stored: asyncio.Future[list[Any]] = self._loop.create_future()
-            self._chunks.append((parameters, stored))
-            if self._streamer is None:
-                self._streamer = self._loop.create_task(self._write_chunks())
-            return await stored
-        if statement != SAVE_STEP:
-            return await self._answer(statement, parameters)
-        saved: asyncio.Future[list[Any]] = self._loop.create_future()
-        self._steps.append((parameters, saved))
-        if self._writer is None:
-            self._writer = self._loop.create_task(self._write())
-        return await saved
+        if statement == HURRY:
+            self._streams.hurry()
+            return []
+        batcher = self._batchers.get(statement)
+        if batcher is None:
+            return await self._ask(statement, parameters)
+        return await batcher.call(parameters)
 
     def call_from_thread(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
         """Do the same for a handler in a thread."""
         coroutine = self.call(statement, parameters)
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
-    async def _answer(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
+    async def _ask(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
         """Repeat a call until the database answers; stop attempts that cannot wait so long."""
         backoff = Backoff()
         while True:
@@ -237,82 +238,43 @@ class Journal:
             except DatabaseUnavailable:
                 await asyncio.sleep(backoff.next())
 
-    async def _write(self) -> None:
-        """Save steps until none is left."""
-        try:
-            while self._steps:
-                steps: list[tuple[tuple[Any, ...], asyncio.Future[list[Any]]]] = []
-                length = 0
-                while self._steps and len(steps) < tuning.MAX_BATCH and length < MAX_STEPS_TEXT:
-                    parameters, saved = self._steps.popleft()
-                    if not saved.done():  # else its handler was stopped meanwhile
-                        steps.append((parameters, saved))
-                        length += len(parameters[3])
-                await self._save(steps)
-        finally:
-            self._writer = None
-
-    async def _write_chunks(self) -> None:
-        """Store chunks until none is left."""
-        try:
-            while self._chunks:
-                began_at = self._loop.time()
-                calls: list[tuple[tuple[Any, ...], asyncio.Future[list[Any]]]] = []
-                size = length = 0
-                while self._chunks and size < tuning.MAX_BATCH and length < MAX_STEPS_TEXT:
-                    calls.append(self._chunks.popleft())
-                    parameters = calls[-1][0]
-                    size, length = size + len(parameters[0]), length + len(parameters[4])
-                await self._store(calls)
-                await asyncio.sleep(max(0, began_at + tuning.STREAM_DELAY - self._loop.time()))
-        finally:
-            self._streamer = None
-
-    async def _store(self, calls: Sequence[tuple[tuple[Any, ...], asyncio.Future[Any]]]) -> None:
-        """Store the chunks of several attempts; one by one if the database refuses one."""
-        *columns, texts = zip(*(parameters for parameters, _ in calls), strict=True)
-        merged = [[value for column in group for value in column] for group in columns]
-        arguments = (
-            array(merged[0]), array(merged[1]), *merged[2:],
-            f"[{','.join(text[1:-1] for text in texts)}]",
-        )  # fmt: skip
-        try:
-            lost = {tuple(row) for row in await self._answer(APPEND_MANY, arguments)}
-        except Exception as error:
-            if isinstance(error, JobqError) and len(calls) > 1:
-                for call in calls:
-                    await self._store([call])
-                return
-            for _, stored in calls:
-                if not stored.done():
-                    stored.set_exception(error)
-            return
-        for parameters, stored in calls:
-            key = str(parameters[0][0]), parameters[1][0]
-            if not stored.done():
-                stored.set_result([key] if key in lost else [])
-
-    async def _save(self, steps: Sequence[tuple[tuple[Any, ...], asyncio.Future[Any]]]) -> None:
-        """Save several steps; one by one if the database refuses one of them."""
-        if not steps:
-            return
-        job_ids, attempts, names, values = zip(*(step for step, _ in steps), strict=True)
+    async def _save_steps(self, steps: Sequence[tuple[Any, ...]]) -> list[Rows | Exception]:
+        job_ids, attempts, names, values = zip(*steps, strict=True)
         arguments = (array(job_ids), array(attempts), list(names), f"[{','.join(values)}]")
-        try:
-            rows = await self._answer(SAVE_STEPS, arguments)
-        except Exception as error:
-            if isinstance(error, JobqError) and len(steps) > 1:
-                for step in steps:
-                    await self._save([step])
-                return
-            rows = [(error, "refused")] * len(steps)
-        for (parameters, saved), (value, outcome) in zip(steps, rows, strict=True):
-            if saved.done():
-                continue
-            if outcome == "refused":
-                saved.set_exception(value)
-            elif outcome == "lost" or value is None:
-                detail = f"job_id {parameters[0]}"
-                saved.set_exception(LeaseLost("this attempt has lost its lease", detail=detail))
-            else:
-                saved.set_result([(value,)])
+        rows = await self._ask(SAVE_STEPS, arguments)
+        return [
+            _lost(step) if outcome == "lost" or value is None else [(value,)]
+            for step, (value, outcome) in zip(steps, rows, strict=True)
+        ]
+
+    async def _read_steps(self, jobs: Sequence[tuple[Any, ...]]) -> list[Rows | Exception]:
+        job_ids, attempts = zip(*jobs, strict=True)
+        rows = await self._ask(READ_STEPS, (array(job_ids), array(attempts)))
+        steps: defaultdict[str, list[Any]] = defaultdict(list)
+        for job_id, *step in rows:
+            steps[job_id] += [step] if step[0] is not None else []
+        return [steps[str(job[0])] if str(job[0]) in steps else _lost(job) for job in jobs]
+
+    async def _call_children(self, calls: Sequence[tuple[Any, ...]]) -> list[Rows | Exception]:
+        job_ids, attempts, children = zip(*calls, strict=True)
+        arguments = (array(job_ids), array(attempts), f"[{','.join(children)}]")
+        rows = await self._ask(CALL_MANY, arguments)
+        return [
+            _lost(call) if row[0] == "lost" else [row]
+            for call, row in zip(calls, rows, strict=True)
+        ]
+
+    async def _append(self, chunks: Sequence[tuple[Any, ...]]) -> list[Rows | Exception]:
+        *columns, texts = zip(*chunks, strict=True)
+        job_ids, attempts, *rest = [[v for part in column for v in part] for column in columns]
+        text = f"[{','.join(text[1:-1] for text in texts)}]"
+        rows = await self._ask(APPEND_MANY, (array(job_ids), array(attempts), *rest, text))
+        lost = {(job_id, attempt) for job_id, attempt, outcome in rows if outcome == "lost"}
+        is_followed = len(lost) < len(rows)
+        self._streams.quiet = 0.0 if is_followed else tuning.STREAM_QUIET
+        keys = [(str(parameters[0][0]), parameters[1][0]) for parameters in chunks]
+        return [[(*key, "lost")] if key in lost else [] for key in keys]
+
+
+def _lost(call: tuple[Any, ...]) -> LeaseLost:
+    return LeaseLost("this attempt has lost its lease", detail=f"job_id {call[0]}")

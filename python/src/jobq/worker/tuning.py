@@ -23,6 +23,8 @@ SETTLE_DELAY: Final = 0.01
 RELEASE_WAIT_LAST: Final = 15.0
 # Seconds between the calls that store chunks of streams: shorter than people notice.
 STREAM_DELAY: Final = 0.05
+# Seconds more while no reader is notified of them, and no step or end of a handler waits for them.
+STREAM_QUIET: Final = 0.2
 
 # ---- sleeping
 
