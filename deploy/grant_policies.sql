@@ -43,8 +43,16 @@ begin
                 'exists (select from jobq.job as j where j.job_id = %1$I.job_id)', null),
             ('all', '{job_log}',
                 'exists (select from jobq.job as j where j.job_id = %1$I.job_id)', null),
-            ('all', '{step,stream_chunk,waiter,parked_job}', $$works['*']
+            ('all', '{waiter,parked_job}', $$works['*']
                 or exists (select from jobq.job as j where j.job_id = %1$I.job_id)$$, null),
+            -- Who enqueues a copy of a job also copies its steps: see fork().
+            ('all', '{step,stream_chunk}', $$works['*']
+                or exists (select from jobq.job as j where j.job_id = %1$I.job_id)$$,
+                $$works['*'] or exists (
+                    select from jobq_private.job as j
+                    where j.job_id = %1$I.job_id
+                    and (works[j.queue] or j.attempt = 0 and enqueues['*', j.queue])
+                ) or jobq_private.refuse_work(job_id)$$),
             ('all', '{event}', $$sees['*']
                 or exists (select from jobq.job as j where j.job_id = %1$I.job_id)$$, null),
             ('all', '{idempotency_key,throttle}', $$sees['*'] or exists (

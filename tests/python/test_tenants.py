@@ -161,6 +161,8 @@ AIMED: dict[str, list[str]] = {
     "changes": ['{"payload": {}}', '{"priority": 7}'],
     "drivers": ["{}"],
     "key_ids": ["{}"],
+    "afters": ["{1-0}"],
+    "calls": ['[[{"name": "x", "kind": "theirs.mail"}]]'],
     "children": ['[{"name": "x", "kind": "theirs.mail"}]'],
     "chunks": ['["theirs"]'],
     "ciphertext": ["\\x" + "00" * 40],
@@ -551,6 +553,36 @@ def test_without_a_grant_there_is_nothing(database: str) -> None:
         for statement in ("select jobq.enqueue('x')", "select jobq.heartbeat('w', '{}', '{}')"):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 connection.execute(statement)
+
+
+def test_who_may_only_enqueue_signals_and_answers_but_does_not_work(
+    isolated: Connection, mine: Connection, database: str
+) -> None:
+    isolated.execute("select jobq.grant_queue('bystander', 'mine', 'enqueue')")
+
+    def claimed() -> list[Any]:
+        return mine.execute("select job_id, attempt from jobq.claim('{mine}', 'w')").fetchall()
+
+    with psycopg.connect(log_in(database, "bystander"), autocommit=True) as producer:
+        [(job_id,)] = producer.execute("select jobq.enqueue('x', queue => 'mine')").fetchall()
+        assert claimed() == [(job_id, 1)]
+        for call in (
+            "select jobq.save_step(%s, 1, 'a', '1')",
+            "select jobq.append(%s, 1, 'a', '[1]')",
+            """select jobq.call_children(%s, 1, '[{"name": "a", "kind": "x", "queue": "mine"}]')""",
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege) as raised:
+                producer.execute(call, [job_id])
+            assert raised.value.diag.constraint_name == "QUEUE_DENIED", call
+        mine.execute("select jobq.save_step(%s, 1, 'a', '1')", [job_id])
+        mine.execute("select jobq.append(%s, 1, 'a', '[1]')", [job_id])
+        mine.execute("select jobq.wait_for(%s, 1, 'go')", [job_id])
+        assert claimed() == []
+        assert producer.execute("select jobq.signal(%s, 'go')", [job_id]).fetchall() == [(True,)]
+        assert claimed() == [(job_id, 2)], "which a worker of the queue makes due"
+        mine.execute("select jobq.ask(%s, 2, 'pay', 'Pay?')", [job_id])
+        producer.execute("select jobq.answer(%s, 'pay', true)", [job_id])
+        assert claimed() == [(job_id, 3)]
 
 
 def test_a_superuser_and_the_owner_hold_every_queue(isolated: Connection) -> None:
