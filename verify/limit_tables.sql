@@ -1,7 +1,7 @@
 -- Verify jobq:limit_tables on pg
 begin;
 
-select waiting_id, key_id, queue, kind, concurrency_key, priority, state, open_at, limit_id
+select waiting_id, key_id, queue, kind, concurrency_key, priority, state, open_at, full_kind
 from jobq_private.waiting_key where false;
 select limit_id, queue, kind, concurrency_key, rate_used, spent, charged_at, charged_since,
     next_cost, next_until, first_job_id
