@@ -38,10 +38,7 @@ from jobq.registry.streams import Chunks, Stream
 from jobq.tracing import with_trace
 
 SAVE_STEP: Final = "select jobq.save_step(%s, %s, %s, %s)"
-LIST_STEPS: Final = (
-    "select name, value from jobq_internal.read_steps(array[%s::uuid], array[%s::integer])"
-    " where name is not null"
-)
+LIST_STEPS: Final = "select name, value from jobq_internal.read_steps(%s, %s)"
 LIST_INPUTS: Final = (
     "select parent_id, name, kind, state, result, after_failure from jobq_internal.list_inputs(%s)"
 )
@@ -376,8 +373,8 @@ class Steps:
 
     async def _recorded(self) -> Mapping[str, Json]:
         if self._known is None:
-            rows = await self._call(LIST_STEPS, (self._job_id, self._attempt))
-            self._known = {name: _value(value) for name, value in rows}
+            rows = await self._call(LIST_STEPS, ([self._job_id], [self._attempt]))
+            self._known = {name: _value(value) for name, value in rows if name is not None}
         return self._known
 
     async def _call(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:

@@ -248,12 +248,13 @@ class Journal:
         ]
 
     async def _read_steps(self, jobs: Sequence[tuple[Any, ...]]) -> list[Rows | Exception]:
-        job_ids, attempts = zip(*jobs, strict=True)
+        keys = [(str(job_id), attempt) for [job_id], [attempt] in jobs]
+        job_ids, attempts = zip(*keys, strict=True)
         rows = await self._ask(READ_STEPS, (array(job_ids), array(attempts)))
         steps: defaultdict[str, list[Any]] = defaultdict(list)
         for job_id, *step in rows:
-            steps[job_id] += [step] if step[0] is not None else []
-        return [steps[str(job[0])] if str(job[0]) in steps else _lost(job) for job in jobs]
+            steps[job_id].append(step)
+        return [steps[key[0]] if key[0] in steps else _lost(key) for key in keys]
 
     async def _call_children(self, calls: Sequence[tuple[Any, ...]]) -> list[Rows | Exception]:
         job_ids, attempts, children = zip(*calls, strict=True)
