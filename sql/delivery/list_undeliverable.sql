@@ -21,6 +21,7 @@ as $$
         join jobq_private.definition as s on s.type = r.type and s.name = r.name
     ) on r.endpoint = e.endpoint
         and r.is_current
+        and r.type = 'secret'
         and e.type = any(list_undeliverable.drivers)
         and s.key_id <> all(list_undeliverable.key_ids)
     where s.name is not null or e.type <> all(list_undeliverable.drivers)

@@ -1,6 +1,6 @@
 -- What jobq_internal.list_undeliverable() promises.
 begin;
-select plan(7);
+select plan(8);
 
 select count(jobq.put_secret(s.secret, repeat('c', 40)::bytea, s.key_id)) as n
 from (values ('a', 'k1'), ('b', 'k2'), ('unused', 'k3')) as s (secret, key_id) \gset
@@ -11,6 +11,10 @@ from (values
     ('topical', 'KAFKA', '{"bootstrap_servers": "a.example:9092", "topic": "t", "options": {"sasl.username": "u", "sasl.mechanism": "PLAIN", "security.protocol": "SASL_PLAINTEXT", "sasl.password": "{{secret.b}}"}}'),
     ('stream', 'REDIS_STREAM', '{"redis_url": "redis://a.example", "stream": "s"}')
 ) as e (name, type, spec) \gset
+
+select jobq.put_config('c', '{"base": "http://a.example"}') as config,
+    jobq.put_payload_spec('p', '{"type": "object"}') as payload_spec,
+    jobq.put_endpoint('configured', 'HTTP', '{"url": "{{config.base}}/"}', config => 'c', payload_spec => 'p') as doc \gset
 
 prepare listed (text[], text[]) as
 select u.endpoint collate "default", u.type, u.secret collate "default", u.key_id
@@ -27,6 +31,10 @@ select results_eq(
     $$ execute listed('{HTTP,KAFKA,REDIS_STREAM}', '{k1}') $$,
     $$ values ('secretive', 'HTTP', 'b', 'k2'), ('topical', 'KAFKA', 'b', 'k2') $$,
     'without a key not what needs it'
+);
+select is_empty(
+    $$ select 1 from jobq_internal.list_undeliverable('{HTTP}', '{}') where endpoint = 'configured' $$,
+    'an endpoint with a config and a payload spec needs no key'
 );
 select results_eq(
     $$ execute listed('{HTTP}', '{}') $$,
