@@ -99,24 +99,22 @@ create type jobq.claimed_job as (
 comment on type jobq.claimed_job is 'A job as its worker receives it; attempt is the fencing token of every later call.';
 
 -- What a session remembers of a queue, so that its claims do not walk the dead index entries of all
--- jobs claimed before. At no priority a job waits, or can still appear, before the front.
+-- jobs claimed before. At no priority a job waits, or can still appear, before the watermark.
 create type jobq_private.claim_hint as (
     queue text,
     -- when it is forgotten
     expires_at timestamptz,
-    -- null: it has changed, and must be written
-    written_at timestamptz,
-    -- when the fronts are moved again
+    -- when the watermarks are moved again
     refresh_at timestamptz,
     -- where they are moved to
     candidate timestamptz,
     -- once all transactions before this one have ended
     horizon xid8,
     -- the priorities in use, the highest first; null where they are too many
-    priorities smallint[],
+    priorities integer[],
     -- for each of them, the due_at at which claims begin
-    fronts timestamptz[],
-    -- the last job that a claim has found
+    watermarks timestamptz[],
+    -- the cursor: the last job that a claim has found
     priority smallint,
     due_at timestamptz,
     job_id uuid
@@ -124,10 +122,21 @@ create type jobq_private.claim_hint as (
 
 comment on type jobq_private.claim_hint is 'Where the claims of a session begin in a queue.';
 
+create type jobq_private.claim_plan as (
+    -- in which the claim may find jobs, in this order
+    queues text[],
+    -- those of them about which it must ask on_queue()
+    special text[],
+    -- kinds whose jobs it leaves: those that the caller excludes, and paused ones
+    except_kinds text[]
+);
+
+comment on type jobq_private.claim_plan is 'What on_claim() says when a claim begins.';
+
 create type jobq_private.claim_turn as (
     -- already started
     jobs jobq.claimed_job[],
-    -- locked, to be started; null: the claim looks itself
+    -- locked, to be started
     found tid[],
     -- of the limit of each found job, if there is one
     slots smallint[],
@@ -135,7 +144,7 @@ create type jobq_private.claim_turn as (
     limited integer
 );
 
-comment on type jobq_private.claim_turn is 'What on_claim() has claimed, and what it has found; found is null where the claim is to look itself.';
+comment on type jobq_private.claim_turn is 'What a claim takes from a queue, or from all its queues.';
 
 create type jobq_private.failure as (
     job_id uuid,

@@ -1,4 +1,4 @@
--- Purpose: cancel a waiting job, or ask the worker of a running one to cancel it.
+-- Purpose: Cancels a waiting job, or requests cancellation of a running one, and returns which.
 -- Invariant: the row lock decides between cancel and complete; the later one sees what the first
 -- has done. Raises: 22004, 22023, JQ001.
 -- Returns: cancelled when it waited, cancel_requested when it runs, already_finished
@@ -31,26 +31,22 @@ begin
     if not found then
         perform jobq.get_job(cancel.job_id);
         return 'already_finished';
-    elsif _state = 'running' then
+    end if;
+    perform jobq_private.record_audit('cancel', cancel.job_id::text, cancel.reason);
+    if _state = 'running' then
         update jobq_private.job as j
         set
             cancel_requested_at = coalesce(j.cancel_requested_at, now()),
             cancel_reason = coalesce(j.cancel_reason, cancel.reason)
         where j.job_id = cancel.job_id;
-        perform jobq_private.record_audit('cancel', cancel.job_id::text, cancel.reason);
         perform jobq_private.notify('jobq_cancel', _queue);
         return 'cancel_requested';
     end if;
-
     update jobq_private.job as j
     set state = 'cancelled', cancel_reason = cancel.reason
     where j.job_id = cancel.job_id;
-    perform jobq_private.record_audit('cancel', cancel.job_id::text, cancel.reason);
     return 'cancelled';
 end
 $$;
 
 grant execute on function jobq.cancel to jobq_producer, jobq_operator;
-
-comment on function jobq.cancel is
-'Cancels a waiting job, or requests cancellation of a running one, and returns which.';

@@ -25,7 +25,7 @@ begin
             'INVALID_ARGUMENT', 'cost must be a number from 0 to 1000000000000'
         );
     end if;
-    _job := jobq_private.hold_attempt(spend.job_id, spend.attempt);
+    _job := jobq_private.lock_attempt(spend.job_id, spend.attempt);
     _charged := coalesce(
         (
             select r.cost

@@ -1,60 +1,63 @@
--- Purpose: give limits their turn in a claim.
--- Invariant: replaces the core's hook of this name. null where the queue has no limits:
--- then the claim itself looks. Else jobs with keys and others take turns by priority:
--- claim_keys() starts those above the priority of the others, and half of what is
--- wanted at it. What is found without a key is counted here, and started by the claim.
--- Nothing of a lower priority starts before.
-create or replace function jobq_private.on_claim(
-    queue text, worker text, max_jobs integer, max_limited integer, except_kinds text[],
-    kinds text[]
-)
-returns jobq_private.claim_turn
+-- Purpose: the hook on_claim() of a full installation: do first what has to follow from jobs that
+-- ended. Queues with limits or waiting keys are special, and all queues while a kind has limits.
+-- Invariant: see sql/work/private/on_claim.sql. One statement reads all that a claim must know before
+-- it looks into its queues. Of more than 16 queues, those with work are asked.
+create or replace function jobq_private.on_claim(queues text[], except_kinds text[])
+returns jobq_private.claim_plan
 language plpgsql
 as $$
 declare
-    _turn jobq_private.claim_turn;
-    _look jobq_private.queue_look;
-    _left integer := max_jobs;
-    _priority integer := 32768;
-    _found tid[];
-    _moves_left integer := 50;
+    _plan jobq_private.claim_plan := row(queues, null, null);
+    _is_pending boolean;
 begin
-    _look := jobq_private.enter_queue(queue, clock_timestamp());
-    if not (
-        coalesce(_look.is_paused or _look.is_limited, false) or _look.has_keys
-        or _look.has_kind_limits
-    ) then
-        return null;
-    end if;
-    _turn := row('{}', '{}', null, 0);
-    if _look.is_paused then
-        return _turn;
-    elsif _look.is_limited then
-        _left := least(max_jobs, max_limited, _look.max_starts);
-    end if;
-    while _left > 0 and _priority is not null loop
-        _priority := jobq_private.due_priority(queue, _priority, except_kinds, kinds);
-        if _look.has_keys and max_limited - _turn.limited is distinct from 0 then
-            _turn.jobs := _turn.jobs || jobq_private.claim_keys(
-                queue, worker, least(_left, max_limited - cardinality(_turn.jobs)), _priority,
-                _look, on_claim.kinds, on_claim.except_kinds
-            );
+    for _pass in 1 .. 2 loop
+        if cardinality(queues) > 16 then
+            _plan.queues := jobq_private.with_work(queues);
         end if;
-        _left := _left - cardinality(_turn.jobs) + _turn.limited;
-        _turn.limited := cardinality(_turn.jobs);
-        if _priority is not null and _left > 0 then
-            select f.jobs, f.moves_left into _found, _moves_left
-            from jobq_private.find_passing(
-                queue, _left, except_kinds, kinds, _priority, _look, _moves_left
-            ) as f;
-            _turn.found := _turn.found || _found;
-            _left := case when _moves_left > 0 then _left - cardinality(_found) else 0 end;
-        end if;
+        select
+            exists (select from jobq_private.pending as l where l.due_at <= clock_timestamp()),
+            array(
+                select q.queue
+                from unnest(_plan.queues) as q (queue)
+                -- A limit keeps the planner from reading whole tables instead, for a hash.
+                where (
+                    select true from jobq_private.waiting_key as w
+                    where w.queue = q.queue and w.state <> 'full'
+                    limit 1
+                )
+                or (
+                    select true from jobq_private.waiting_key as w
+                    where w.queue = q.queue and w.full_kind is not null
+                    limit 1
+                )
+                or (
+                    select true from jobq_private.limit_hold as h
+                    where h.queue = q.queue
+                    limit 1
+                )
+                or (
+                    select true from jobq_private.queue as d
+                    where d.queue = q.queue
+                    and num_nonnulls(d.paused_at, d.max_running, d.rate_limit, d.budget) > 0
+                    limit 1
+                )
+                or exists (
+                    select from jobq_private.kind as k
+                    where num_nonnulls(
+                        k.max_running, k.rate_limit, k.budget, k.key_max_running,
+                        k.key_rate_limit, k.key_budget, k.ordered
+                    ) > 0
+                )
+                -- a snapshot that is older than the last change of limits sees none of them
+                or current_setting('transaction_isolation') <> 'read committed'
+            ),
+            nullif(on_claim.except_kinds || array(
+                select p.kind from jobq_private.paused_kind as p
+            ), '{}')
+        into _is_pending, _plan.special, _plan.except_kinds;
+        exit when not _is_pending or _pass = 2;
+        perform jobq_private.resolve();
     end loop;
-    if _look.is_limited then
-        _turn.slots := array_fill(1, array[cardinality(_turn.found)]);
-        _turn.limited := cardinality(_turn.jobs) + cardinality(_turn.found);
-    end if;
-    return _turn;
+    return _plan;
 end
 $$;

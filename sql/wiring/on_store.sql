@@ -1,11 +1,8 @@
 -- Purpose: store new jobs that use more than the core: they come under their limit, and
--- are linked to what they wait for. What is redriven goes back under its limit, and
--- waits again.
+-- are linked to what they wait for.
 -- Invariant: replaces the core's hook of this name. Raises: 22004, 22023, JQ001, JQ002,
 -- JQ010.
-create or replace function jobq_private.on_store(
-    jobs jobq_private.new_job[], moved uuid[] default '{}', redriven uuid[] default '{}'
-)
+create or replace function jobq_private.on_store(jobs jobq_private.new_job[])
 returns uuid[]
 language plpgsql
 set plan_cache_mode = force_generic_plan
@@ -17,11 +14,8 @@ declare
     _linked jobq_private.new_job[];
     _stored uuid[];
     _has_links boolean := false;
-    _has_keys boolean := on_store.moved <> '{}';
+    _has_keys boolean := false;
 begin
-    if on_store.redriven <> '{}' then
-        return jobq_private.wait_again(redriven);
-    end if;
     for _n in 1 .. cardinality(_jobs) loop
         _has_links := _has_links or num_nonnulls(_jobs[_n].after, _jobs[_n].batch_id) > 0;
         if _jobs[_n].concurrency_key is not null or _jobs[_n].is_limited then
@@ -31,9 +25,7 @@ begin
             _has_keys := true;
         end if;
     end loop;
-    if _jobs <> '{}' then
-        _stored := jobq_private.insert_jobs(_jobs);
-    end if;
+    _stored := jobq_private.insert_jobs(_jobs);
     if _has_links then
         _linked := array(
             select j
@@ -47,13 +39,7 @@ begin
         perform jobq_private.attach_jobs(_linked);
     end if;
     if _has_keys then
-        perform jobq_private.open_keys(_stored || on_store.moved, array(
-            select distinct j.key_id from jobq_private.job as j where j.job_id = any(on_store.moved)
-        ));
-    end if;
-    if on_store.moved <> '{}' then
-        perform jobq_private.follow_redriven(moved);
-        perform jobq_private.release_dead_keys(moved);
+        perform jobq_private.open_keys(_stored);
     end if;
     return _stored;
 end

@@ -24,39 +24,17 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-    _left integer := jobq_private.check_claim(
-        claim.queues, claim.worker, claim.max_jobs, claim.except_kinds, claim.max_limited,
+    _turn constant jobq_private.claim_turn := jobq_private.take_turns(
+        claim.queues, claim.worker, claim.max_jobs, claim.max_limited, claim.except_kinds,
         claim.kinds
     );
-    _queue text;
-    _turn jobq_private.claim_turn;
 begin
-    claim.except_kinds := nullif(claim.except_kinds || array(
-        select p.kind from jobq_private.paused_kind as p
-    ), '{}');
-    if _left = 0 or '*' = any(claim.except_kinds) then
-        return;
+    if _turn.jobs <> '{}' then
+        return query select j.* from unnest(_turn.jobs) as j;
     end if;
-    foreach _queue in array jobq_private.on_look(jobq_private.match_queues(claim.queues)) loop
-        exit when _left = 0;
-        _turn := jobq_private.on_claim(
-            _queue, claim.worker, _left, claim.max_limited, claim.except_kinds, claim.kinds
-        );
-        if _turn.jobs <> '{}' then
-            return query select * from unnest(_turn.jobs);
-            _left := _left - cardinality(_turn.jobs);
-        end if;
-        claim.max_limited := claim.max_limited - coalesce(_turn.limited, 0);
-        _turn.found := coalesce(_turn.found, jobq_private.find_jobs(
-            _queue, _left, claim.except_kinds, claim.kinds
-        ));
-        continue when _turn.found = '{}';
-        return query
-        select s.*
-        from jobq_private.start_jobs(_turn.found, claim.worker, _turn.slots) as s
-        where s.lease_expires_at is not null;  -- an expired job has died instead
-        _left := _left - cardinality(_turn.found);
-    end loop;
+    return query
+    select s.*
+    from jobq_private.start_jobs(_turn.found, claim.worker, _turn.slots) as s;
 end
 $$;
 

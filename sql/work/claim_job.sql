@@ -29,20 +29,17 @@ begin
             select from jobq_private.paused_kind as p where p.kind in (j.kind, '*')
         )
         for update skip locked
-    ),
-    taken as (
-        -- the trigger checks the limits
-        update jobq_private.job as j
-        set state = 'running', worker = claim_job.worker
-        from found as f
-        where j.job_id = f.job_id
-        returning
-            j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,
-            j.timeout, j.lease_expires_at, j.run_at::timestamptz, j.created_at,
-            j.idempotency_key, j.lease, j.delivery_version,
-            j.is_awaited or j.slot is not null or j.batch_id is not null
     )
-    select t.* from taken as t where t.lease_expires_at is not null;
+    -- the trigger checks the limits
+    update jobq_private.job as j
+    set state = 'running', worker = claim_job.worker
+    from found as f
+    where j.job_id = f.job_id
+    returning
+        j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,
+        j.timeout, j.lease_expires_at, j.run_at::timestamptz, j.created_at,
+        j.idempotency_key, j.lease, j.delivery_version,
+        j.is_awaited or j.slot is not null or j.batch_id is not null;
 exception
     when sqlstate 'JQ011' then
         return;

@@ -7,18 +7,8 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    _requested_at timestamptz;
 begin
-    select j.cancel_requested_at into _requested_at
-    from jobq_private.job as j
-    where j.job_id = confirm_cancel.job_id
-    and j.attempt = confirm_cancel.attempt
-    and j.lease_expires_at is not null
-    for update;
-    if not found then
-        perform jobq_private.refuse_attempt(confirm_cancel.job_id, confirm_cancel.attempt);
-    elsif _requested_at is null then
+    if (jobq_private.lock_attempt(job_id, attempt)).cancel_requested_at is null then
         perform jobq_private.raise_error('ILLEGAL_STATE', format(
             'job_id %s: no cancellation was requested', confirm_cancel.job_id
         ));

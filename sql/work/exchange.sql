@@ -43,6 +43,10 @@ returns table (
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 declare
     _results constant jsonb := jobq_private.check_results(
@@ -51,6 +55,7 @@ declare
     _moved bigint[] := '{}'::bigint[];
     _failures jobq_private.failure[];
     _locked uuid[];
+    _turn jobq_private.claim_turn;
 begin
     if exchange.job_ids <> '{}' then
         _moved := coalesce(jobq_private.archive_jobs(
@@ -88,12 +93,18 @@ begin
             return next;
         end loop;
     end if;
-    return query
-    select 'claimed', c.*
-    from jobq.claim(
+    _turn := jobq_private.take_turns(
         exchange.queues, exchange.worker, exchange.max_jobs, exchange.max_limited,
-        exchange.except_kinds
-    ) as c;
+        exchange.except_kinds, null
+    );
+    if _turn.jobs <> '{}' then
+        return query select 'claimed', j.* from unnest(_turn.jobs) as j;
+    end if;
+    if _turn.found <> '{}' then
+        return query
+        select 'claimed', s.*
+        from jobq_private.start_jobs(_turn.found, exchange.worker, _turn.slots) as s;
+    end if;
 end
 $$;
 

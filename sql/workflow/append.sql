@@ -30,7 +30,7 @@ begin
             'chunks must be a JSON array of 1 to 1000 chunks'
         );
     end if;
-    perform jobq_private.hold_attempt(append.job_id, append.attempt);
+    perform jobq_private.lock_attempt(append.job_id, append.attempt);
     if _first is null then
         _first := 1 + coalesce((
             select c.n

@@ -73,11 +73,11 @@ begin
     select distinct g.job_id, g.attempt, 'lost'
     from unnest(append_many.job_ids, append_many.attempts) as g (job_id, attempt)
     where (g.job_id, g.attempt) not in (select h.job_id, h.attempt from held as h);
-    if jobq_private.is_held('streaming', 1024) then
+    if jobq_private.is_locked('streaming', 1024) then
         return query
         select i.job_id, null::integer, 'followed'
         from (select distinct u from unnest(append_many.job_ids) as u) as i (job_id)
-        where jobq_private.is_held('streaming', hashtext(i.job_id::text) & 1023)
+        where jobq_private.is_locked('streaming', hashtext(i.job_id::text) & 1023)
         and jobq_private.notify('jobq_stream', i.job_id::text);
     end if;
 end

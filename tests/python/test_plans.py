@@ -355,7 +355,7 @@ ONE_BY_ONE = """
     select coalesce(max(calls), 0)
     from pg_stat_xact_user_functions
     where funcname in (
-        'archive_jobs', 'wake', 'audit_change', 'take_idempotency_key'
+        'archive_jobs', 'wake', 'audit_change', 'take_idempotency_keys'
     )
 """
 NOTED = "select count(*), count(distinct job_id), min(state) from jobq_private.attempt"

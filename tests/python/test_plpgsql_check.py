@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 # A finding is allowed by (function, the start of its message), with the reason.
 ALLOWED = {
-    ("jobq_private.take_idempotency_key", "control reached end"): "it ends in an endless loop",
     ("jobq_private.event_span", "control reached end"): "it ends in an endless loop",
     ("jobq_private.settled_at", "control reached end"): "it ends in an endless loop",
     ("jobq_private.make_partition", 'syntax error at or near "_default"'): (

@@ -92,7 +92,7 @@ PLANTED = {
         "alter table jobq_private.job_archive drop constraint job_archive_transition_fkey",
     ),
     "any update of the state is accepted": (
-        "jobq_private.stamp_transition",
+        "jobq_private.job_transition",
         ("new.previous_state := old.state;", "new.previous_state := null;"),
         "",
     ),

@@ -48,5 +48,5 @@ as $$
     using (select * from live union all select * from ended) as g
     where k.kind = g.kind and k.idempotency_key = g.idempotency_key and k.job_id = g.job_id;
     select jobq_private.tell_ended(forget_jobs.job_ids)
-    where jobq_private.is_held('awaiting', 0)
+    where jobq_private.is_locked('awaiting', 0)
 $$;

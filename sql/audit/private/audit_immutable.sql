@@ -1,6 +1,6 @@
 -- Purpose: refuse changes of audit rows. The owner could drop the trigger, but nobody logs in as
 -- the owner. Raises: JQ002.
-create or replace function jobq_private.guard_audit()
+create or replace function jobq_private.audit_immutable()
 returns trigger
 language plpgsql
 security definer
@@ -14,4 +14,4 @@ $$;
 
 create or replace trigger audit_immutable
 before update or delete or truncate on jobq_private.audit
-for each statement execute function jobq_private.guard_audit();
+for each statement execute function jobq_private.audit_immutable();

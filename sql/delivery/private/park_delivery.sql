@@ -1,6 +1,6 @@
 -- Purpose: whether a claim must skip a job because its endpoint is paused; the job is
 -- then postponed, once, instead of claimed.
--- Invariant: stamp_transition() calls this only for deliveries. A postponed job does
+-- Invariant: job_transition() calls this only for deliveries. A postponed job does
 -- not slow down later claims. The endpoint's row decides: resume_endpoint() locks it,
 -- so it sees every postponed job; while another transaction changes the row, the job
 -- only stays where it is. The newest test of the endpoint passes.

@@ -1,7 +1,7 @@
 -- Purpose: refuse a kind whose function is missing, has another signature, or may not
 -- be executed by the declaring login.
 -- Invariant: applies to every writer. Raises: 42501, JQ007.
-create or replace function jobq_private.check_sql_function()
+create or replace function jobq_private.kind_run()
 returns trigger
 language plpgsql
 security definer
@@ -32,4 +32,4 @@ $$;
 
 create or replace trigger kind_run
 before insert or update of run on jobq_private.kind
-for each row execute function jobq_private.check_sql_function();
+for each row execute function jobq_private.kind_run();

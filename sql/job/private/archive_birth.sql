@@ -2,7 +2,7 @@
 -- not ended.
 -- Invariant: After the insert, because PostgreSQL checks the partition's bounds again if a trigger
 -- fires before it. Raises: JQ002.
-create or replace function jobq_private.follow_archived()
+create or replace function jobq_private.archive_birth()
 returns trigger
 language plpgsql
 security definer
@@ -36,4 +36,4 @@ $$;
 create or replace trigger archive_birth
 after insert on jobq_private.job_archive
 for each row when (new.state <> 'succeeded')
-execute function jobq_private.follow_archived();
+execute function jobq_private.archive_birth();

@@ -1,6 +1,6 @@
 -- Purpose: refuse changes of finished jobs. Only dead and cancelled jobs can return, and prune_at
 -- can change. Raises: JQ002.
-create or replace function jobq_private.guard_archive()
+create or replace function jobq_private.archive_immutable()
 returns trigger
 language plpgsql
 security definer
@@ -36,4 +36,4 @@ $$;
 
 create or replace trigger archive_immutable
 before update on jobq_private.job_archive
-for each row execute function jobq_private.guard_archive();
+for each row execute function jobq_private.archive_immutable();

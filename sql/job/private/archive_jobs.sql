@@ -3,10 +3,10 @@
 -- that moved; null for none.
 -- Invariant: the archive's foreign key checks each change. A running job moves only by the attempt
 -- that holds its lease; a waiting job not as succeeded, unless by a raw update. Jobs locked by
--- others are waited for, or skipped if skip_held. Raises: 23503.
+-- others are waited for, or skipped if skip_locked. Raises: 23503.
 create or replace function jobq_private.archive_jobs(
     job_ids uuid[], attempts integer[], state text, results jsonb default null,
-    skip_held boolean default false
+    skip_locked boolean default false
 )
 returns bigint[]
 language plpgsql
@@ -30,22 +30,21 @@ begin
         using unnest(job_ids, attempts) with ordinality as s (settled_id, settled_attempt, position)
         where j.job_id = any(job_ids)
         -- Where xmax is neither 0 nor xmin, another transaction may have locked the job.
-        and (not skip_held or j.xmax in ('0', j.xmin) or (
-            select true from jobq_private.job as f where f.ctid = j.ctid for update skip locked
-        ))
+        and (not skip_locked or j.xmax in ('0', j.xmin) or jobq_private.lock_job(j.ctid))
         and j.job_id = s.settled_id and j.attempt = s.settled_attempt
         and (j.lease_expires_at is not null or archive_jobs.state in ('dead', 'cancelled', j.state))
         returning
             s.position,
             -- Read by the statement that has locked the archive: settled_at() relies on that. A
             -- clock that was put back ends no job before its id, from which get_job() looks for it.
-            greatest((select clock_timestamp()), j.created_at) as finished_at,
+            greatest(clock_timestamp(), j.created_at) as finished_at,
             -- What is not legal goes to the archive, whose foreign key refuses it.
-            case when j.keep[_final] = '0' and not j.is_awaited and j.batch_id is null then (
-                select true from jobq_private.transition as t
-                where t.to_state = archive_jobs.state
-                and t.from_state = coalesce(nullif(j.state, archive_jobs.state), j.previous_state)
-            ) end as is_gone,
+            case when j.keep[_final] = '0' and not j.is_awaited and j.batch_id is null
+                then jobq_private.is_legal(
+                    coalesce(nullif(j.state, archive_jobs.state), j.previous_state),
+                    archive_jobs.state
+                )
+            end as is_gone,
             j.*
     ),
     stored as (
@@ -86,7 +85,7 @@ begin
         perform jobq_private.follow_endings(_endings);
     end if;
     -- Clients that wait for a job that did not move look at it as well.
-    if jobq_private.is_held('awaiting', 0) then
+    if jobq_private.is_locked('awaiting', 0) then
         perform jobq_private.tell_ended(archive_jobs.job_ids);
     end if;
     return _moved;

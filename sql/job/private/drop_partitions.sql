@@ -46,7 +46,28 @@ begin
             continue when _kept <> '{}' and (_is_whole or cardinality(_kept) > _most_kept);
         end if;
         begin
-            perform jobq_private.drop_partition(_parent, _partition, _day, _kept);
+            if _kept <> '{}' then
+                -- Nobody redrives or prunes a job of the day while it is copied.
+                execute format(
+                    'lock table jobq_private.%I in share row exclusive mode', _partition
+                );
+                execute format(
+                    'create table jobq_private.kept (like jobq_private.%I'
+                    ' including defaults including constraints)', _parent
+                );
+                execute format(
+                    'insert into jobq_private.kept select p.* from jobq_private.%I as p'
+                    ' where p.job_id = any($1)', _partition
+                ) using _kept;
+            end if;
+            execute format('drop table jobq_private.%I', _partition);
+            if _kept <> '{}' then
+                execute format('alter table jobq_private.kept rename to %I', _partition);
+                execute format(
+                    'alter table jobq_private.%I attach partition jobq_private.%I'
+                    ' for values from (%L) to (%L)', _parent, _partition, _day, _day + 1
+                );
+            end if;
             return 1;
         exception
             when lock_not_available then

@@ -10,6 +10,9 @@ declare
     _queues text[];
     _is_bounded boolean;
 begin
+    if cardinality(jobs) = 0 then
+        return '{}'::uuid[];
+    end if;
     with stored as (
         insert into jobq_private.job as j (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,

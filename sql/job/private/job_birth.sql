@@ -3,7 +3,7 @@
 -- deletes later; and receive_jobs(), with the past that another database has sent, which it has
 -- stored before, in the same transaction. No WHEN clause: PostgreSQL parses one again for every
 -- statement. Raises: JQ002.
-create or replace function jobq_private.look_at_birth()
+create or replace function jobq_private.job_birth()
 returns trigger
 language plpgsql
 security definer
@@ -52,4 +52,4 @@ $$;
 
 create or replace trigger job_birth
 before insert on jobq_private.job
-for each row execute function jobq_private.look_at_birth();
+for each row execute function jobq_private.job_birth();

@@ -1,7 +1,7 @@
 -- Purpose: act when a live job stops running or ends: a job in a final state moves to the archive;
 -- another ended attempt is recorded, and a worker is woken for the next one.
 -- Invariant: update … set state is therefore enough, for functions and psql alike.
-create or replace function jobq_private.follow_change()
+create or replace function jobq_private.job_end()
 returns trigger
 language plpgsql
 security definer
@@ -43,4 +43,4 @@ create or replace trigger job_end
 after update on jobq_private.job
 for each row
 when (new.lease_expires_at is null)
-execute function jobq_private.follow_change();
+execute function jobq_private.job_end();

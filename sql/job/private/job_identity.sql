@@ -2,7 +2,7 @@
 -- max_attempts, timeout or lease to an invalid value. Fires only for updates that name one of
 -- these columns.
 -- Raises: JQ002.
-create or replace function jobq_private.refuse_change()
+create or replace function jobq_private.job_identity()
 returns trigger
 language plpgsql
 security definer
@@ -49,4 +49,4 @@ delivery_version, concurrency_key, batch_id, cost, max_attempts,
 timeout, lease
 on jobq_private.job
 for each row
-execute function jobq_private.refuse_change();
+execute function jobq_private.job_identity();

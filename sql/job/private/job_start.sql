@@ -2,7 +2,7 @@
 -- before they start a job.
 -- Invariant: start_jobs() sets attempt. It is recognized in the call stack, in any language of
 -- messages. Raises: JQ002.
-create or replace function jobq_private.guard_start()
+create or replace function jobq_private.job_start()
 returns trigger
 language plpgsql
 security definer
@@ -23,4 +23,4 @@ $$;
 
 create or replace trigger job_start
 before update of attempt on jobq_private.job
-for each statement execute function jobq_private.guard_start();
+for each statement execute function jobq_private.job_start();

@@ -2,7 +2,7 @@
 -- Invariant: each change sets previous_state and the session's slot, so the foreign key checks it.
 -- A lease changes only with the state or by a heartbeat, and never exceeds claimed_at + timeout +
 -- lease, so a frozen worker cannot renew it forever. Raises: JQ002, JQ011.
-create or replace function jobq_private.stamp_transition()
+create or replace function jobq_private.job_transition()
 returns trigger
 language plpgsql
 security definer
@@ -76,4 +76,4 @@ $$;
 
 create or replace trigger job_transition
 before update on jobq_private.job
-for each row execute function jobq_private.stamp_transition();
+for each row execute function jobq_private.job_transition();

@@ -1,8 +1,7 @@
 -- Purpose: give a job that has not begun the payload of a later call, and postpone it by
 -- dedup_period or to the call's run_at, at most by dedup_max_wait in all. False if it has begun or
 -- ended meanwhile.
--- Never: NULL_ARGUMENT, INVALID_ARGUMENT, JOB_NOT_FOUND, BATCH_NOT_FOUND, BATCH_ENDED,
--- ILLEGAL_STATE, QUEUE_FULL.
+-- Never: ILLEGAL_STATE.
 create or replace function jobq_private.put_off(job_id uuid, job jobq_private.new_job)
 returns boolean
 language plpgsql
@@ -16,7 +15,7 @@ begin
     if not found then
         return false;
     end if;
-    perform jobq_private.on_store('{}', array[put_off.job_id]);
+    perform jobq_private.on_move(array[put_off.job_id]);
     perform jobq_private.wake(array[job.queue]);
     return true;
 end

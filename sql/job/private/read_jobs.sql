@@ -9,6 +9,9 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     _problem text;
+    _ordinal bigint;
+    _member text;
+    _value jsonb;
 begin
     if read_jobs.jobs is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'jobs');
@@ -38,8 +41,26 @@ begin
         );
     exception
         when data_exception then
-            _problem := jobq_private.unreadable_member(read_jobs.jobs);
+            null;
     end;
+    -- Which member it is takes a subtransaction for each.
+    for _ordinal, _member, _value in
+        select e.n, m.key, m.value
+        from jsonb_array_elements(read_jobs.jobs) with ordinality as e (job, n)
+        cross join lateral jsonb_each(e.job) as m
+        where m.key not in ('payload', 'metadata')
+        order by e.n, m.key
+    loop
+        begin
+            perform jsonb_populate_record(
+                null::jobq_private.new_job, jsonb_build_object(_member, _value)
+            );
+        exception
+            when data_exception then
+                _problem := format('job %s: %s: %s', _ordinal, _member, sqlerrm);
+        end;
+        exit when _problem is not null;
+    end loop;
     perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
     return null;
 end

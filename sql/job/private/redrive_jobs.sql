@@ -2,8 +2,6 @@
 -- if they must wait again. A job whose idempotency key or dedup key belongs to another job stays.
 -- Invariant: the attempt keeps counting, as a fencing token must; failed attempts no longer count
 -- against max_attempts, and the job does not expire again. It counts as awaited.
--- Never: QUEUE_FULL, INVALID_ARGUMENT, NULL_ARGUMENT, JOB_NOT_FOUND, BATCH_NOT_FOUND, BATCH_ENDED,
--- since no job is new.
 create or replace function jobq_private.redrive_jobs(
     job_ids uuid[], finished_ats timestamptz[], latest boolean default false,
     target text default 'queued'
@@ -26,7 +24,7 @@ declare
         select i.job_id from unnest(redrive_jobs.job_ids) as i (job_id)
         where i.job_id not in (select b from unnest(_barred) as b)
     );
-    _waiting constant uuid[] := jobq_private.on_store('{}', redriven => _free);
+    _waiting constant uuid[] := jobq_private.on_redrive(_free);
     _back uuid[];
     _queues text[];
 begin
@@ -77,7 +75,7 @@ begin
     where a.job_id = any(redrive_jobs.job_ids) and a.job_id = c.job_id
     and a.finished_at = c.finished_at and a.finished_at between _first and _last
     and a.job_id in (select b from unnest(_back) as b);
-    perform jobq_private.on_store('{}', moved => _free);
+    perform jobq_private.on_move(_free);
     if _back is null then
         return;
     end if;

@@ -7,11 +7,12 @@ language plpgsql
 as $$
 begin
     if job.expires_at <= clock_timestamp() then
-        job.state := 'dead';
-        job.last_error_code := 'EXPIRED';
-        job.last_error := 'it did not start before ' || job.expires_at;
-        job.last_error_details := null;
-        return job;
+        update jobq_private.job as j
+        set
+            state = 'dead', last_error_code = 'EXPIRED', last_error_details = null,
+            last_error = 'it did not start before ' || j.expires_at
+        where j.job_id = job.job_id;
+        return null;
     end if;
     if not is_claim or job.delivery_version is not null then
         job := jobq_private.on_start(job, is_claim);

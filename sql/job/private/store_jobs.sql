@@ -66,10 +66,7 @@ begin
             'INVALID_ARGUMENT', 'jobq_private.setting must have its row'
         );
     elsif _has_keys then
-        ids := case cardinality(_jobs)
-            when 1 then array[jobq_private.store_keyed_job(_jobs[1])]
-            else jobq_private.store_keyed_jobs(_jobs)
-        end;
+        ids := jobq_private.store_keyed_jobs(_jobs);
         created := array(
             select j.job_id = ids[j.ordinal] from unnest(_jobs) as j order by j.ordinal
         );

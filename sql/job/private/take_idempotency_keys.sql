@@ -1,7 +1,8 @@
--- Purpose: take the idempotency keys of a batch, and return the job that each key stands for: the
+-- Purpose: take the idempotency keys of new jobs, and return the job that each key stands for: the
 -- given one if the key was free or missing.
--- Invariant: keys are locked in the order of kind and key, so batches cannot deadlock. Of several
--- jobs with one key, the first gets it.
+-- Invariant: the primary key of the keys decides between concurrent callers. Keys are locked in the
+-- order of kind and key, so batches cannot deadlock. Of several jobs with one key, the first gets
+-- it. A free key passes to the new job once, since it then stands for a live job.
 create or replace function jobq_private.take_idempotency_keys(
     job_ids uuid[], kinds text[], queues text[], keys text[]
 )
@@ -10,40 +11,47 @@ language plpgsql
 set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 declare
-    _holders uuid[] := job_ids;
-    _job record;
+    _taken bigint;
+    _holders uuid[];
 begin
-    for _job in
-        with given as materialized (
-            select g.*
+    loop
+        insert into jobq_private.idempotency_key as k (kind, idempotency_key, job_id)
+        select distinct on (g.kind, g.key) g.kind, g.key, g.job_id
+        from unnest(job_ids, kinds, queues, keys)
+            with ordinality as g (job_id, kind, queue, key, n)
+        where g.key is not null
+        order by g.kind, g.key, g.n
+        on conflict on constraint idempotency_key_pkey do nothing;
+        get diagnostics _taken = row_count;
+        if _taken = cardinality(array_remove(keys, null)) then
+            return job_ids;
+        end if;
+        update jobq_private.idempotency_key as k
+        set job_id = f.job_id, created_at = now()
+        from (
+            select distinct on (g.kind, g.key) g.*
             from unnest(job_ids, kinds, queues, keys)
                 with ordinality as g (job_id, kind, queue, key, n)
             where g.key is not null
-        ),
-        held as (
-            insert into jobq_private.idempotency_key as k (kind, idempotency_key, job_id)
-            select distinct on (g.kind, g.key) g.kind, g.key, g.job_id
-            from given as g
             order by g.kind, g.key, g.n
-            on conflict on constraint idempotency_key_pkey do nothing
-            returning k.job_id
+        ) as f
+        where k.kind = f.kind and k.idempotency_key = f.key and k.job_id <> f.job_id
+        and jobq_private.is_key_free(k.kind, f.queue, k.job_id, k.created_at);
+
+        select array_agg(
+            case when g.key is null then g.job_id else k.job_id end order by g.n
         )
-        select g.*
-        from given as g
-        where g.job_id not in (select h.job_id from held as h)  -- hashed
-        -- A job that is redriven has its key already.
-        and g.job_id is distinct from (
-            select k.job_id
-            from jobq_private.idempotency_key as k
-            where k.kind = g.kind and k.idempotency_key = g.key
-        )
-        order by g.kind, g.key, g.n
-    loop
-        _holders[_job.n] := jobq_private.take_idempotency_key(
-            _job.kind, _job.queue, _job.key, _job.job_id
-        );
+        into _holders
+        from unnest(job_ids, kinds, queues, keys)
+            with ordinality as g (job_id, kind, queue, key, n)
+        left join jobq_private.idempotency_key as k
+            on k.kind = g.kind and k.idempotency_key = g.key;
+        -- a key that another transaction has deleted meanwhile is free
+        exit when array_position(_holders, null) is null;
     end loop;
     return _holders;
 end

@@ -8,11 +8,11 @@ as $$
 declare
     _job_id uuid;
 begin
-    if jobq_private.is_held('awaiting_events', 0) then
+    if jobq_private.is_locked('awaiting_events', 0) then
         perform jobq_private.notify('jobq_events', '');
     end if;
     foreach _job_id in array tell_ended.job_ids loop
-        if jobq_private.is_held('ending', hashtext(_job_id::text) & 1023) then
+        if jobq_private.is_locked('ending', hashtext(_job_id::text) & 1023) then
             perform jobq_private.notify('jobq_ended', _job_id::text);
         end if;
     end loop;

@@ -1,5 +1,5 @@
 -- Purpose: copy new transitions into every slot.
-create or replace function jobq_private.fill_slots()
+create or replace function jobq_private.transition_slot()
 returns trigger
 language plpgsql
 security definer
@@ -17,4 +17,4 @@ $$;
 create or replace trigger transition_slot
 after insert on jobq_private.transition
 referencing new table as added
-for each statement execute function jobq_private.fill_slots();
+for each statement execute function jobq_private.transition_slot();

@@ -2,7 +2,7 @@
 -- that name nothing in it: they would silently disable limits.
 -- Invariant: applies to every writer. A schema has at most 1 MiB and 150 levels, whatever payloads
 -- may have. Raises: 22023, JQ006. Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
-create or replace function jobq_private.check_payload_schema()
+create or replace function jobq_private.kind_schema()
 returns trigger
 language plpgsql
 security definer
@@ -53,4 +53,4 @@ $$;
 create or replace trigger kind_schema
 before insert or update of payload_schema, concurrency_key, cost, dedup_key on jobq_private.kind
 for each row when (new.delivery_version is null)
-execute function jobq_private.check_payload_schema();
+execute function jobq_private.kind_schema();

@@ -29,21 +29,21 @@ begin
     end if;
     -- the highest come first; a loop over them stops at one
     select p.priority into _priority
-    from unnest(_hint.priorities, _hint.fronts) as p (priority, front)
+    from unnest(_hint.priorities, _hint.watermarks) as p (priority, watermark)
     cross join lateral (
         select
         from jobq_private.job as j
         where j.queue = due_priority.queue
         and j.state in ('queued', 'retrying')
         and j.priority = p.priority
-        and j.due_at between p.front and _now
+        and j.due_at between p.watermark and _now
         and (due_priority.except_kinds is null or j.kind <> all(due_priority.except_kinds))
         and (due_priority.kinds is null or j.kind = any(due_priority.kinds))
         limit 1
     ) as f
     where p.priority < due_priority.below
     limit 1;
-    if _priority is null and (_hint.written_at is null or _now >= _hint.refresh_at) then
+    if _priority is null and _now >= _hint.refresh_at then
         _hint := jobq_private.keep_hint(_hint, _now);
     end if;
     return _priority;

@@ -22,14 +22,14 @@ begin
     end if;
     return (
         select min(f.due_at)
-        from unnest(_hint.priorities, _hint.fronts) as p (priority, front)
+        from unnest(_hint.priorities, _hint.watermarks) as p (priority, watermark)
         cross join lateral (
             select j.due_at
             from jobq_private.job as j
             where j.queue = first_due.queue
             and j.state in ('queued', 'retrying')
             and j.priority = p.priority
-            and j.due_at >= p.front
+            and j.due_at >= p.watermark
             and (first_due.except_kinds is null or j.kind <> all(first_due.except_kinds))
             order by j.due_at, j.job_id
             limit 1

@@ -1,8 +1,8 @@
 -- Purpose: remember for the session's next claims what this one has learned of a queue, and twice
--- a second move its fronts.
+-- a second move its watermarks.
 -- Invariant: a job gets its due_at after its transaction has got its number. So when all
 -- transactions have ended that were open at a moment, the candidate, no job due before it can
--- appear any more. Then each front moves there, or to the first waiting job, locked or not,
+-- appear any more. Then each watermark moves there, or to the first waiting job, locked or not,
 -- because a claim may be rolled back. So claims walk each dead entry of the index a bounded number
 -- of times. Callers assign what it returns: an expression costs less than PERFORM.
 create or replace function jobq_private.keep_hint(
@@ -16,18 +16,19 @@ declare
 begin
     if keep_hint.now >= _hint.refresh_at and _hint.priorities is not null then
         if pg_snapshot_xmin(pg_current_snapshot()) >= _hint.horizon then
-            _hint.fronts := array(
-                select greatest(p.front, least(_hint.candidate, (
+            _hint.watermarks := array(
+                select greatest(p.watermark, least(_hint.candidate, (
                     select j.due_at
                     from jobq_private.job as j
                     where j.queue = _hint.queue
                     and j.state in ('queued', 'retrying')
                     and j.priority = p.priority
-                    and j.due_at >= p.front
+                    and j.due_at >= p.watermark
                     order by j.due_at, j.job_id
                     limit 1
                 )))
-                from unnest(_hint.priorities, _hint.fronts) with ordinality as p (priority, front, n)
+                from unnest(_hint.priorities, _hint.watermarks)
+                    with ordinality as p (priority, watermark, n)
                 order by p.n
             );
             _hint.horizon := null;
@@ -39,7 +40,6 @@ begin
         _hint.refresh_at := clock_timestamp()
             + greatest(interval '0.5 s', 20 * (clock_timestamp() - keep_hint.now));
     end if;
-    _hint.written_at := keep_hint.now;
     return case when set_config(
         'jobq.hint_' || (hashtext(_hint.queue) & 1023), _hint::text, false
     ) is not null then _hint end;

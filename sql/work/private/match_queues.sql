@@ -1,15 +1,12 @@
 -- Purpose: the queues that a worker claims from: the given names, and before each that ends in * the
 -- queues with waiting jobs that begin like it, in random order, so that none comes last each time.
 -- Invariant: queues are found in the rows of waiting jobs, so a new one is there at once. One descent
--- of an index for each queue with waiting jobs, and nothing where no name ends in *.
+-- of an index for each queue with waiting jobs, and nothing where no name ends in *. Callers pin
+-- the planner's settings.
 create or replace function jobq_private.match_queues(queues text[])
 returns text[]
 language plpgsql
 stable
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
 as $$
 begin
     if strpos(array_to_string(queues, ' '), '*') = 0 then

@@ -5,6 +5,9 @@ returns timestamptz
 language plpgsql
 stable
 set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 begin
     next_due.except_kinds := nullif(next_due.except_kinds || array(

@@ -1,7 +1,7 @@
 -- Purpose: what this session remembers of a queue, completed by priorities that have come into
 -- use.
--- Invariant: forgets all after a minute and when the clock was put back, so that nothing stays
--- unseen for longer. Probes only between the known priorities, where no dead entries are; a new
+-- Invariant: forgets all after a minute, and if the clock was put back to before it was noted, so
+-- that nothing stays unseen for longer. Probes only between the known priorities, where no dead entries are; a new
 -- hint knows none, so its first claim reads the queue from the head.
 -- Priorities are null from the 17th on.
 create or replace function jobq_private.read_hint(queue text, now timestamptz)
@@ -13,22 +13,22 @@ declare
     _hint jobq_private.claim_hint := nullif(
         current_setting('jobq.hint_' || (hashtext(read_hint.queue) & 1023), true), ''
     )::jobq_private.claim_hint;
-    _new smallint[];
+    _new integer[];
 begin
     if _hint.queue is distinct from read_hint.queue
-        or read_hint.now not between _hint.written_at and _hint.expires_at
+        or read_hint.now not between _hint.expires_at - interval '1 min' and _hint.expires_at
     then
         _hint := null;
         _hint.queue := read_hint.queue;
         _hint.expires_at := read_hint.now + interval '1 min';
         _hint.refresh_at := read_hint.now;
         _hint.priorities := '{}';
-        _hint.fronts := '{}';
+        _hint.watermarks := '{}';
     end if;
     while _hint.priorities is not null loop
         _new := array(
             select n.priority
-            from unnest(32768 || _hint.priorities::integer[], _hint.priorities::integer[] || -32769)
+            from unnest(32768 || _hint.priorities, _hint.priorities || -32769)
                 as g (above, below)
             cross join lateral (
                 select j.priority
@@ -44,16 +44,15 @@ begin
         );
         exit when _new = '{}';
         select array_agg(p.priority order by p.priority desc),
-            array_agg(p.front order by p.priority desc)
-        into _hint.priorities, _hint.fronts
+            array_agg(p.watermark order by p.priority desc)
+        into _hint.priorities, _hint.watermarks
         from (
-            select k.priority, k.front
-            from unnest(_hint.priorities, _hint.fronts) as k (priority, front)
+            select k.priority, k.watermark
+            from unnest(_hint.priorities, _hint.watermarks) as k (priority, watermark)
             union all
             select n.priority, '-infinity' from unnest(_new) as n (priority)
         ) as p
         having count(*) <= 16;
-        _hint.written_at := null;
     end loop;
     return _hint;
 end

@@ -21,7 +21,7 @@ declare
     _attempts integer[];
     _states text[];
 begin
-    with held as materialized (
+    with locked as materialized (
         select
             j.job_id, f.error, f.error_code, f.details, a.max_attempts, case
                 when j.cancel_requested_at is not null then 'cancelled'
@@ -58,19 +58,19 @@ begin
     changed as (
         update jobq_private.job as j
         set
-            state = case when h.outcome = 'retrying' then h.outcome else j.state end,
-            max_attempts = h.max_attempts,
+            state = case when l.outcome = 'retrying' then l.outcome else j.state end,
+            max_attempts = l.max_attempts,
             expiries = j.expiries + settle_failures.is_expiry::integer,
-            last_error = left(h.error, 512),
-            last_error_code = left(h.error_code, 128),
-            last_error_details = h.details,
+            last_error = left(l.error, 512),
+            last_error_code = left(l.error_code, 128),
+            last_error_details = l.details,
             run_at = case
-                when h.outcome = 'retrying' then clock_timestamp() + h.retry_in else j.run_at
+                when l.outcome = 'retrying' then clock_timestamp() + l.retry_in else j.run_at
             end
-        from held as h
+        from locked as l
         where j.job_id = any(_ids)
-        and j.job_id = h.job_id
-        returning j.job_id, j.attempt, h.outcome
+        and j.job_id = l.job_id
+        returning j.job_id, j.attempt, l.outcome
     )
     select array_agg(c.job_id), array_agg(c.attempt), array_agg(c.outcome)
     into _jobs, _attempts, _states

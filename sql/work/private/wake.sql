@@ -20,9 +20,9 @@ begin
         if pg_advisory_xact_lock_shared(
             jobq_private.lock_class('producing'),
             case when cardinality(wake.queues) > 16 then _wide else _narrow end
-        ) is not null and jobq_private.is_held('waiting', 1040) then
+        ) is not null and jobq_private.is_locked('waiting', 1040) then
             -- Apart, because PostgreSQL prepares the whole of a condition that it comes to.
-            if jobq_private.is_held('waiting', _narrow) or jobq_private.is_held('waiting', _wide) then
+            if jobq_private.is_locked('waiting', _narrow) or jobq_private.is_locked('waiting', _wide) then
                 perform jobq_private.notify('jobq', _queue);
             end if;
         end if;

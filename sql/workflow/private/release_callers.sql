@@ -34,7 +34,7 @@ begin
         select l.pending_id
         from unnest(_ended) as l
         where l.created_at >= now()
-        or jobq_private.is_held('expecting', hashtext('job_ended:' || l.id) & 1023)
+        or jobq_private.is_locked('expecting', hashtext('job_ended:' || l.id) & 1023)
     );
     _waiting := array(
         select distinct j.job_id

@@ -62,8 +62,8 @@ begin
                 -- Settled when all transactions have ended that were emitting or waiting. Tests
                 -- this before it reads the rows, so that these include their changes.
                 _slot := hashtext(_group.event) & 1023;
-                _is_settled := not jobq_private.is_held('emitting', _slot)
-                    and not jobq_private.is_held('expecting', _slot);
+                _is_settled := not jobq_private.is_locked('emitting', _slot)
+                    and not jobq_private.is_locked('expecting', _slot);
                 _is_settled := jobq_private.release_waiters(_group.event, _group.id)
                     and _is_settled;
             elsif _group.about = 'caller' then

@@ -19,7 +19,7 @@ begin
     if not found then
         return false;
     end if;
-    _is_settled := not jobq_private.is_held('expecting', _slot)
+    _is_settled := not jobq_private.is_locked('expecting', _slot)
         and current_setting('transaction_isolation') = 'read committed';
     if not jobq_private.release_waiters(store_event.event, store_event.job_id)
         or not _is_settled

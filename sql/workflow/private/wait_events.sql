@@ -25,7 +25,7 @@ begin
             'INVALID_ARGUMENT', 'timeout must be between 0 and 36500 days'
         );
     end if;
-    perform jobq_private.hold_attempt(wait_events.job_id, wait_events.attempt);
+    perform jobq_private.lock_attempt(wait_events.job_id, wait_events.attempt);
 
     _end := jobq_private.settle_wait(job_id, attempt, name, _events);
     if _end is null then
@@ -62,7 +62,7 @@ begin
             coalesce(c.job_id, wait_events.job_id), case when c.job_id is null then e end
         from unnest(_events) as e
         cross join lateral (select jobq_private.ended_job(e)) as c (job_id)
-        where jobq_private.is_held('emitting', hashtext(e) & 1023)
+        where jobq_private.is_locked('emitting', hashtext(e) & 1023)
         or current_setting('transaction_isolation') <> 'read committed';
         _end := jobq_private.settle_wait(job_id, attempt, name, _events);
     end if;

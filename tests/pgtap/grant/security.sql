@@ -400,7 +400,6 @@ select results_eq(
     values ('jobq.enforce_queue_grants(boolean)'),
     ('jobq.maintain()'), ('jobq.maintain_in()'),
     ('jobq_internal.run_calls(text[],boolean,uuid[],integer[],jsonb[],integer)'),
-    ('jobq_private.drop_partition(text,text,date,uuid[])'),
     ('jobq_private.drop_partitions()'),
     ('jobq_private.json_schema_violation(jsonb,jsonb)'),
     ('jobq_private.make_partition(text,date)')

@@ -1,7 +1,7 @@
 -- What jobq.claim() promises.
 -- Needs more than the core.
 begin;
-select plan(36);
+select plan(37);
 
 -- A claimed job
 select jobq.enqueue(
@@ -63,6 +63,11 @@ select is(
 select is(
     (select count(*) from jobq.claim('{ten}', 'w', 10000)), 5::bigint,
     'fewer where there are fewer'
+);
+select jobq.enqueue('work', queue => q) from unnest('{twice,twice,once}'::text[]) as q;
+select is(
+    (select count(*) from jobq.claim('{twice,twice,once}', 'w', 3)), 3::bigint,
+    'a job of a queue that is named twice counts once'
 );
 select is_empty('select * from jobq.claim(''{}'', ''w'', 5)', 'no queues, no jobs');
 select is_empty(

@@ -1,6 +1,6 @@
 -- Purpose: lock the row of the job that an attempt holds until the commit, and return the row.
 -- Raises: 22004, JQ001, JQ003.
-create or replace function jobq_private.hold_attempt(job_id uuid, attempt integer)
+create or replace function jobq_private.lock_attempt(job_id uuid, attempt integer)
 returns jobq_private.job
 language plpgsql
 as $$
@@ -9,12 +9,12 @@ declare
 begin
     select j.* into _job
     from jobq_private.job as j
-    where j.job_id = hold_attempt.job_id
-    and j.attempt = hold_attempt.attempt
+    where j.job_id = lock_attempt.job_id
+    and j.attempt = lock_attempt.attempt
     and j.lease_expires_at is not null
     for no key update;
     if not found then
-        perform jobq_private.refuse_attempt(hold_attempt.job_id, hold_attempt.attempt);
+        perform jobq_private.refuse_attempt(lock_attempt.job_id, lock_attempt.attempt);
     end if;
     return _job;
 end

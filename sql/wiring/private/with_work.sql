@@ -1,24 +1,15 @@
--- Purpose: the hook on_look() of a full installation: do first what has to follow from jobs that
--- ended; jobs with keys are work, too.
--- Invariant: see sql/work/private/on_look.sql. If no key has work anywhere, the queues are not asked
--- for theirs.
-create or replace function jobq_private.on_look(queues text[])
+-- Purpose: those of many queues in which a claim may find something, in their order.
+-- Invariant: if no key has work anywhere, the queues are not asked for theirs.
+create or replace function jobq_private.with_work(queues text[])
 returns text[]
 language plpgsql
 as $$
 declare
-    _has_keys boolean;
+    _has_keys constant boolean := exists (select from jobq_private.waiting_key as w);
 begin
-    if exists (select from jobq_private.pending as l where l.due_at <= clock_timestamp()) then
-        perform jobq_private.resolve();
-    end if;
-    if cardinality(queues) <= 16 then
-        return queues;
-    end if;
-    _has_keys := exists (select from jobq_private.waiting_key as w);
     return array(
         select q.queue
-        from unnest(on_look.queues) with ordinality as q (queue, n)
+        from unnest(with_work.queues) with ordinality as q (queue, n)
         where (
             select true
             from jobq_private.job as j
