@@ -36,9 +36,9 @@ from uuid import UUID
 from psycopg import AsyncConnection, Connection
 from psycopg.pq import TransactionStatus
 
-from jobq.batcher import Batcher
 from jobq.calls import definitions, generated
 from jobq.calls.arguments import as_given, as_uuid
+from jobq.calls.batcher import Batcher
 from jobq.calls.call import Call, reading_json, statement
 from jobq.calls.events import Event, EventPage, page_events
 from jobq.calls.streams import Chunk, StreamPage, read_stream, read_streams

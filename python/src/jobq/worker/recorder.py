@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Generator, Sequence
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
-from jobq.batcher import Batcher
 from jobq.calls.arguments import encode
+from jobq.calls.batcher import Batcher
 from jobq.errors import DatabaseUnavailable, InvalidArgument, JobqError, LeaseLost
 from jobq.models import Json
 from jobq.registry.context import JobContext
