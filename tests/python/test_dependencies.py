@@ -31,6 +31,8 @@ create trigger slow_disk after insert on jobq_private.job_archive
 for each statement execute function public.slow_disk()
 """
 
+FAIL = "select jobq.fail(%s, %s, 'no', 'NO', false)"
+
 
 @pytest.fixture
 def sessions(database: str) -> Iterator[Callable[[], Connection]]:
@@ -336,6 +338,29 @@ def test_the_last_members_that_end_at_once_end_the_batch(
     settled(one)
     assert states(one)["report"] == "queued"
     assert client.batch(batch).succeeded == 2
+
+
+def test_a_member_that_dies_while_its_batch_is_looked_at_starts_the_job_for_it(
+    sessions: Callable[[], Connection],
+) -> None:
+    """Of 60 batches whose last member dies under the eyes of another session, each starts it."""
+    one, two = sessions(), sessions()
+    one.autocommit = two.autocommit = True
+    client = Client(one)
+    for _ in range(60):
+        batch = client.open_batch(on_first_death={"kind": "alarm"})
+        client.enqueue("member", batch_id=batch)
+        client.seal_batch(batch)
+        [(job_id, attempt)] = one.execute(
+            "select job_id, attempt from jobq.claim('{default}', 'w', kinds => '{member}')"
+        ).fetchall()
+        with ThreadPoolExecutor(1) as pool:
+            died = pool.submit(one.execute, FAIL, [job_id, attempt])
+            while not died.done():
+                two.execute("select jobq_private.settle_batch(%s)", [batch])
+        two.execute("select jobq_private.settle_batch(%s)", [batch])
+    found = one.execute("select state, count(*) from jobq.job where kind = 'alarm' group by 1")
+    assert found.fetchall() == [("queued", 60)]
 
 
 def test_a_redrive_that_is_not_committed_yet_holds_its_batch_up(

@@ -62,8 +62,16 @@ begin
         format('not all jobs of batch %s have succeeded', _batch.batch_id)
     );
     _is_settled := jobq_private.run_callback(_batch.on_end, 'queued') and _is_settled;
+    -- A member may have died after the look above.
+    _outcome := case
+        when exists (
+            select from jobq_private.job_archive as a
+            where a.batch_id = _batch.batch_id and a.state = 'dead'
+        )
+        then 'queued' else 'cancelled'
+    end;
     _is_settled := jobq_private.run_callback(
-        _batch.on_first_death, 'cancelled',
+        _batch.on_first_death, _outcome,
         format('no job of batch %s is dead', _batch.batch_id)
     ) and _is_settled;
     update jobq_private.batch as b
