@@ -60,7 +60,7 @@ def test_a_person_reads_what_to_do(empty_database: str) -> None:
     lines = done.stdout.splitlines()
     assert lines[0].startswith("ok    version               PostgreSQL 18")
     assert "WARN  fsync                 off: a crash" in done.stdout
-    assert lines[-1] == "jobq can run here: mind the warnings"
+    assert lines[-1] == "jobq can run here; read the warnings"
     assert done.returncode == 1
 
 

@@ -20,7 +20,7 @@ MARKS: Final = {"failure": "BAD ", "warning": "WARN"}
 PATIENCE: Final = 5000
 VERDICTS: Final = (
     "jobq can run here",
-    "jobq can run here: mind the warnings",
+    "jobq can run here; read the warnings",
     "jobq cannot run here",
 )
 

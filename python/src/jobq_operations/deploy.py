@@ -357,7 +357,7 @@ def _sqitch(url: str, verb: str, *options: str, report: Callable[[str], None] | 
             "the version that deployed it",
         )
     if process.returncode != 0:
-        raise DeployError(f"sqitch {verb} failed", f"mend what it says:\n{output.strip()}")
+        raise DeployError(f"sqitch {verb} failed", f"fix what it reports:\n{output.strip()}")
     return output
 
 
