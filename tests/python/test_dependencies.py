@@ -703,7 +703,12 @@ def test_a_day_of_which_many_jobs_are_needed_holds_up_no_other(
             pass
         return connection.execute(days).fetchall()
 
-    assert maintain() == [(-9, 10002)], "the day before goes, this one stays whole"
+    for _ in range(60):  # a vacuum of a partition puts it off
+        found = maintain()
+        if len(found) == 1:
+            break
+        time.sleep(1)
+    assert found == [(-9, 10002)], "the day before goes, this one stays whole"
     failed = connection.execute("table jobq_private.failed_task").fetchall()
     assert not failed
     connection.execute(
@@ -713,7 +718,7 @@ def test_a_day_of_which_many_jobs_are_needed_holds_up_no_other(
         " where kind = 'member' order by job_id limit 9000);"
         " set session_replication_role = origin"
     )
-    for _ in range(60):  # a vacuum of the partition puts it off
+    for _ in range(60):
         [(_, left)] = maintain()
         if left < 10000:
             break

@@ -270,7 +270,7 @@ def test_code_of_another_commit_is_brought_up_to_date(
         r"id_floor\((\w+) timestamptz\)",
         r"id_floor(\1 timestamptz, x int)",
     )
-    edit(stale / "sql" / "job" / "cancel.sql", r"(?s)comment on .*", "")
+    edit(stale / "sql" / "job" / "cancel.sql", "-- Purpose: .*", "-- Purpose: Stops a job.")
     edit(stale / "sql" / "admin" / "replica_lag.sql", r"grant .*", "")
     view = stale / "sql" / "error" / "error.sql"
     edit(view, r"(?m)^select ", "select 1 as more, ")
@@ -298,7 +298,7 @@ def test_tables_of_another_commit_are_refused_and_named(
 ) -> None:
     stale = copy_project(tmp_path, project)
     edit(stale / "deploy" / "admin_tables.sql", "took interval not null", "took bigint not null")
-    edit(stale / "sql" / "job" / "cancel.sql", r"(?s)comment on .*", "")
+    edit(stale / "sql" / "job" / "cancel.sql", "-- Purpose: .*", "-- Purpose: Stops a job.")
     cluster.psql(empty_database, render.single_file(stale))
     before = catalog(empty_database)
     with pytest.raises(deploy.DeployError, match=r"not those of this release: column "
