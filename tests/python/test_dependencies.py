@@ -703,11 +703,15 @@ def test_a_day_of_which_many_jobs_are_needed_holds_up_no_other(
             pass
         return connection.execute(days).fetchall()
 
-    for _ in range(60):  # a vacuum of a partition puts it off
-        found = maintain()
-        if len(found) == 1:
-            break
-        time.sleep(1)
+    def maintained(is_done: Callable[[list[Any]], bool]) -> list[Any]:
+        """What is left; a vacuum of a partition puts its end off."""
+        for _ in range(60):
+            if is_done(found := maintain()):
+                break
+            time.sleep(1)
+        return found
+
+    found = maintained(lambda found: len(found) == 1)
     assert found == [(-9, 10002)], "the day before goes, this one stays whole"
     failed = connection.execute("table jobq_private.failed_task").fetchall()
     assert not failed
@@ -718,14 +722,10 @@ def test_a_day_of_which_many_jobs_are_needed_holds_up_no_other(
         " where kind = 'member' order by job_id limit 9000);"
         " set session_replication_role = origin"
     )
-    for _ in range(60):
-        [(_, left)] = maintain()
-        if left < 10000:
-            break
-        time.sleep(1)
+    [(_, left)] = maintained(lambda found: found[0][1] < 10000)
     assert left in (1001, 1002), "the needed ones stay in a partition of their own"
     connection.execute("update jobq_private.batch set ended_at = now()")
-    assert maintain() == []
+    assert maintained(lambda found: not found) == []
 
 
 def test_who_sees_one_queue_forgets_nothing_that_trees_in_others_need(

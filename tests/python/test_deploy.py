@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
+import render
 from jobq import Worker
 from jobq_operations import deploy
 from servers import ROOT
@@ -103,9 +104,9 @@ def test_the_readme_of_the_package_does_as_it_says(database: str) -> None:
 def test_the_wheel_carries_the_project(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     scripts = {
-        str(path.relative_to(ROOT))
+        f"{kind}/{name}.sql"
         for kind in ("deploy", "revert", "verify")
-        for path in (ROOT / kind).glob("*.sql")
+        for name in render.scripts(render.read_plan(ROOT))
     }
     wanted = scripts | {"sqitch.plan", "sqitch.conf", "jobq.sql", "router.sql"}
     assert {f"jobq/sqitch/{name}" for name in wanted} <= set(names)
