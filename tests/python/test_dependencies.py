@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -703,16 +702,9 @@ def test_a_day_of_which_many_jobs_are_needed_holds_up_no_other(
             pass
         return connection.execute(days).fetchall()
 
-    def maintained(is_done: Callable[[list[Any]], bool]) -> list[Any]:
-        """What is left; a vacuum of a partition puts its end off."""
-        for _ in range(60):
-            if is_done(found := maintain()):
-                break
-            time.sleep(1)
-        return found
-
-    found = maintained(lambda found: len(found) == 1)
-    assert found == [(-9, 10002)], "the day before goes, this one stays whole"
+    # A vacuum of a partition puts its end off.
+    until(lambda: len(maintain()) == 1, "for the end of the day before")
+    assert maintain() == [(-9, 10002)], "the day before goes, this one stays whole"
     failed = connection.execute("table jobq_private.failed_task").fetchall()
     assert not failed
     connection.execute(
@@ -722,10 +714,12 @@ def test_a_day_of_which_many_jobs_are_needed_holds_up_no_other(
         " where kind = 'member' order by job_id limit 9000);"
         " set session_replication_role = origin"
     )
-    [(_, left)] = maintained(lambda found: found[0][1] < 10000)
+    until(lambda: maintain()[0][1] < 10000, "for the end of what is not needed")
+    [(_, left)] = maintain()
     assert left in (1001, 1002), "the needed ones stay in a partition of their own"
     connection.execute("update jobq_private.batch set ended_at = now()")
-    assert maintained(lambda found: not found) == []
+    until(lambda: not maintain(), "for the end of the day")
+    assert maintain() == []
 
 
 def test_who_sees_one_queue_forgets_nothing_that_trees_in_others_need(
