@@ -22,7 +22,7 @@ HURRY: Final = "hurry"
 # Chunks, and characters of JSON, in one call.
 MOST_CHUNKS: Final = 500
 MOST_TEXT: Final = 1_048_576
-# Seconds after which the chunks of a handler in a thread or a process are stored.
+# Seconds between the calls that store chunks: shorter than people notice.
 DELAY: Final = 0.05
 
 Call: TypeAlias = Callable[[str, tuple[Any, ...]], Any]

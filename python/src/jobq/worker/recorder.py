@@ -15,7 +15,7 @@ from jobq.errors import DatabaseUnavailable, InvalidArgument, JobqError, LeaseLo
 from jobq.models import Json
 from jobq.registry.context import JobContext
 from jobq.registry.steps import CALL_CHILDREN, LIST_STEPS, SAVE_STEP
-from jobq.registry.streams import APPEND_MANY, HURRY
+from jobq.registry.streams import APPEND_MANY, DELAY, HURRY
 from jobq.worker import tuning
 from jobq.worker.connections import Backoff, Complaints, Connections
 from jobq.worker.queries import SET_PROGRESS, Key, array
@@ -201,7 +201,7 @@ class Journal:
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
         self._loop = asyncio.get_running_loop()
-        self._streams = Batcher(self._append, tuning.MAX_BATCH, tuning.STREAM_DELAY)
+        self._streams = Batcher(self._append, tuning.MAX_BATCH, DELAY)
         self._batchers = {
             SAVE_STEP: Batcher(self._save_steps, tuning.MAX_BATCH),
             LIST_STEPS: Batcher(self._read_steps, tuning.MAX_BATCH),
