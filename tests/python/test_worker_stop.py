@@ -16,9 +16,10 @@ from waiting import until_async
 from jobq import AsyncClient
 from jobq.registry import JobContext, Registry
 from jobq.worker import Worker, tuning
+from jobq.worker.queries import Job, Key, Queries
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterator, Sequence
 
     from psycopg import AsyncConnection
 
@@ -169,6 +170,27 @@ async def test_a_worker_stops_at_random_moments_under_load(
         await nothing_runs(client)
     print(f"{len(took)} stops, the longest {max(took):.2f} s beyond its grace period")
     assert max(took) < BOUND
+
+
+async def test_a_stopped_worker_is_not_listed_whenever_a_heartbeat_ends(
+    database: str, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server may complete a heartbeat that it was asked to cancel."""
+    original = Queries.heartbeat
+    is_sent = asyncio.Event()
+
+    async def late(self: Queries, jobs: Sequence[Job]) -> dict[Key, str]:
+        is_sent.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            outcomes = await original(self, jobs)
+        return outcomes
+
+    monkeypatch.setattr(Queries, "heartbeat", late)
+    async with Worker(database, Registry()):
+        await is_sent.wait()
+    assert await client.list_workers() == []
 
 
 @pytest.mark.parametrize(

@@ -386,8 +386,9 @@ class Worker:
         producer = parts.producer
         producer.stop_claiming()
         parts.functions.end()
-        for name in ("producer", "heartbeat"):
-            tasks[name].cancel()
+        first = [tasks["producer"], tasks["heartbeat"]]
+        for task in first:
+            task.cancel()
         settling = tasks["settling"] = self._part("settling", producer.run())
         tasks["last heartbeats"] = self._part("last heartbeats", parts.heartbeat.run())
         if parts.listener is not None:
@@ -410,13 +411,16 @@ class Worker:
         if not settling.done():
             logger.error("jobs could not be settled; their leases will expire")
         await parts.executor.finish(tuning.LAST_CALLS)
+        # A statement whose task is cancelled twice goes on in the server without us. A heartbeat that
+        # ends after retire() would list the worker again.
+        await asyncio.wait(first, timeout=tuning.UNWIND)
+        for task in tasks.values():
+            task.cancel()
+        await asyncio.wait(tasks.values(), timeout=tuning.UNWIND)
         with suppress(TimeoutError, JobqError):
             async with asyncio.timeout(tuning.LAST_CALLS):
                 await parts.recorder.flush()
                 await parts.queries.retire()
-        for task in tasks.values():
-            task.cancel()
-        await asyncio.wait(tasks.values(), timeout=tuning.UNWIND)
         logger.info("worker stopped", extra={"worker": self.name, "jobs": self._stop.jobs})
 
 
