@@ -14,6 +14,7 @@ from test_worker_connections import find_pgbouncer, pgbouncer
 
 from jobq_embedded import Server
 from jobq_operations.certify import OTHERS
+from jobq_operations.deploy import deploy
 from servers import SETTINGS
 
 if TYPE_CHECKING:
@@ -98,6 +99,22 @@ def test_an_owner_who_may_create_roles_is_enough(logins: dict[str, str]) -> None
     assert status == 2
     assert bad(findings) == {"roles", "installation"}
     assert findings["roles"]["remedy"].endswith("alter role nocreaterole createrole")
+
+
+def test_another_owner_needs_the_roles_of_the_first(logins: dict[str, str]) -> None:
+    first, second = logins["createrole"], logins["nocreaterole"]
+    deploy(first)
+    with psycopg.connect(first, user="postgres", autocommit=True) as connection:
+        connection.execute("alter role nocreaterole createrole")
+    _, findings = certified(second)
+    assert bad(findings) == {"roles", "installation"}
+    remedy = findings["roles"]["remedy"]
+    assert remedy.endswith("to nocreaterole with admin option")
+    with psycopg.connect(first, autocommit=True) as connection:
+        connection.execute(remedy.removeprefix("as their owner: ").encode())
+    _, findings = certified(second)
+    assert bad(findings) == set()
+    deploy(second)
 
 
 @pytest.mark.skipif(find_pgbouncer() is None, reason="pgbouncer is not installed")

@@ -180,6 +180,7 @@ def test_an_upgrade_has_only_what_changed_and_is_undone(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (["--from", ""], f"there is no release ; choose one of {__version__}"),
         (["--to", "9.9.9"], f"there is no release 9.9.9; choose one of {__version__}"),
         (["--from", __version__], "is already"),
     ],

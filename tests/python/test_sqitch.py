@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -367,6 +368,17 @@ def test_a_deployment_waits_for_others_briefly_and_names_them(database: str) -> 
     waits = [line for line in lines if line.startswith("waiting")]
     assert waits
     assert f"waiting for pid {pid} (, idle in transaction, for " in waits[0]
+
+
+def test_deployments_that_meet_in_an_empty_database_install_it_once(
+    empty_database: str, database: str
+) -> None:
+    with ThreadPoolExecutor() as pool:
+        said = list(pool.map(deploy.deploy, [empty_database] * 4))
+    assert sum(line.startswith("schema installed") for line in said) == 1
+    assert said.count("the schema is up to date") == 3
+    assert catalog(empty_database) == catalog(database)
+    assert "Verify successful" in deploy.verify(empty_database)
 
 
 def test_an_upgrade_of_tables_waits_for_others_briefly(

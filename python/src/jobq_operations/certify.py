@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Literal
 
 import psycopg
@@ -35,9 +35,18 @@ SETTINGS: Final = {
 
 _LOGIN: Final = """
     select current_user::text, r.rolsuper, r.rolcreaterole,
-        has_database_privilege(current_database(), 'create')
+        has_database_privilege(current_database(), 'create'),
+        array(
+            select o.rolname::text
+            from pg_catalog.pg_roles as o
+            where o.rolname = any(%s)
+            -- before PostgreSQL 16, CREATEROLE alone is enough
+            and current_setting('server_version_num')::integer >= 160000
+            and not pg_has_role(current_user, o.oid, 'member with admin option')
+        )
     from pg_catalog.pg_roles as r where r.rolname = current_user
 """
+_ROLES: Final = ["jobq_owner", "jobq_producer", "jobq_worker", "jobq_operator", "jobq_reader"]
 _JOB: Final = """
     select jobq.enqueue('jobq certify', queue => 'jobq certify');
     select jobq.complete(c.job_id, c.attempt, '"done"')
@@ -77,9 +86,9 @@ def failed(
     return Finding(subject, False, finding, remedy, severity)
 
 
-def one(connection: Connection, query: str) -> tuple[Any, ...]:
+def one(connection: Connection, query: str, parameters: Sequence[object] = ()) -> tuple[Any, ...]:
     """Return the one row of a query."""
-    row = connection.execute(query.encode()).fetchone()
+    row = connection.execute(query.encode(), parameters or None).fetchone()
     assert row is not None  # noqa: S101 - it has no conditions
     return row
 
@@ -118,9 +127,17 @@ def database(connection: Connection, _: str) -> Iterator[Finding]:
 
 def login(connection: Connection, _: str) -> Iterator[Finding]:
     """Check what the user may do without being a superuser."""
-    user, is_super, creates_roles, creates_schemas = one(connection, _LOGIN)
+    user, is_super, creates_roles, creates_schemas, ungranted = one(connection, _LOGIN, [_ROLES])
     if is_super:
         yield passed("roles", f"{user} is a superuser, which jobq does not need")
+    elif creates_roles and ungranted:
+        roles = ", ".join(ungranted)
+        yield failed(
+            "roles",
+            f"jobq's roles belong to another installation in this cluster: {user} may not grant"
+            f" {roles}",
+            f"as their owner: grant {roles} to {user} with admin option",
+        )
     elif creates_roles:
         yield passed("roles", f"{user} may create roles, and is no superuser")
     else:

@@ -16,7 +16,7 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import psycopg
@@ -36,6 +36,8 @@ from jobq_operations.schema import (
     statements,
 )
 
+T = TypeVar("T")
+
 __all__ = ["DeployError", "adopt", "deploy", "project_dir", "revert", "single_file", "verify"]
 
 # A change that waits for a busy table blocks all later users of the table. It gives up before the
@@ -49,8 +51,10 @@ _DEPLOY = ("deploy", "--mode", "change", "--verify", *_VERBOSE)
 _UNRECORDED = re.compile(
     r"^  \+ (\S+) \.\.+ (?:psql:.*\n)*?psql:.*ERROR:  (?:42P06|42P07|42710):", re.MULTILINE
 )
-# Errors if another installation was faster: its schema, role or type exists.
-_ALREADY_THERE = (errors.DuplicateSchema, errors.DuplicateObject, errors.UniqueViolation)
+# Errors if a part of jobq is left: its schema, table, role or type exists.
+_ALREADY_THERE = (
+    errors.DuplicateSchema, errors.DuplicateTable, errors.DuplicateObject, errors.UniqueViolation,
+)  # fmt: skip
 # Errors if another session holds a required lock.
 _IN_THE_WAY = (errors.LockNotAvailable, errors.DeadlockDetected, errors.QueryCanceled)
 _BLOCKED = re.compile(r"ERROR:  (?:55P03|40P01):")
@@ -144,39 +148,52 @@ def _mend(url: str, say: Callable[[str], None], failure: DeployError | None) -> 
     """Replace objects that differ from the release; return a report."""
     script = single_file()
     say("comparing the schema with this release")
+
+    def change(connection: psycopg.Connection[Any]) -> Sequence[Difference]:
+        release, differing = compare(connection, script)
+        if differing:
+            say(f"changing {len(differing)} objects in one transaction")
+        with connection.transaction():
+            connection.execute(_ONE_AT_A_TIME)
+            lock(connection, differing)
+            mend(connection, script, release, differing)
+            record(connection, script)
+        return differing
+
+    try:
+        differing = _beside_others(url, say, change)
+    except Unmendable as error:
+        raise failure or DeployError(
+            f"the tables are not those of this release: {_some(error.differences)}",
+            _ANOTHER if shutil.which("sqitch") else _NO_SQITCH,
+        ) from error
+    except psycopg.Error as error:
+        raise failure or DeployError(
+            f"the schema could not be brought to this release: {error}",
+            "correct the cause, and deploy again",
+        ) from error
+    words = (
+        f"brought to this release: {_some(differing)}" if differing else "the schema is up to date"
+    )
+    say(words)
+    return words
+
+
+def _beside_others(
+    url: str, say: Callable[[str], None], change: Callable[[psycopg.Connection[Any]], T]
+) -> T:
+    """Return what a change of a connection returns; try again while others hold its locks."""
     for tries_left in reversed(range(_TRIES)):
         try:
             with _patient(url) as connection:
-                release, differing = compare(connection, script)
-                if differing:
-                    say(f"changing {len(differing)} objects in one transaction")
-                with connection.transaction():
-                    connection.execute(_ONE_AT_A_TIME)
-                    lock(connection, differing)
-                    mend(connection, script, release, differing)
-                    record(connection, script)
-            break
-        except Unmendable as error:
-            raise failure or DeployError(
-                f"the tables are not those of this release: {_some(error.differences)}",
-                _ANOTHER if shutil.which("sqitch") else _NO_SQITCH,
-            ) from error
+                return change(connection)
         except _IN_THE_WAY as error:
             if not tries_left:
                 raise DeployError(
                     f"others were in the way {_TRIES} times: {error}", "end them, or try later"
                 ) from error
             _wait(url, say)
-        except psycopg.Error as error:
-            raise failure or DeployError(
-                f"the schema could not be brought to this release: {error}",
-                "mend that, and deploy again",
-            ) from error
-    words = (
-        f"brought to this release: {_some(differing)}" if differing else "the schema is up to date"
-    )
-    say(words)
-    return words
+    raise AssertionError
 
 
 def _some(differences: Sequence[Difference]) -> str:
@@ -215,28 +232,49 @@ def _look(url: str) -> tuple[bool, bool, bool]:
     """Return whether a database has jobq, records of Sqitch, and only the core."""
     try:
         with psycopg.connect(url) as connection:
-            row = connection.execute(_LOOK).fetchone()
+            return _read_look(connection)
     except psycopg.Error as error:
         raise DeployError(
             f"the database does not answer: {error}", "check DATABASE_URL, and that the server runs"
         ) from error
+
+
+def _read_look(connection: psycopg.Connection[Any]) -> tuple[bool, bool, bool]:
+    row = connection.execute(_LOOK).fetchone()
     return (bool(row[0]), bool(row[1]), bool(row[2])) if row else (False, False, False)
 
 
 def _install(url: str, say: Callable[[str], None], *, is_core: bool) -> str:
-    """Run the single file, or its features, in one transaction, and record it with Sqitch."""
+    """Run the single file, or its features, in one transaction, and record it with Sqitch.
+
+    If another deployment has installed it meanwhile, this one continues from there.
+    """
     started = time.monotonic()
-    script = of_features(single_file()) if is_core else single_file()
+    script = statements(of_features(single_file()) if is_core else single_file()).encode()
+
+    def install(connection: psycopg.Connection[Any]) -> bool:
+        with connection.transaction():
+            connection.execute(_ONE_AT_A_TIME)
+            has_jobq, _, has_only_core = _read_look(connection)
+            is_needed = has_only_core if is_core else not has_jobq
+            if is_needed:
+                connection.execute(script)
+        return is_needed
+
     try:
-        with _patient(url) as connection, connection.transaction():
-            connection.execute(statements(script).encode())
+        is_mine = _beside_others(url, say, install)
     except _ALREADY_THERE as error:
         raise DeployError(
-            f"somebody else is installing jobq here, or a part of it is left: {error}",
-            "try again, or remove the schemas jobq, jobq_http, jobq_internal and jobq_private",
+            f"a part of jobq is left here: {error}",
+            "remove the schemas jobq, jobq_http, jobq_internal and jobq_private, and deploy again",
         ) from error
     except psycopg.Error as error:
-        raise DeployError(f"the schema could not be installed: {error}", "mend that") from error
+        raise DeployError(
+            f"the schema could not be installed: {error}",
+            "correct the cause, which `jobq certify` may name, and deploy again",
+        ) from error
+    if not is_mine:
+        return deploy(url, say)
     what = "features added" if is_core else "schema installed"
     words = f"{what} in {time.monotonic() - started:.1f} s"
     say(words)

@@ -44,12 +44,12 @@ def migration(since: str | None, until: str | None = None, form: Format = "sql")
     Raises:
         DeployError: there is no such release, or they are in the wrong order.
     """
-    until = until or __version__
+    until = __version__ if until is None else until
     if since == until:
         raise DeployError(f"{since} is already {until}", "name two releases")
     with _rendered() as project:
         plan = _read_plan(project)
-        start = _place(plan, since) if since else 0
+        start = 0 if since is None else _place(plan, since)
         names = _scripts(plan, start, _place(plan, until))
         up = _join(project, "deploy", names)
         down = _join(project, "revert", names[::-1])
