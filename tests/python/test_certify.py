@@ -75,7 +75,7 @@ def test_where_jobq_is_installed_a_job_is_run_and_undone(database: str) -> None:
 
 @pytest.fixture
 def logins(pg: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """URLs of an owner who may create roles, and of one who may not, where jobq never was."""
+    """URLs of an owner who may create roles, one who may not, and a superuser, without jobq."""
     folder = tmp_path_factory.mktemp("certified")
     urls = {}
     with Server(folder, pg, settings=SETTINGS, durable=False) as server:
@@ -86,7 +86,7 @@ def logins(pg: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[s
                 owned = sql.SQL("create database {} owner {}")
                 connection.execute(owned.format(*[sql.Identifier(name)] * 2))
                 urls[name] = make_conninfo(server.url, user=name, password="secret", dbname=name)
-        yield urls
+        yield {**urls, "superuser": server.url}
 
 
 def test_an_owner_who_may_create_roles_is_enough(logins: dict[str, str]) -> None:
@@ -104,7 +104,7 @@ def test_an_owner_who_may_create_roles_is_enough(logins: dict[str, str]) -> None
 def test_another_owner_needs_the_roles_of_the_first(logins: dict[str, str]) -> None:
     first, second = logins["createrole"], logins["nocreaterole"]
     deploy(first)
-    with psycopg.connect(first, user="postgres", autocommit=True) as connection:
+    with psycopg.connect(logins["superuser"], autocommit=True) as connection:
         connection.execute("alter role nocreaterole createrole")
     _, findings = certified(second)
     assert bad(findings) == {"roles", "installation"}
