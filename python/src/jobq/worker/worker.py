@@ -411,8 +411,8 @@ class Worker:
         if not settling.done():
             logger.error("jobs could not be settled; their leases will expire")
         await parts.executor.finish(tuning.LAST_CALLS)
-        # A statement whose task is cancelled twice goes on in the server without us. A heartbeat that
-        # ends after retire() would list the worker again.
+        # A second cancellation would leave a running statement to the server, and a heartbeat that
+        # ends there after retire() would list the worker again.
         await asyncio.wait(first, timeout=tuning.UNWIND)
         for task in tasks.values():
             task.cancel()
