@@ -1,12 +1,13 @@
 """What several sessions do at the same time: keys, claims, settlement, wake-ups, locks.
 
 Where a test must see one session wait for another, it watches pg_stat_activity; nothing
-sleeps for a guessed time.
+sleeps for a guessed time. JOBQ_SEED=N draws other random races, JOBQ_RACES=N makes more of them.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 import random
 import time
 from collections import Counter
@@ -18,6 +19,7 @@ from threading import Barrier, Event
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+import chance
 import psycopg
 import pytest
 from psycopg import errors
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     Connect = Callable[[], Connection]
     Call = Callable[[Connection, Sequence[UUID]], object]
 
+RACES = int(os.environ.get("JOBQ_RACES", "1"))
 PATIENCE = 60.0
 """Seconds until something that must happen is called missing."""
 
@@ -303,9 +306,10 @@ def test_a_job_that_came_back_keeps_its_place_beside_an_open_transaction(
     other.execute("rollback")
 
 
-def test_random_producers_and_claimers_leave_no_job_behind(connect: Connect) -> None:
+@pytest.mark.parametrize("n", range(RACES))
+def test_random_producers_and_claimers_leave_no_job_behind(connect: Connect, n: int) -> None:
     """Producers commit late or roll back, and so do claimers."""
-    seeds = iter(range(8))
+    seeds = iter([f"{chance.seed()} {n} {session}" for session in range(8)])
     enqueued: list[UUID] = []
     taken: list[UUID] = []
     is_over = Event()
@@ -606,11 +610,11 @@ def test_cancel_and_complete_at_once_agree_on_what_happened(connect: Connect) ->
         connection.execute("select pg_sleep(%s)", [delay])
         return value(connection, query, job_id)
 
-    chance = random.Random(1)
+    draw = random.Random(chance.seed())
     with ThreadPoolExecutor(2) as pool:
         for job_id in running(watcher, 200):
-            one = pool.submit(call, left, CANCEL, job_id, chance.random() / 1000)
-            two = pool.submit(call, right, COMPLETE, job_id, chance.random() / 1000)
+            one = pool.submit(call, left, CANCEL, job_id, draw.random() / 1000)
+            two = pool.submit(call, right, COMPLETE, job_id, draw.random() / 1000)
             assert two.result(PATIENCE) is True
             seen[one.result(PATIENCE), state(watcher, job_id)] += 1
     assert set(seen) == {("already_finished", "succeeded"), ("cancel_requested", "succeeded")}
@@ -923,14 +927,15 @@ def test_settings_hold_at_once_in_open_transactions(connect: Connect) -> None:
 
 
 @pytest.mark.oldest_version
-def test_no_wake_up_is_lost(connect: Connect) -> None:
+@pytest.mark.parametrize("n", range(RACES))
+def test_no_wake_up_is_lost(connect: Connect, n: int) -> None:
     """A producer races a worker that falls asleep, hundreds of times; each may be the later."""
     rounds, longest = 400, 0.006
     worker, producer = connect(), connect()
     worker.execute("listen jobq")
     barrier = Barrier(2)
-    chance = random.Random(7)
-    delays = [[chance.uniform(0, longest) for _ in range(3)] for _ in range(rounds)]
+    draw = random.Random(f"{chance.seed()} {n}")
+    delays = [[draw.uniform(0, longest) for _ in range(3)] for _ in range(rounds)]
 
     def produce() -> None:
         for before, within, _ in delays:
