@@ -110,7 +110,10 @@ IN_THE_END_NEVER = {
     "jobs at the end of a batch that were not called": """
         select b.batch_id from jobq_private.batch as b
         join jobq_private.job as c on c.job_id in (b.on_success, b.on_end, b.on_first_death)
-        where b.ended_at is not null and c.state = 'blocked'""",
+        where b.ended_at is not null and c.state = 'blocked'
+        and not exists (  -- a member was redriven, for which they wait again
+            select from jobq_private.job as m where m.batch_id = b.batch_id
+        )""",
     "a look": "select pending_id from jobq_private.pending",
 }
 
