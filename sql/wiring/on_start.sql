@@ -13,6 +13,10 @@ begin
     then
         return null;
     elsif not is_claim then
+        if job.concurrency_key is not null then
+            -- its kind may have got or lost limits for each key since it was stored
+            job.key_id := jobq_private.key_of(job.queue, job.kind, job.concurrency_key, false);
+        end if;
         select t.slot, t.started_at into job.slot, job.claimed_at
         from jobq_private.take_slot(job) as t;
     end if;
