@@ -27,6 +27,7 @@ as $$
         from unnest(edges) as t
         left join jobq_private.job as c on c.job_id = t.child
         where case
+            when t.outcome = 'redriven' then true
             when t.ended_as is null
             then t.about = 'child' and t.parent not in (select w from unnest(watched) as w)
             when t.is_held then queues is not null and t.ended_as = 'gone'
