@@ -684,6 +684,28 @@ def test_two_redrives_bring_one_job_back(connect: Connect) -> None:
     assert column(watcher, "select state from jobq.job") == ["queued"]
 
 
+def test_a_parent_that_is_being_redriven_holds_up_a_new_child(connect: Connect) -> None:
+    first, second = connect(), connect()
+    parent, other = enqueue(first), enqueue(first, "other")
+    value(first, CANCEL, parent)
+    first.execute("begin")
+    value(first, "select jobq.redrive(%s)", parent)
+    child = value(
+        second,
+        "select jobq.enqueue('work', after => %s, after_failure => 'run')",
+        [parent, other],
+    )
+    second.execute("select jobq_private.resolve()")
+    first.execute("commit")
+    value(second, CANCEL, other)
+    second.execute("select jobq_private.resolve()")
+    assert [state(second, job_id) for job_id in (parent, child)] == ["queued", "blocked"]
+    value(second, CANCEL, parent)
+    second.execute("update jobq_private.pending set due_at = '-infinity'")
+    second.execute("select jobq_private.resolve()")
+    assert state(second, child) == "queued"
+
+
 # Lock order
 
 

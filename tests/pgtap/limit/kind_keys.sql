@@ -1,7 +1,7 @@
 -- Limits that a kind puts on each of its keys, across queues, by one session;
 -- tests/python/test_limits.py has many.
 begin;
-select plan(38);
+select plan(40);
 
 create function pg_temp.claimed(queue text, jobs integer default 9)
 returns integer
@@ -101,6 +101,18 @@ select ok(
 select jobq.put_kind('pair', key_max_running => 1);
 select jobq.enqueue('pair', queue => 'x', concurrency_key => 'a');
 select is(pg_temp.claimed('x'), 0, 'what started without a limit counts');
+
+-- What was stored before the limit
+select jobq.enqueue('old', queue => 'x', concurrency_key => 'a') from generate_series(1, 2);
+select is(pg_temp.claimed('x', 1), 1, 'a kind without limits for each key');
+select jobq.put_kind('old', key_max_running => 1);
+select is_empty(
+    $$
+    select jobq.claim_job(j.job_id, 'w') from jobq.job as j
+    where j.kind = 'old' and j.state = 'queued'
+    $$,
+    'its new limit also holds for a waiting job that is started by its id'
+);
 
 -- With the limit of the queue
 select jobq.put_queue('narrow', key_max_running => 1);
