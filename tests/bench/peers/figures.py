@@ -32,6 +32,7 @@ COLUMNS: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
     ("idle, transactions/s", (("idle", "per_second", ".1f"),)),
     ("1,000 keys, one job of each at a time, jobs/s", (("keyed", "rate", ",.0f"),)),
     ("workflows of three steps/s", (("flows", "rate", ",.0f"),)),
+    ("workflows that call another one/s", (("calls", "rate", ",.0f"),)),
 )
 MARKS = {"cut_short": "†", "falls_behind": "‡"}
 LEGEND = (

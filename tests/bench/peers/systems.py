@@ -13,7 +13,8 @@ ENQUEUE: Final = ("single1", "single8")
 PICK_UP: Final = ("idle-latency", "loaded-latency")
 ALL: Final = (*DRAIN, *ENQUEUE, *PICK_UP, "pinned", "idle")
 KEYED: Final = (*ALL, "keyed")
-DURABLE: Final = (*ALL, "flows")
+WORKFLOWS: Final = ("flows", "calls")
+DURABLE: Final = (*ALL, *WORKFLOWS)
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ SYSTEMS: Final = {
             "product",
             "select exists (select from jobq_private.job)",
             "states, history; `jobq worker` as it comes",
-            measures=(*KEYED, "flows"),
+            measures=(*KEYED, *WORKFLOWS),
         ),
         System(
             "jobq no trace",
@@ -132,7 +133,7 @@ SYSTEMS: Final = {
             "select exists (select from dbos.workflow_status"
             " where status in ('ENQUEUED', 'PENDING'))",
             "asyncio workflows, 500 at a time, polled every 50 ms; durable workflows",
-            measures=(*KEYED, "flows"),
+            measures=(*KEYED, *WORKFLOWS),
         ),
         System(
             "graphile-worker",

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from agent import Notes
 
 CONCURRENCY = 100
+# A task must not wait for one of its own queue.
+CHILDREN = "children"
 
 
 class AbsurdProducer:
@@ -34,6 +36,9 @@ class AbsurdProducer:
 
     async def add_flows(self, payloads: list[dict[str, Any]]) -> None:
         await self._spawn("flow", payloads)
+
+    async def add_calls(self, payloads: list[dict[str, Any]]) -> None:
+        await self._spawn("caller", payloads)
 
     async def _spawn(self, kind: str, payloads: list[dict[str, Any]]) -> None:
         async with self._connection.transaction(), self._connection.pipeline():
@@ -54,7 +59,8 @@ class AbsurdAgent:
     async def install(self, url: str) -> str:
         async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
             await connection.execute(BUNDLED_SCHEMA_SQL)
-            await AsyncAbsurd(connection).create_queue("default")
+            for queue in ("default", CHILDREN):
+                await AsyncAbsurd(connection).create_queue(queue)
         return version("absurd-sdk")
 
     @asynccontextmanager
@@ -63,7 +69,7 @@ class AbsurdAgent:
             yield AbsurdProducer(connection)
 
     async def work(self, url: str, notes: Notes) -> None:
-        absurd = AsyncAbsurd(url)
+        absurd, children = AsyncAbsurd(url), AsyncAbsurd(url, CHILDREN)
 
         @absurd.register_task("noop")
         async def noop(_params: Any, _context: Any) -> None:
@@ -77,15 +83,31 @@ class AbsurdAgent:
                 n = await context.step(name, partial(add_one, n))
             return n
 
+        @absurd.register_task("caller")
+        async def caller(params: Any, context: Any) -> int:
+            async def spawn() -> str:
+                spawned = await absurd.spawn("child", params, queue=CHILDREN)
+                return str(spawned["task_id"])
+
+            ended = await context.await_task_result(await context.step("spawn", spawn), CHILDREN)
+            notes.noop()
+            return int(ended.result)
+
+        @children.register_task("child")
+        async def child(params: Any, _context: Any) -> int:
+            return int(params["n"]) + 1
+
         @absurd.register_task("stamp")
         async def stamp(params: Any, _context: Any) -> None:
             notes.stamp(params["n"])
 
-        working = asyncio.create_task(absurd.start_worker(concurrency=CONCURRENCY))
+        workers = (absurd, children)
+        working = [asyncio.create_task(w.start_worker(concurrency=CONCURRENCY)) for w in workers]
         await stopped()
-        absurd.stop_worker()
-        await working
-        await absurd.close()
+        for worker, task in zip(workers, working, strict=True):
+            worker.stop_worker()
+            await task
+            await worker.close()
 
 
 if __name__ == "__main__":

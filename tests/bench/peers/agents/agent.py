@@ -5,6 +5,7 @@ An agent runs one system inside that system's own environment, as a program:
     AGENT install URL                      make the system's tables; print its version
     AGENT bulk URL JOBS SECONDS            enqueue in bulk until either is spent
     AGENT flows URL JOBS SECONDS           the same with workflows of three steps
+    AGENT calls URL JOBS SECONDS           the same with workflows that call another one each
     AGENT keyed URL JOBS SECONDS           the same with 1,000 keys, of which each may run one job
     AGENT single URL CONNECTIONS SECONDS   enqueue one by one, each in its own transaction
     AGENT ping URL SAMPLES                 enqueue one, wait until it has started, and again
@@ -55,6 +56,9 @@ class FlowProducer(Producer, Protocol):
 
     async def add_flows(self, payloads: list[dict[str, Any]]) -> object:
         """Enqueue workflows of three steps, of the kind flow, in the same way."""
+
+    async def add_calls(self, payloads: list[dict[str, Any]]) -> object:
+        """Enqueue workflows of the kind caller, each of which calls one of the kind child."""
 
 
 class KeyedProducer(Producer, Protocol):
@@ -231,11 +235,17 @@ async def flows(agent: Agent, url: str, jobs: float, seconds: float) -> dict[str
     return await bulk(agent, url, jobs, seconds, "add_flows")
 
 
+async def calls(agent: Agent, url: str, jobs: float, seconds: float) -> dict[str, float]:
+    """Enqueue workflows that call another one, in chunks; return how many in how many seconds."""
+    return await bulk(agent, url, jobs, seconds, "add_calls")
+
+
 async def keyed(agent: Agent, url: str, jobs: float, seconds: float) -> dict[str, float]:
     """Enqueue jobs with keys in chunks; return how many in how many seconds."""
     return await bulk(agent, url, jobs, seconds, "add_keyed")
 
 
 VERBS: dict[str, Any] = {
-    "bulk": bulk, "flows": flows, "keyed": keyed, "single": single, "ping": ping, "pace": pace,
+    "bulk": bulk, "flows": flows, "calls": calls, "keyed": keyed, "single": single, "ping": ping,
+    "pace": pace,
 }  # fmt: skip

@@ -34,6 +34,9 @@ class DbosProducer:
     async def add_flows(self, payloads: list[dict[str, Any]]) -> None:
         await asyncio.to_thread(self._add_many, "flow", payloads)
 
+    async def add_calls(self, payloads: list[dict[str, Any]]) -> None:
+        await asyncio.to_thread(self._add_many, "caller", payloads)
+
     async def add_keyed(self, payloads: list[dict[str, Any]]) -> None:
         await asyncio.to_thread(self._add_keyed, payloads)
 
@@ -81,7 +84,7 @@ class DbosAgent:
 
 
 def launched(url: str, notes: Notes | None) -> None:
-    """Start DBOS with the three workflows; only a worker has notes."""
+    """Start DBOS with its workflows; only a worker has notes."""
     DBOS(
         config=DBOSConfig(
             name="bench",
@@ -106,6 +109,18 @@ def launched(url: str, notes: Notes | None) -> None:
         notes.noop()
         for _ in range(3):
             n = await add_one(n)
+        return n
+
+    @DBOS.workflow(name="child")
+    async def child(n: int) -> int:
+        return n + 1
+
+    @DBOS.workflow(name="caller")
+    async def caller(n: int, pad: str) -> int:
+        assert notes is not None
+        called = await DBOS.start_workflow_async(child, n)
+        n = await called.get_result()
+        notes.noop()
         return n
 
     @DBOS.workflow(name="stamp")

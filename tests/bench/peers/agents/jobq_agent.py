@@ -38,6 +38,9 @@ class JobqProducer:
     async def add_flows(self, payloads: list[dict[str, Any]]) -> None:
         await self._client.enqueue_many({"kind": "flow", "payload": p} for p in payloads)
 
+    async def add_calls(self, payloads: list[dict[str, Any]]) -> None:
+        await self._client.enqueue_many({"kind": "caller", "payload": p} for p in payloads)
+
     async def add_keyed(self, payloads: list[dict[str, Any]]) -> None:
         await self._client.put_queue("default", key_max_running=1)
         await self._client.enqueue_many(

@@ -30,6 +30,20 @@ async def add_one(n: int) -> int:
     return n + 1
 
 
+@registry.handler("caller")
+async def caller(payload: dict[str, int | str], context: JobContext) -> int:
+    """Call another job, and count the workflow when it has the result."""
+    n = int(await context.call("child", payload))
+    notes.noop()
+    return n
+
+
+@registry.handler("child")
+async def child(payload: dict[str, int | str]) -> int:
+    """Return a result."""
+    return int(payload["n"]) + 1
+
+
 @registry.handler("stamp")
 async def stamp(payload: dict[str, int | str]) -> None:
     """Note when the job started."""
