@@ -18,12 +18,14 @@ import psycopg
 import pytest
 from http_api import SETTINGS, Api, opened
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from test_console_browser import PICTURES, SHOWN
 from waiting import until
 
 from jobq_console import Options, Proxy, Site
 from jobq_console.charts import latency, legend, time_line
 from jobq_console.queues import sickness
 from jobq_console.words import plain
+from servers import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -1098,3 +1100,9 @@ async def test_a_console_works_under_the_prefix_of_a_proxy(database: str) -> Non
             assert inner and all(link.startswith("/tools/jobq/console") for link in inner), path
         answer = await browser.act("/console/queues/pause", queue="q", reason="why")
         assert answer.headers["location"] == "/tools/jobq/console/queues"
+
+
+def test_the_guide_shows_pictures_that_are_taken_by_the_browser() -> None:
+    shown = set(re.findall(r"\(console/([\w-]+)\.png\)", (ROOT / "docs/console.md").read_text()))
+    assert shown == set(SHOWN)
+    assert {path.stem for path in PICTURES.glob("*.png")} == shown

@@ -11,11 +11,13 @@ import shutil
 from base64 import b64encode
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import psycopg
 import pytest
+import pytest_asyncio
 from http_api import SETTINGS, Api, served
 from playwright.async_api import Browser, Page, async_playwright, expect
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -24,8 +26,13 @@ from jobq_delivery import Keyring, approval_link
 from servers import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
+    from contextlib import AbstractAsyncContextManager
 
+    Visiting = Callable[..., AbstractAsyncContextManager[tuple[Page, Api, list[str]]]]
+
+# One browser serves all tests, each in a context of its own.
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("browser")]
 expect.set_options(timeout=60_000)
 PICTURES = ROOT / "docs" / "console"
 AXE = (ROOT / "tests" / "axe" / "axe.min.js").read_text()
@@ -109,7 +116,7 @@ on conflict do nothing;
 """
 
 
-@asynccontextmanager
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser() -> AsyncIterator[Browser]:
     """Debian's chromium, driven."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -122,15 +129,23 @@ async def browser() -> AsyncIterator[Browser]:
             await launched.close()
 
 
+@pytest.fixture
+def visiting(browser: Browser, database: str) -> Visiting:
+    """A function that gives `visited` what it needs."""
+    return partial(visited, browser, database)
+
+
 @asynccontextmanager
-async def visiting(
-    database: str, scopes: list[str], **options: Any
+async def visited(
+    browser: Browser, database: str, scopes: list[str], **options: Any
 ) -> AsyncIterator[tuple[Page, Api, list[str]]]:
     """A page of somebody who has signed in, the API, and what went wrong on pages."""
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute(SETUP)
-    async with served(database, SETTINGS) as api, browser() as running:
-        context = await running.new_context(base_url=str(api.client.base_url), **options)
+    async with (
+        served(database, SETTINGS) as api,
+        await browser.new_context(base_url=str(api.client.base_url), **options) as context,
+    ):
         context.set_default_timeout(PATIENCE)
         page = await context.new_page()
         wrong: list[str] = []
@@ -143,7 +158,6 @@ async def visiting(
         await page.get_by_role("button", name="Sign in").first.click()
         await expect(page.get_by_role("heading", name="Overview")).to_be_visible(timeout=PATIENCE)
         yield page, api, wrong
-        await context.close()
 
 
 async def check(page: Page, name: str) -> None:
@@ -167,10 +181,10 @@ async def picture(page: Page, name: str) -> None:
 
 
 @pytest.mark.long
-async def test_an_operators_night(database: str) -> None:
+async def test_an_operators_night(visiting: Visiting) -> None:
     """Something is red; what, why; it is redriven, and a worker that comes back does it."""
     size = {"width": 1180, "height": 760}
-    async with visiting(database, ["read", "operate"], viewport=size) as (page, api, wrong):
+    async with visiting(["read", "operate"], viewport=size) as (page, api, wrong):
         await check(page, "overview")
         tile = page.locator(".tile", has_text="Dead")
         await expect(tile).to_contain_text("12")
@@ -212,10 +226,10 @@ async def test_an_operators_night(database: str) -> None:
 
 
 @pytest.mark.long
-async def test_every_page_and_action(database: str) -> None:
+async def test_every_page_and_action(visiting: Visiting) -> None:
     """What the night did not need: schedules, endpoints, single jobs, and hostile ones."""
     async with visiting(
-        database, ["operate"], color_scheme="dark", viewport={"width": 1180, "height": 760}
+        ["operate"], color_scheme="dark", viewport={"width": 1180, "height": 760}
     ) as (page, api, wrong):
         for name in PAGES:
             if name not in {"queues", "dead"}:
@@ -280,9 +294,9 @@ OUTSIDE = """
 """
 
 
-async def test_keys_and_graphs(database: str) -> None:
+async def test_keys_and_graphs(visiting: Visiting) -> None:
     """Who holds a key; it is held and released. A graph is drawn, and leads to its jobs."""
-    async with visiting(database, ["operate"], viewport={"width": 1180, "height": 760}) as (
+    async with visiting(["operate"], viewport={"width": 1180, "height": 760}) as (
         page, api, wrong,
     ):  # fmt: skip
         await page.goto("/console/queues")
@@ -361,9 +375,9 @@ async def check_charts(page: Page) -> None:
         assert await page.evaluate(CROWDED) == []
 
 
-async def test_without_javascript_on_a_narrow_screen(database: str) -> None:
+async def test_without_javascript_on_a_narrow_screen(visiting: Visiting) -> None:
     async with visiting(
-        database, ["operate"], java_script_enabled=False, viewport={"width": 360, "height": 740}
+        ["operate"], java_script_enabled=False, viewport={"width": 360, "height": 740}
     ) as (page, api, _wrong):
         for name in (*PAGES, "queue?name=mail"):
             await page.goto(f"/console/{name}")
@@ -428,11 +442,11 @@ async def tab_to(page: Page, name: str, within: str = "") -> None:
 
 @pytest.mark.long
 async def test_the_keyboard_leads_everywhere(
-    database: str, monkeypatch: pytest.MonkeyPatch
+    visiting: Visiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each page's links, buttons and fields are reached by Tab, and the focus is seen."""
     monkeypatch.setattr("jobq_console.jobs.PAGE", 5)  # rows are alike
-    async with visiting(database, ["operate"], viewport={"width": 1180, "height": 760}) as (
+    async with visiting(["operate"], viewport={"width": 1180, "height": 760}) as (
         page, api, wrong,
     ):  # fmt: skip
         [(job_id,)] = api.run("select job_id from jobq_private.node where name = 'join'")
@@ -444,8 +458,7 @@ async def test_the_keyboard_leads_everywhere(
         for path in (*PAGES, *others):
             await page.goto(f"/console/{path}")
             await page.evaluate(FOCUS)
-            count = await page.locator("a[href], button, input, select, summary").count()
-            for _ in range(count + 20):
+            for _ in range(len(await page.evaluate(WANTED)) + 20):
                 await page.keyboard.press("Tab")
             stops = await page.evaluate("stops.map(([, name, isSeen]) => [name, isSeen])")
             assert stops[0][0] == "Skip to content", path
@@ -455,9 +468,9 @@ async def test_the_keyboard_leads_everywhere(
 
 
 @pytest.mark.long
-async def test_an_operator_needs_no_mouse(database: str) -> None:
+async def test_an_operator_needs_no_mouse(visiting: Visiting) -> None:
     """In by a key; what is dead is redriven, a queue is paused; what follows keeps the focus."""
-    async with visiting(database, ["operate"], viewport={"width": 1180, "height": 760}) as (
+    async with visiting(["operate"], viewport={"width": 1180, "height": 760}) as (
         page, api, wrong,
     ):  # fmt: skip
         await tab_to(page, "Sign out")
@@ -503,8 +516,8 @@ async def test_an_operator_needs_no_mouse(database: str) -> None:
         assert wrong == []
 
 
-async def test_a_reader_sees_no_button(database: str) -> None:
-    async with visiting(database, ["read"]) as (page, api, wrong):
+async def test_a_reader_sees_no_button(visiting: Visiting) -> None:
+    async with visiting(["read"]) as (page, api, wrong):
         [(job_id,)] = api.run("select job_id from jobq.job where state = 'queued' limit 1")
         for path in (*PAGES[:-1], f"jobs/{job_id}"):
             await page.goto(f"/console/{path}")
@@ -517,10 +530,10 @@ async def test_a_reader_sees_no_button(database: str) -> None:
 
 @pytest.mark.long
 async def test_a_question_is_answered_by_a_button_and_by_a_link(
-    database: str, monkeypatch: pytest.MonkeyPatch
+    visiting: Visiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JOBQ_SECRET_KEYS", b64encode(bytes(32)).decode())
-    async with visiting(database, ["read", "operate"]) as (page, api, wrong):
+    async with visiting(["read", "operate"]) as (page, api, wrong):
         await page.get_by_role("link", name="Approvals").click()
         await expect(page.get_by_text("The customer waits.")).to_be_visible()
         await page.get_by_text("Answer…").click()
@@ -581,8 +594,10 @@ def outage(database: str) -> Iterator[None]:
             admin.execute(f"alter database {name} allow_connections true")
 
 
-async def test_in_an_outage_a_page_stays_says_how_old_it_is_and_goes_on(database: str) -> None:
-    async with visiting(database, ["read"]) as (page, api, _):
+async def test_in_an_outage_a_page_stays_says_how_old_it_is_and_goes_on(
+    visiting: Visiting, database: str
+) -> None:
+    async with visiting(["read"]) as (page, api, _):
         await expect(page.locator("[data-live-mark]")).to_have_text("live")
         await page.evaluate("window.isSame = true")
         waited = await page.locator(".tile").first.inner_text()
@@ -601,16 +616,10 @@ async def test_in_an_outage_a_page_stays_says_how_old_it_is_and_goes_on(database
         assert await page.evaluate("window.isSame")
 
 
-def test_the_guide_shows_pictures_that_are_taken_here() -> None:
-    shown = set(re.findall(r"\(console/([\w-]+)\.png\)", (ROOT / "docs/console.md").read_text()))
-    assert shown == set(SHOWN)
-    assert {path.stem for path in PICTURES.glob("*.png")} == shown
-
-
 @pytest.mark.long
-async def test_long_names_wrap_and_a_slash_looks_for_a_job(database: str) -> None:
+async def test_long_names_wrap_and_a_slash_looks_for_a_job(visiting: Visiting) -> None:
     """A name of 128 letters widens no table, whatever the fonts; / leads to the field for an id."""
-    async with visiting(database, ["operate"], viewport={"width": 1180, "height": 760}) as (
+    async with visiting(["operate"], viewport={"width": 1180, "height": 760}) as (
         page, api, wrong,
     ):  # fmt: skip
         api.run(
@@ -670,8 +679,8 @@ async def test_long_names_wrap_and_a_slash_looks_for_a_job(database: str) -> Non
         assert [words for words in wrong if "401" not in words] == []
 
 
-async def test_tables_sort_rows_are_selected_and_folds_stay_open(database: str) -> None:
-    async with visiting(database, ["read", "operate"]) as (page, api, _):
+async def test_tables_sort_rows_are_selected_and_folds_stay_open(visiting: Visiting) -> None:
+    async with visiting(["read", "operate"]) as (page, api, _):
         api.run("select jobq.enqueue('k', queue => 'q' || n) from generate_series(1, 3) as n")
         api.run("select jobq.enqueue('k', queue => 'q2') from generate_series(1, 511)")
         await page.goto("/console/queues")
