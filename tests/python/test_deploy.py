@@ -62,18 +62,23 @@ def test_the_password_is_not_on_the_command_line(
     assert "secret" not in lines[0]
 
 
-@pytest.fixture
-def wheel(tmp_path: Path) -> Path:
+of_the_wheel = pytest.mark.xdist_group("wheel")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built of the source distribution as others will build it."""
-    build = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path)]
+    built = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(built)]
     subprocess.run([*build, "-t", "sdist"], cwd=ROOT / "python", check=True, capture_output=True)
-    with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
-        archive.extractall(tmp_path, filter="data")
-    folder = next(path for path in tmp_path.iterdir() if path.is_dir())
+    with tarfile.open(next(built.glob("*.tar.gz"))) as archive:
+        archive.extractall(built, filter="data")
+    folder = next(path for path in built.iterdir() if path.is_dir())
     subprocess.run([*build, "-t", "wheel"], cwd=folder, check=True, capture_output=True)
-    return next(tmp_path.glob("*.whl"))
+    return next(built.glob("*.whl"))
 
 
+@of_the_wheel
 def test_the_wheel_says_what_it_is(wheel: Path) -> None:
     archive = zipfile.ZipFile(wheel)
     [metadata] = [name for name in archive.namelist() if name.endswith("dist-info/METADATA")]
@@ -101,6 +106,7 @@ def test_the_readme_of_the_package_does_as_it_says(database: str) -> None:
     del sys.modules["readme"]
 
 
+@of_the_wheel
 def test_the_wheel_carries_the_project(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     scripts = {
@@ -113,6 +119,7 @@ def test_the_wheel_carries_the_project(wheel: Path) -> None:
     assert "jobq/py.typed" in names
 
 
+@of_the_wheel
 def test_the_wheel_needs_no_sources(wheel: Path) -> None:
     archive = zipfile.ZipFile(wheel)
     for name in archive.namelist():
@@ -120,6 +127,7 @@ def test_the_wheel_needs_no_sources(wheel: Path) -> None:
             assert "python3" not in archive.read(name).decode(), name
 
 
+@of_the_wheel
 def test_the_wheel_alone_installs_a_database_by_psql(
     wheel: Path, tmp_path: Path, empty_database: str
 ) -> None:

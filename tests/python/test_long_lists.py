@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from servers import Cluster
 
+pytestmark = pytest.mark.xdist_group("long_lists")
 MOST = 100_000
 MORE = 1000
 FILL = """

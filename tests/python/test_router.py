@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from servers import Cluster
 
+pytestmark = pytest.mark.xdist_group("pg15")
 KEYS = [f"k{n}" for n in range(40)]
 
 

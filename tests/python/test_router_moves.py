@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["routed"]
 
+pytestmark = pytest.mark.xdist_group("pg15")
+
 LIVE = """
     select to_jsonb(j) - '{due_at,transition_slot,key_id}'::text[] from jobq_private.job as j
     order by job_id

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.xdist_group("upgrade")
 RELEASES = [name for name in map(render.name_of, render.read_plan(ROOT)) if name[0] == "@"]
 NEXT = "the next release"
 ROWS = 1_000
@@ -181,15 +182,22 @@ def git(*command: str) -> bytes:
     return subprocess.run(["git", *command], cwd=ROOT, capture_output=True, check=False).stdout
 
 
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The projects of a release made from the present sources, and of its successor."""
+    return released.releases(tmp_path_factory.mktemp("sources"))
+
+
 @pytest.fixture(params=[*RELEASES, NEXT])
-def releases(request: pytest.FixtureRequest, tmp_path: Path) -> Releases:
+def releases(
+    request: pytest.FixtureRequest, sources: tuple[Path, Path], tmp_path: Path
+) -> Releases:
     """Two releases, as their packages have them."""
     new = tmp_path / "new"
     if request.param != NEXT:
         render.export(ROOT, new)
         source = source_of(request.param, tmp_path / "source")
         return Releases(new, new, request.param, source)
-    sources = released.releases(tmp_path / "sources")
     for origin, folder in zip(sources, (tmp_path / "old", new), strict=True):
         render.export(origin, folder)
     return Releases(tmp_path / "old", new, "@v0.1.0", ROOT / "python" / "src")
@@ -261,10 +269,9 @@ def await_success(connection: psycopg.Connection[Any], load: Load) -> None:
 
 
 def test_a_release_that_does_not_exist_is_refused(
-    empty_database: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    empty_database: str, monkeypatch: pytest.MonkeyPatch, sources: tuple[Path, Path]
 ) -> None:
-    _, new = released.releases(tmp_path)
-    monkeypatch.setattr(deploy, "project_dir", lambda: new)
+    monkeypatch.setattr(deploy, "project_dir", lambda: sources[1])
     with pytest.raises(deploy.DeployError, match="no release 9") as raised:
         deploy.revert(empty_database, "9.9.9")
     assert raised.value.remedy.endswith("0.1.0")
@@ -272,10 +279,10 @@ def test_a_release_that_does_not_exist_is_refused(
 
 @pytest.mark.parametrize("verb", ["deploy", "revert"])
 def test_a_change_locks_jobs_before_the_tables_that_calls_use_after_them(
-    verb: str, tmp_path: Path
+    verb: str, sources: tuple[Path, Path]
 ) -> None:
     """Otherwise the change and a call would each wait for what the other has locked."""
-    _, new = released.releases(tmp_path)
+    new = sources[1]
     script = render.render_script(new, render.read_plan(new), verb, "job")
     first = script.index("lock table jobq_private.job in share row exclusive mode;\n")
     assert script.index("lock table jobq_private.job_archive in") > first
