@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -124,7 +125,8 @@ def pin(connection: Connection, cpus: Sequence[int]) -> None:
     postmaster = int(Path(f"/proc/{backend}/stat").read_text().rpartition(")")[2].split()[1])
     children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
     for pid in (postmaster, *map(int, children)):
-        os.sched_setaffinity(pid, cpus)
+        with suppress(ProcessLookupError):  # a worker of autovacuum may have ended
+            os.sched_setaffinity(pid, cpus)
 
 
 if __name__ == "__main__":
