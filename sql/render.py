@@ -45,7 +45,7 @@ import sys
 import textwrap
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -142,6 +142,10 @@ class Code:
         return {m["name"] for m in re.finditer(rf"\b{NAME}\b", self.visible)}
 
 
+# Parsing is most of what rendering costs, and each script of a topic needs all of its sources.
+code_of = cache(Code)
+
+
 def signature(text: str) -> str:
     """Return what stands between the name of a function and its attributes or body."""
     depth = 0
@@ -217,7 +221,7 @@ def read_topic(root: Path, topic: str) -> list[Source]:
         RenderError: a file creates nothing, two create the same thing, or some need each other.
     """
     sources = [
-        Source(path.relative_to(root / "sql").with_suffix("").as_posix(), Code(path.read_text()))
+        Source(path.relative_to(root / "sql").with_suffix("").as_posix(), code_of(path.read_text()))
         for path in (root / "sql" / topic).glob("**/*.sql")
     ]
     makers: dict[Thing, str] = {}
@@ -242,7 +246,7 @@ def read_sources(root: Path) -> list[Source]:
 
 def join(sources: list[Source]) -> Code:
     """Return sources as one text."""
-    return Code("\n\n".join(source.text for source in sources))
+    return code_of("\n\n".join(source.text for source in sources))
 
 
 def needs_of(codes: dict[str, Code]) -> dict[str, list[str]]:
@@ -430,7 +434,7 @@ def title(plan: list[str], verb: str, topic: str) -> str:
 
 def read_stored(root: Path, verb: str, name: str) -> Code:
     """Return the statements of a script that a release has stored."""
-    return Code(body_of((root / verb / f"{name}.sql").read_text()))
+    return code_of(body_of((root / verb / f"{name}.sql").read_text()))
 
 
 def body_of(text: str) -> str:
