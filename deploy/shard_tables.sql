@@ -110,8 +110,8 @@ from (
     ('split', 'job_ids', 'complete_many read_streams release_many save_steps'),
     ('split', 'failures', 'fail_many'),
     ('refused', 'workers are connected to each shard: jobq worker --database URL --database URL', '
-        append_many call_many claim claim_calls due_in exchange get_delivery heartbeat list_undeliverable
-        maintain_in read_steps run_calls work
+        append_many call_many claim claim_calls due_in exchange get_call get_delivery heartbeat
+        list_undeliverable maintain_in read_steps run_calls work
     '),
     ('refused', 'each shard lists its own: jobq cluster check', 'list_declarations'),
     ('refused', 'a shard writes them', 'list_router_statements'),

@@ -60,30 +60,6 @@ async def test_until_empty_waits_for_functions_of_the_database(database: str, co
         assert [(await client.get(job_id)).state for job_id in jobs] == ["succeeded"] * 3
 
 
-async def test_functions_run_however_long_their_release_takes(database: str, connect: Any) -> None:
-    connection = connect()
-    connection.execute(
-        "create function public.same(payload jsonb) returns jsonb language sql return payload"
-    )
-    connection.execute(
-        """create function public.linger() returns trigger language plpgsql as $$ begin
-            perform pg_sleep(1);
-            return new;
-        end $$"""
-    )
-    connection.execute(
-        "create trigger linger before update on jobq_private.job for each row"
-        " when (old.state = 'running' and new.state = 'queued')"
-        " execute function public.linger()"
-    )
-    async with AsyncClient(database) as client:
-        await client.put_kind("same", run="public.same")
-        job = await client.enqueue("same", 1)
-        async with asyncio.timeout(60):
-            await Worker(database, Registry(), poll=30, until_empty=True).run()
-        assert (await client.get(job.job_id)).state == "succeeded"
-
-
 async def test_a_function_that_ends_its_session_runs_out_of_attempts(
     database: str, connect: Any
 ) -> None:
@@ -182,3 +158,82 @@ async def test_a_worker_that_stops_lets_a_function_end(database: str, connect: A
         await stopping
         await running
         assert (await client.get(job.job_id)).state == "succeeded"
+
+
+async def test_a_batch_that_ends_its_session_costs_only_the_job_that_does(
+    database: str, connect: Any
+) -> None:
+    connect().execute(
+        "create function public.deadly(payloads jsonb[]) returns jsonb[] language plpgsql as $$"
+        " begin if '\"die\"' = any(payloads) then perform pg_terminate_backend(pg_backend_pid());"
+        " end if; return payloads; end $$"
+    )
+    async with AsyncClient(database) as client:
+        await client.put_kind("deadly", run="public.deadly")
+        jobs = [
+            (await client.enqueue("deadly", payload, max_attempts=1)).job_id
+            for payload in ("a", "die", "b")
+        ]
+
+        async def are_done() -> bool:
+            return all([(await client.get(job_id)).is_finished for job_id in jobs])
+
+        async with Worker(database, Registry(), poll=0.2):
+            await until_async(are_done, "for all jobs")
+        ended = [await client.get(job_id) for job_id in jobs]
+    assert [(job.state, job.last_error_code, job.attempts) for job in ended] == [
+        ("succeeded", None, 1), ("dead", "57P01", 1), ("succeeded", None, 1),
+    ]  # fmt: skip
+
+
+async def test_a_function_ends_when_its_time_is_over(database: str, connect: Any) -> None:
+    connection = connect()
+    connection.execute(
+        "create function public.hangs(payload jsonb) returns jsonb language plpgsql as $$ begin"
+        " perform pg_sleep(600); return payload; end $$"
+    )
+    async with AsyncClient(database) as client:
+        await client.put_kind("hangs", run="public.hangs")
+        job = await client.enqueue("hangs", timeout=1, max_attempts=1)
+
+        async def is_done() -> bool:
+            return (await client.get(job.job_id)).is_finished
+
+        async def is_over() -> bool:
+            running = "select from pg_stat_activity where wait_event = 'PgSleep'"
+            return not connection.execute(running).rowcount
+
+        async with Worker(database, Registry(), poll=0.2) as worker:
+            await until_async(is_done, "for the timeout")
+            await until_async(is_over, "for the end of the statement")
+            assert worker.stuck == 0
+        assert (await client.get(job.job_id)).last_error_code == "TIMEOUT"
+
+
+async def test_a_function_that_came_to_another_owner_is_left_alone(
+    database: str, connect: Any
+) -> None:
+    """The worker has run it before, and must not run what somebody else has put there."""
+    connection = connect()
+    connection.execute(
+        "create function public.same(payload jsonb) returns jsonb language sql return payload"
+    )
+    async with AsyncClient(database) as client:
+        await client.put_kind("same", run="public.same")
+
+        async def is_done(job_id: UUID) -> bool:
+            return (await client.get(job_id)).is_finished
+
+        async with Worker(database, Registry(), poll=0.2) as worker:
+            first = (await client.enqueue("same")).job_id
+            await until_async(lambda: is_done(first), "for the first job")
+            connection.execute("alter function public.same(jsonb) owner to jobq_producer")
+            second = (await client.enqueue("same")).job_id
+
+            async def is_released() -> bool:
+                job = await client.get(second)
+                return job.attempt > 0 and job.state == "queued"
+
+            await until_async(is_released, "for the second job to be released")
+            assert worker.health()["lacks"] == {}
+        assert (await client.get(second)).attempts == 0

@@ -97,6 +97,7 @@ insert into may_execute values
 ('fail', 'w'),
 ('fail_many', 'w'),
 ('find_job', 'p w o r'),
+('get_call', 'w'),
 ('get_delivery', 'w o'),
 ('get_job', 'p w o r'),
 ('get_schedule', 'p w o r'),

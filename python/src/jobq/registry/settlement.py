@@ -65,16 +65,8 @@ class Raised:
     error: BaseException
 
 
-class LostError(Exception):
-    """The attempt had lost its job when it completed it."""
-
-
 class Suspended(BaseException):
     """The job was released to wait for an event; the handler must end."""
-
-
-class ProcessDiedError(Exception):
-    """The process of the handler ended before the handler did."""
 
 
 # ---- how its job is settled
@@ -132,6 +124,14 @@ class Gone:
 Settlement: TypeAlias = Succeeded | Failed | Released | CancelConfirmed | Gone
 
 NO_RESULT: Final = Succeeded(None)
+
+
+class SettledError(Exception):
+    """How the job is settled is known already."""
+
+    def __init__(self, settlement: Settlement) -> None:
+        super().__init__(settlement.error if isinstance(settlement, Failed) else settlement)
+        self.settlement = settlement
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ def moment_of(until: datetime | timedelta, now: datetime) -> datetime:
 def _is_for_rules(error: BaseException) -> bool:
     """Whether it is an exception of the handler: neither an outcome nor the worker's fault."""
     chosen = (*OUTCOMES, OutcomeInvalid, StepInvalid, EventTimeout, ChildFailed)
-    return not isinstance(error, (*chosen, ProcessDiedError, DatabaseUnavailable))
+    return not isinstance(error, (*chosen, SettledError, DatabaseUnavailable))
 
 
 def _of_error(error: BaseException, *, is_cancel_requested: bool) -> Settlement:  # noqa: C901, PLR0911, PLR0912 - a table
@@ -237,10 +237,8 @@ def _of_error(error: BaseException, *, is_cancel_requested: bool) -> Settlement:
             return CancelConfirmed()
         case Cancelled():
             return Failed("CANCELLED", "the handler cancelled itself", is_retryable=False)
-        case ProcessDiedError():
-            return Failed("PROCESS_DIED", error_text(str(error)))
-        case LostError():
-            return Gone("lost")
+        case SettledError():
+            return error.settlement
         case Suspended():
             return Gone("released")
         case OutcomeInvalid() | StepInvalid() | EventTimeout() | ChildFailed():

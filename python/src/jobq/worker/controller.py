@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import random
 import time
@@ -171,18 +170,10 @@ class InProcess:
 
 
 class SkippedKinds:
-    """The kinds that a worker does not run, each with a code and a text for the reason.
+    """The kinds that a worker does not run, each with a code and a text for the reason."""
 
-    ``on_met`` is set when a claimed job has such a kind. They are tried again after a while,
-    unless ``is_lasting``: no handlers can be added to the worker.
-    """
-
-    def __init__(self, on_met: asyncio.Event, *, is_lasting: bool) -> None:
-        self._on_met = on_met
-        self._is_lasting = is_lasting
-        self._met: dict[str, tuple[float, tuple[str, str]]] = {}
-        self.functions: set[str] = set()  # the kinds that are database functions
-        self.new: list[tuple[str, str, str]] = []  # found since `functions` was updated
+    def __init__(self) -> None:
+        self._met: dict[str, tuple[float, tuple[str, str] | None]] = {}
         self.known: Mapping[str, tuple[str, str]] = {}  # excluded before any job was claimed
         self.lacks: dict[tuple[str, str], str] = {}  # why jobs were released, for `health`
 
@@ -190,27 +181,21 @@ class SkippedKinds:
         """Return the kinds to exclude from claims; None without any."""
         if not self._met and not self.known:
             return None
-        if not self._is_lasting:
-            oldest = time.monotonic() - tuning.UNKNOWN_KIND_SECONDS
-            self._met = {
-                kind: (since, reason)
-                for kind, (since, reason) in self._met.items()
-                if since > oldest or kind in self.functions
-            }
+        now = time.monotonic()
+        self._met = {kind: met for kind, met in self._met.items() if met[0] > now}
         return list({**self._met, **self.known}) or None
 
-    def met(self, kind: str, code: str, text: str) -> Released:
-        """Exclude a kind, and return how to release its job."""
-        self._met.setdefault(kind, (time.monotonic(), (code, text)))
-        self.new.append((kind, code, text))
-        self._on_met.set()
-        return Released()
+    def met(
+        self, kind: str, reason: tuple[str, str] | None, *, is_lasting: bool = False
+    ) -> Released:
+        """Exclude a kind for a while, or for good, and return how to release its job."""
+        until = math.inf if is_lasting else time.monotonic() + tuning.UNKNOWN_KIND_SECONDS
+        self._met.setdefault(kind, (until, reason))
+        return Released(reason=reason)
 
     def put_off(self, kind: str) -> Released:
         """Return how to release a job of an excluded kind, claimed through its concurrency key."""
         wait = timedelta(seconds=tuning.UNKNOWN_KIND_SECONDS / 2)
-        if kind in self.functions:
-            return Released(wait)
         _, reason = self._met.get(kind, (0.0, NO_HANDLER))
         return Released(wait, self.known.get(kind, reason))
 

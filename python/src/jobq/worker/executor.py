@@ -35,10 +35,10 @@ from jobq.registry.settlement import (
     NOTHING,
     Failed,
     Gone,
-    LostError,
     Raised,
     Released,
     Returned,
+    SettledError,
     Settlement,
     Succeeded,
     Suspended,
@@ -48,6 +48,7 @@ from jobq.registry.settlement import (
 from jobq.registry.steps import SAVE_STEP, in_transaction
 from jobq.worker import tuning
 from jobq.worker.controller import NO_HANDLER, SkippedKinds
+from jobq.worker.functions import Functions
 from jobq.worker.pools import Pools, Threads, value_of
 from jobq.worker.queries import COMPLETE, REFUSED, Job, current_job
 from jobq.worker.recorder import Journal, Notes, Recorder
@@ -68,6 +69,7 @@ class Executor:
     recorder: Recorder
     journal: Journal
     skipped: SkippedKinds
+    functions: Functions
     concurrency: int
     release: str
 
@@ -82,11 +84,17 @@ class Executor:
     async def prepare(self, job: Job) -> Settlement | None:
         """Find a job's handler and, if it runs in a process, wait for one; None if it can start."""
         job.handler = self.registry.get(job.kind)
+        if job.handler is None or self._is_unasked(job):
+            job.handler = await self.functions.find(job.kind) or job.handler
         if job.handler is None:
-            return self.skipped.met(job.kind, *NO_HANDLER)
+            return self.skipped.met(job.kind, NO_HANDLER, is_lasting=True)
         if job.handler.mode == "process":
             job.process = await self.pools.processes.take(job.handler.function)
         return None
+
+    def _is_unasked(self, job: Job) -> bool:
+        """Whether only the function of `Registry.otherwise` can run a job, which is no delivery."""
+        return self.registry.is_fallback(job.handler) and job.delivery_version is None
 
     # ---- the run
 
@@ -154,6 +162,7 @@ class Executor:
         threads = self.pools.threads
         job.is_interruptible = bool(handler.batch) or handler.is_awaited
         if handler.batch:
+            job.is_ending = handler.is_transactional
             value = await self._hooked(self._join_batch, job)(handler, job, payload)
         elif handler.is_awaited:
             if handler.is_transactional:
@@ -177,8 +186,6 @@ class Executor:
                 return did.value
         elif job.is_interrupted:
             return Released()
-        elif isinstance(did.error, _UnfitError):
-            return did.error.settlement
         settlement = settlement_of(
             did,
             is_cancel_requested=job.is_cancel_requested,
@@ -189,15 +196,15 @@ class Executor:
             case Released(until=timedelta() as wait, reason=(code, text)) if (
                 not wait and self.registry.is_fallback(job.handler)
             ):
-                return self.skipped.met(job.kind, code, text)
+                return self.skipped.met(job.kind, (code, text))
         return settlement
 
     def _hooked(self, call: Callable[..., Any], job: Job) -> Callable[..., Any]:
         """Return a call of a handler with the registry's hooks around it."""
         hooks, handler, context = self.registry.hooks, job.handler, job.context
-        if context is None or handler is None:
+        if context is None or handler is None or self._is_unasked(job):
             return call
-        if self.registry.is_fallback(handler) and job.delivery_version is None:
+        if handler is not self.registry.get(job.kind):  # it is a database function
             return call
         if handler.is_awaited or handler.batch:
             return hooks.around(call, context)
@@ -232,7 +239,7 @@ class Executor:
                 value = function(*handler.arguments(payload, context, connection))
                 settlement = settlement_of(Returned(await value if is_awaited else value))
                 if not isinstance(settlement, Succeeded):
-                    raise _UnfitError(settlement)
+                    raise SettledError(settlement)
                 text = settlement.result
                 if steps is not None:
                     await awaited(steps.chunks.flush())
@@ -249,10 +256,10 @@ class Executor:
                 except psycopg.Error as error:
                     refusal = of_database(error)
                     if isinstance(refusal, LeaseLost | JobNotFound):
-                        raise LostError from error
+                        raise SettledError(Gone("lost")) from error
                     if isinstance(refusal, InvalidArgument | PayloadInvalid | PayloadTooLarge):
                         said = error_text(str(refusal))
-                        raise _UnfitError(Failed(REFUSED, said, is_retryable=False)) from error
+                        raise SettledError(Failed(REFUSED, said, is_retryable=False)) from error
                     raise
         return Gone(outcome)
 
@@ -341,7 +348,9 @@ class Batch:
         self.jobs = {end: job for end, job in self.jobs.items() if not end.done()}
         if not self.jobs:
             return
-        arguments: list[object] = [[payload for payload, _ in self.jobs.values()]]
+        arguments: list[object] = []
+        if handler.takes_payload:
+            arguments.append([payload for payload, _ in self.jobs.values()])
         if handler.extras:
             arguments.append([context for _, context in self.jobs.values()])
         try:
@@ -355,11 +364,3 @@ class Batch:
         for end, outcome in zip(self.jobs, outcomes, strict=True):
             if not end.done():
                 end.set_result(outcome)
-
-
-class _UnfitError(Exception):
-    """The result of a transactional handler cannot be stored: its transaction is rolled back."""
-
-    def __init__(self, settlement: Settlement) -> None:
-        super().__init__(settlement)
-        self.settlement = settlement

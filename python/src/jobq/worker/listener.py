@@ -22,18 +22,15 @@ class Wakeups:
 
     def __init__(self) -> None:
         self.producer = asyncio.Event()
-        self.functions = asyncio.Event()
         self.kinds = asyncio.Event()  # a job, maybe one of a kind that was excluded
         self.heartbeat = asyncio.Event()  # a cancel request
         self.maintenance = asyncio.Event()  # a schedule, and after a heartbeat without jobs
         self.has_jobs = False  # whether a job may have become runnable since the last claim
-        self.runs_functions = False  # whether database functions run now
 
     def job(self) -> None:
         """Wake the parts that claim: a job may have become runnable."""
         self.has_jobs = True
         self.producer.set()
-        self.functions.set()
         self.kinds.set()
 
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
-from uuid import UUID
 
 import msgspec
 
@@ -78,9 +77,9 @@ class Metrics:
             for type_, name, text, labels in METRICS
         }  # fmt: skip
 
-    def started(self, kind: str, *, is_served: bool = False) -> None:
+    def started(self, kind: str) -> None:
         """Count a job that starts."""
-        self._metrics["jobs_started"].labels(self._label(kind, is_served=is_served)).inc()
+        self._metrics["jobs_started"].labels(self._label(kind, is_served=True)).inc()
 
     def ended(self, kind: str, outcome: str, seconds: float | None) -> None:
         """Count a settled job, and its duration if it was started."""
@@ -157,16 +156,6 @@ class Report:
         self.stop.count(1 if job.started_at else 0)
         if isinstance(job.settlement, Released) and job.settlement.reason is not None:
             self.unable(job.kind, *job.settlement.reason)
-
-    def function_ended(self, job_id: UUID, kind: str, state: str) -> None:
-        """Report the outcome of a job that is a database function."""
-        is_run = state != "queued"
-        if self.metrics is not None and is_run:
-            self.metrics.started(kind, is_served=True)
-            self.metrics.ended(kind, state, None)
-        fields = {"job_id": job_id, "kind": kind, "worker": self.worker, "status": state}
-        logger.log(_LEVELS.get(state, logging.INFO), "job %s", state, extra={"job_fields": fields})
-        self.stop.count(1 if is_run else 0)
 
     def unable(self, kind: str, code: str, text: str) -> None:
         """Report why this worker cannot run a job of a kind."""

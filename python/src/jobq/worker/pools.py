@@ -25,7 +25,7 @@ from jobq.models import Json
 from jobq.redaction import error_text, traceback_text
 from jobq.registry.context import JobContext, Written
 from jobq.registry.outcomes import Unable
-from jobq.registry.settlement import ProcessDiedError, Raised, Returned
+from jobq.registry.settlement import Failed, Raised, Returned, SettledError
 from jobq.worker import tuning
 
 Call: TypeAlias = "tuple[Future[Returned | Raised], contextvars.Context, Callable[..., Any], Any]"
@@ -147,7 +147,8 @@ class Process:
             did, words = pickle.loads(said)  # noqa: S301 - our own process
         except (OSError, EOFError) as error:
             self.is_fit = False
-            raise ProcessDiedError("the process of the handler ended before it did") from error
+            died = Failed("PROCESS_DIED", "the process of the handler ended before it did")
+            raise SettledError(died) from error
         try:
             outcome: Returned | Raised = pickle.loads(did)  # noqa: S301 - as above
         except Exception as error:

@@ -326,8 +326,6 @@ class Producer:
             if outcome == "held":
                 self._locked.append(job)
             elif outcome != "succeeded":
-                if outcome == "released":  # it may be a database function, which may run only now
-                    self.wakeups.functions.set()
                 is_unknown = job.doubted_at and outcome == "lost"
                 self.report.ended(job, "unknown" if is_unknown else outcome)
                 if outcome == "dead" and isinstance(job.settlement, Failed):
@@ -350,8 +348,7 @@ class Producer:
             return
         due = await self.queries.due_in()
         is_due = due is not None and due <= 0
-        has_functions = self.wakeups.functions.is_set() or self.wakeups.runs_functions
-        if self.until_empty and self.is_idle and not (is_due or has_functions):
+        if self.until_empty and self.is_idle and not is_due:
             self.stop.requested.set()
         is_told = listener is not None and listener.is_waiting
         pause = self._longest_sleep if is_told else self._controller.poll_delay(self.poll)

@@ -68,7 +68,7 @@ SET_PROGRESS: Final = "select jobq.set_progress(%s, %s, %s)"
 
 REFUSED: Final = "RESULT_REFUSED"
 NO_PARTITION: Final = "23514"
-_RELEASED: Final = {"queued": "released", "cancelled": "cancelled", "held": "held", None: "lost"}
+RELEASED: Final = {"queued": "released", "cancelled": "cancelled", "held": "held", None: "lost"}
 
 
 @dataclass(slots=True, eq=False)
@@ -318,7 +318,7 @@ class Queries:
         statement = RELEASE_IN if isinstance(until, timedelta) else RELEASE_MANY
         rows = await self.connections.call(statement, (*_keys(jobs), until))
         states = {(job_id, attempt): state for job_id, attempt, state in rows}
-        return {job: _RELEASED[states.get(job.key)] for job in jobs}
+        return {job: RELEASED[states.get(job.key)] for job in jobs}
 
     async def _hold(self, job: Job, hold: Hold) -> None:
         """Hold the concurrency key of a job, unless the job is lost."""

@@ -385,7 +385,6 @@ class Worker:
         """
         producer = parts.producer
         producer.stop_claiming()
-        parts.functions.end()
         first = [tasks["producer"], tasks["heartbeat"]]
         for task in first:
             task.cancel()
@@ -395,9 +394,7 @@ class Worker:
             await parts.listener.close()
         if running := len(producer.running):
             logger.info("stopping: waiting up to %g s for %d jobs", self.grace, running)
-        done = asyncio.ensure_future(asyncio.wait({settling, tasks["functions"]}))
-        await _first([done, self._stop.at_once], self.grace)
-        done.cancel()
+        await _first([settling, self._stop.at_once], self.grace)
         unfinished = producer.running
         coroutines = {job.task for job in unfinished if job.is_interruptible and job.task}
         for job in unfinished:
@@ -447,9 +444,7 @@ class Parts:
         registry, shared, order = worker.registry, worker._shared, worker._order  # noqa: SLF001
         name, release, in_process = str(worker.name), str(worker.release), worker._in_process  # noqa: SLF001
         self.wakeups = wakeups = Wakeups()
-        self.skipped = skipped = SkippedKinds(
-            wakeups.functions, is_lasting=not registry.has_fallback
-        )
+        self.skipped = skipped = SkippedKinds()
         self.queries = queries = Queries(
             connections, name, order, skipped, in_process, release, lambda: worker.stuck
         )
@@ -459,9 +454,10 @@ class Parts:
         if worker.listen and not worker.until_empty:
             url = worker.listen_database or worker.database
             self.listener = Listener(url, order.names, wakeups, connections.links)
+        journal = Journal(connections)
         self.executor = Executor(
-            name, registry, pools, self.recorder, Journal(connections), skipped,
-            worker.concurrency, release,
+            name, registry, pools, self.recorder, journal, skipped,
+            Functions(journal, pools, skipped), worker.concurrency, release,
         )  # fmt: skip
         self.producer = producer = Producer(
             queries, self.executor, report, self.listener, wakeups, shared.stop,
@@ -472,13 +468,11 @@ class Parts:
         self.heartbeat = Heartbeat(queries, connections, producer, wakeups, is_sleepy=is_sleepy)
         self.maintenance = Maintenance(queries, producer, wakeups, is_sleepy=is_sleepy)
         self.learner = Learner(registry, skipped, report, wakeups, is_sleepy=is_sleepy)
-        self.functions = Functions(pools, order.names, skipped, report, wakeups, worker.poll)
 
     def works(self) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
         """Yield what runs in tasks of its own until the worker stops."""
         yield "producer", self.producer.run()
         yield "heartbeat", self.heartbeat.run()
-        yield "functions", self.functions.run()
         yield "maintenance", self.maintenance.run()
         yield "process", self.producer.supervise()
         if self.learner.registry.beyond is not None:
