@@ -153,8 +153,8 @@ class Parameter:
     @classmethod
     def of_view(cls, text: str) -> Parameter:
         """Read it from a view, such as ``q.priority::integer as priority``."""
-        cast = re.search(r"::(\w+)( as \w+)?$", text)
-        return cls(re.findall(r"\w+", text)[-1], cast[1] if cast else "")
+        said = re.fullmatch(r"(?s)(?P<value>.*?)(::(?P<cast>\w+))?( as (?P<name>\w+))?", text)
+        return cls(said["name"] or re.findall(r"\w+", said["value"])[-1], said["cast"] or "")
 
     @property
     def value(self) -> str | None:
@@ -183,7 +183,9 @@ class Source:
         """The arguments of a function, and its result; what a view selects."""
         code = self.promise.code
         if "create or replace view" in code:
-            selected, *_ = (*split(code.partition("as\nselect")[2], r"\bfrom\b"), "")
+            selected, source, *_ = (*split(code.partition("as\nselect")[2], r"\bfrom\b"), "", "")
+            if selected.endswith(".*"):  # of a union: the columns of its first part
+                selected, *_ = split(source.partition("select")[2], r"\bfrom\b")
             return split(selected), "view"
         created = next(m for m in CREATES.finditer(code) if m["name"] == self.promise.name)
         given, result = (*split(signature(code[created.end() :]), r"\breturns "), "")[:2]
@@ -202,12 +204,16 @@ class Source:
 
     @cached_property
     def columns(self) -> list[Parameter]:
-        """The columns of a view, or those that a function returns."""
+        """The columns of a view, or those that a function returns, also as a type."""
         given, result = self._declared
         if result == "view":
             return [Parameter.of_view(text) for text in given]
         outputs = [text.removeprefix("out ") for text in given if text.startswith("out ")]
         table = result.partition("table ")[2].strip()[1:-1]
+        if result.startswith("setof jobq."):
+            made = re.compile(rf"create type {result[6:]} as \((.*?)\n\);", re.DOTALL)
+            texts = [re.sub("--.*", "", path.read_text()) for path in tables()]
+            table = "".join(text for path in texts for text in made.findall(path))
         return [Parameter.of(text) for text in outputs or split(table)]
 
 
@@ -412,11 +418,11 @@ def record(name: str, source: Source, given: list[str], words: Words, types: dic
     Args:
         name: its name.
         source: the function or view.
-        given: what a row is, and the columns that may be None or have special types.
+        given: what a row is, the columns that may be None or have special types, and a base class.
         words: what columns mean.
         types: types of columns by their names, for views.
     """
-    meaning, special = given
+    meaning, special, *bases = given
     marks = {word.rstrip("?").partition(":")[0]: word for word in special.split()}
     fields = ""
     for column in source.columns:
@@ -425,7 +431,8 @@ def record(name: str, source: Source, given: list[str], words: Words, types: dic
         kind = kind or VALUES[column.type or types[column.name]]
         fields += f"    {column.name}: {kind}{' | None' if mark.endswith('?') else ''}\n"
     about = listed("Attributes", [(c.name, words.column(source, c.name)) for c in source.columns])
-    head = f"\n\n@dataclass(frozen=True, slots=True)\nclass {name}:\n"
+    base = f"({', '.join(bases)})" if bases else ""
+    head = f"\n\n@dataclass(frozen=True, slots=True)\nclass {name}{base}:\n"
     return f'{head}    """{meaning}\n{about}    """\n\n{fields}'
 
 
@@ -444,7 +451,7 @@ def generated() -> dict[Path, str]:
     }
     types = types_by_name(map(Source, contracts.by_name.values()))
     records = HEAD.format("Rows of the database as frozen records.") + IMPORTS
-    records += "from jobq.models.types import Json, Privilege, ScheduleStatus, State\n\n"
+    records += "from jobq.models.types import Ended, Json, Privilege, ScheduleStatus, State\n\n"
     internal = [n for n, s in sources.items() if s.promise.schema == "jobq_internal"]
     records += bracketed("INTERNAL = frozenset([", [f'"{n}"' for n in sorted(internal)], "])\n", 0)
     records += '"""Functions of the schema jobq_internal; others of `jobq.calls` are in jobq."""\n'

@@ -47,6 +47,7 @@ from jobq.registry.settlement import (
     Raised,
     Released,
     Returned,
+    SettledError,
     Settlement,
     Succeeded,
     Suspended,
@@ -320,15 +321,14 @@ def _run(test: _Test, job: ClaimedJob) -> Ran:
             except Suspended:
                 return Ran(job.job_id, job.kind, client.get(job.job_id).state, None, None)
             settlement = settlement_of(Returned(result))
-            _settle_success(client, job, settlement)
-    except _UndoneError:
-        journal.keep(handler)
-        _settle(client, job, settlement)
+            if not isinstance(settlement, Succeeded):
+                raise SettledError(settlement)  # noqa: TRY301 - rolls back the savepoint
+            _settle(client, job, settlement)
     except BaseException as raised:
-        is_defect = not isinstance(raised, OUTCOMES)
+        is_defect = not isinstance(raised, (*OUTCOMES, SettledError))
         if (test.reraise and is_defect) or isinstance(raised, KeyboardInterrupt):
             raise
-        error = raised
+        error = None if isinstance(raised, SettledError) else raised
         journal.keep(handler)
         rules = handler.rules if handler is not None else DEFAULT_RULES
         settlement = settlement_of(Raised(raised), rules=rules, attempt=job.attempt)
@@ -339,10 +339,6 @@ def _run(test: _Test, job: ClaimedJob) -> Ran:
     if ended.state == "dead" and isinstance(settlement, Failed) and handler and handler.on_dead:
         test.done(handler.on_dead(context, settlement.code, settlement.error))
     return Ran(job.job_id, job.kind, ended.state, ended.result, error)
-
-
-class _UndoneError(Exception):
-    """Rolls back the savepoint of a handler whose result cannot be stored."""
 
 
 def _ended(connection: Connection[Any], job_id: UUID) -> Job | None:
@@ -398,7 +394,7 @@ def _call(test: _Test, handler: Handler | None, job: ClaimedJob, context: JobCon
 
 async def _join(handler: Handler, payload: object, context: JobContext) -> object:
     """Return the result of a handler of batches for a batch of one job."""
-    given = ([payload], [context])[: 1 + bool(handler.extras)]
+    given = handler.batch_arguments([payload], [context])
     if handler.mode == "coroutine":
         returned = await handler.function(*given)
     else:
@@ -407,13 +403,6 @@ async def _join(handler: Handler, payload: object, context: JobContext) -> objec
     if isinstance(did, Raised):
         raise did.error
     return did.value
-
-
-def _settle_success(client: Client, job: ClaimedJob, settlement: Settlement) -> None:
-    """Settle a success within its handler's savepoint; raise _UndoneError for anything else."""
-    if not isinstance(settlement, Succeeded):
-        raise _UndoneError
-    _settle(client, job, settlement)
 
 
 def _settle(client: Client, job: ClaimedJob, settlement: Settlement) -> None:

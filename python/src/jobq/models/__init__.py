@@ -11,8 +11,6 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime, timedelta
-from decimal import Decimal
 from functools import cache
 from typing import Any, Final, Generic, Literal, TypeVar
 from uuid import UUID
@@ -38,66 +36,6 @@ class Enqueued:
     created: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A job, live or archived: a row of the view ``jobq.job``.
-
-    Attributes:
-        attempt: number of claims; the fencing token of the last claim.
-        attempts: number of attempts that count toward ``max_attempts``.
-        timeout: timeout of each attempt.
-        lease: how long a claim is valid without a heartbeat.
-        finished_at: None while the job is live.
-        delivery_version: version of the endpoint; None if a handler runs the job.
-        expires_at: no attempt starts after this time.
-        batch_id: its batch, if any.
-        updated_at: when its state last changed.
-    """
-
-    job_id: UUID
-    kind: str
-    queue: str
-    state: State
-    previous_state: State | None
-    payload: Json
-    result: Json
-    run_at: datetime
-    priority: int
-    attempt: int
-    attempts: int
-    max_attempts: int
-    timeout: timedelta
-    lease: timedelta
-    worker: str | None
-    claimed_at: datetime | None
-    heartbeat_at: datetime | None
-    lease_expires_at: datetime | None
-    cancel_requested_at: datetime | None
-    cancel_reason: str | None
-    idempotency_key: str | None
-    dedup_key: str | None
-    concurrency_key: str | None
-    last_error_code: str | None
-    last_error: str | None
-    metadata: dict[str, Json]
-    progress: Json
-    schedule_id: UUID | None
-    slot_at: datetime | None
-    region: str
-    created_at: datetime
-    finished_at: datetime | None
-    delivery_version: int | None
-    expires_at: datetime | None
-    batch_id: UUID | None
-    cost: Decimal
-    updated_at: datetime
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether the job has ended."""
-        return self.finished_at is not None
-
-
 class JobPage(list[Job]):
     """Jobs, newest first.
 
@@ -109,27 +47,6 @@ class JobPage(list[Job]):
     def __init__(self, jobs: Iterable[Job], cursor: UUID | None) -> None:
         super().__init__(jobs)
         self.cursor = cursor
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimedJob:
-    """A job as its worker receives it; ``attempt`` is the fencing token."""
-
-    job_id: UUID
-    attempt: int
-    kind: str
-    payload: Json
-    metadata: dict[str, Json]
-    queue: str
-    max_attempts: int
-    timeout: timedelta
-    lease_expires_at: datetime
-    run_at: datetime
-    created_at: datetime
-    idempotency_key: str | None
-    lease: timedelta
-    delivery_version: int | None
-    is_awaited: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 Json: TypeAlias = Any
@@ -18,3 +19,15 @@ AfterFailure = Literal["cancel", "wait", "run"]
 
 CancelOutcome = Literal["cancelled", "cancel_requested", "already_finished"]
 RedriveOutcome = Literal["queued", "blocked"]
+
+
+class Ended:
+    """What can have ended, and when it did."""
+
+    __slots__ = ()
+    finished_at: datetime | None
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the job has ended."""
+        return self.finished_at is not None

@@ -66,6 +66,10 @@ class Handler:
             return given
         return (*given, *(context if e == "context" else connection for e in self.extras))
 
+    def batch_arguments(self, payloads: list[object], contexts: list[Any]) -> tuple[Any, ...]:
+        """Return the positional arguments of a call for several jobs."""
+        return (*((payloads,) if self.takes_payload else ()), *((contexts,) if self.extras else ()))
+
 
 def describe(
     kind: str,

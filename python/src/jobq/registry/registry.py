@@ -214,11 +214,6 @@ class Registry:
         self._fallback = describe("any other kind", function)
         self.beyond = beyond
 
-    @property
-    def has_fallback(self) -> bool:
-        """Whether there is a handler for kinds without their own."""
-        return self._fallback is not None
-
     def is_fallback(self, handler: Handler | None) -> bool:
         """Whether this is the handler of `otherwise`."""
         return handler is not None and handler is self._fallback

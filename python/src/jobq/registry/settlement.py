@@ -216,7 +216,7 @@ def _is_for_rules(error: BaseException) -> bool:
     return not isinstance(error, (*chosen, SettledError, DatabaseUnavailable))
 
 
-def _of_error(error: BaseException, *, is_cancel_requested: bool) -> Settlement:  # noqa: C901, PLR0911, PLR0912 - a table
+def _of_error(error: BaseException, *, is_cancel_requested: bool) -> Settlement:  # noqa: C901, PLR0911 - a table
     match error:
         case Retry():
             wait = None if error.in_ is None else min(max(error.in_, timedelta(0)), LONGEST_RETRY)

@@ -348,11 +348,8 @@ class Batch:
         self.jobs = {end: job for end, job in self.jobs.items() if not end.done()}
         if not self.jobs:
             return
-        arguments: list[object] = []
-        if handler.takes_payload:
-            arguments.append([payload for payload, _ in self.jobs.values()])
-        if handler.extras:
-            arguments.append([context for _, context in self.jobs.values()])
+        payloads, contexts = map(list, zip(*self.jobs.values(), strict=True))
+        arguments = handler.batch_arguments(payloads, contexts)
         try:
             if handler.is_awaited:
                 returned = await handler.function(*arguments)

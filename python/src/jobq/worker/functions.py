@@ -26,8 +26,7 @@ GET_CALL: Final = "select may_run, is_batch, run, retry_on from jobq_internal.ge
 # The maximum size of results that the caller stores: -1, so the call stores all.
 STORES_ALL: Final = -1
 RUN: Final = (
-    "select job_id, state, error_code, error"
-    " from jobq_internal.run_calls(%s, %s, %s, %s, %s, %s)"
+    "select job_id, state, error_code, error from jobq_internal.run_calls(%s, %s, %s, %s, %s, %s)"
 )
 # Settings of a function must not affect later functions or handlers.
 RESET: Final = "reset all"
