@@ -47,8 +47,9 @@ class Functions:
 
     async def find(self, kind: str) -> Handler | None:
         """Return the handler of a kind; None if the kind is not a function."""
+        now = time.monotonic()
         until, handler = self._known.get(kind, (0.0, None))
-        if time.monotonic() < until:
+        if now < until:
             return handler
         try:
             rows = await self.journal.call(GET_CALL, (kind,))
@@ -59,7 +60,8 @@ class Functions:
             batch = tuning.MAX_BATCH if is_batch else 1
             described = describe(kind, partial(self._run, kind), batch=batch)
             handler = replace(described, is_transactional=True)
-        self._known[kind] = time.monotonic() + tuning.UNKNOWN_KIND_SECONDS, handler
+        self._known = {k: found for k, found in self._known.items() if found[0] > now}
+        self._known[kind] = now + tuning.UNKNOWN_KIND_SECONDS, handler
         return handler
 
     async def _run(self, kind: str, contexts: Sequence[JobContext]) -> list[object]:
