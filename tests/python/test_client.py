@@ -558,7 +558,7 @@ def test_both_clients_have_the_same_methods_and_signatures() -> None:
             if not name.startswith("_")
         }
 
-    assert methods(Client)["get"].endswith("->jobq.models.Job")
+    assert methods(Client)["get"].endswith("->jobq.models.generated.Job")
     both = methods(Client).keys() | methods(AsyncClient).keys()
     for name in both - {"run"}:
         assert methods(Client)[name] == methods(AsyncClient)[name], name

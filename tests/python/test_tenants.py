@@ -260,7 +260,7 @@ HARMLESS = {
     "act_for", "advance_clock", "await_events", "begin_wait", "choose_shard",
     "confirm_jobs",
     "create_api_key",
-    "end_wait", "enforce_queue_grants", "grant_queue", "health", "list_declarations",
+    "end_wait", "enforce_queue_grants", "get_call", "grant_queue", "health", "list_declarations",
     "list_epochs",
     "list_leftovers", "list_moved",
     "list_queue_grants", "list_router_statements", "list_shards", "list_undeclared_kinds",
