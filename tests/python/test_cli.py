@@ -190,14 +190,14 @@ def test_subscribers_get_a_job_for_what_is_published(jobq: Any, client: Client) 
     assert client.list_subscriptions() == []
 
 
-def test_a_payload_comes_from_standard_input_too(program: Any, client: Client) -> None:
-    job_id = said(program("enqueue", "a", "-", input="[1, 2]"))
+def test_a_payload_comes_from_standard_input_too(jobq: Any, client: Client) -> None:
+    job_id = said(jobq("enqueue", "a", "-", input="[1, 2]"))
     assert client.get(job_id).payload == [1, 2]
 
 
-def test_a_held_key_is_told(program: Any) -> None:
-    first = said(program("enqueue", "a", "--idempotency-key", "k"))
-    again = program("enqueue", "a", "--idempotency-key", "k")
+def test_a_held_key_is_told(jobq: Any) -> None:
+    first = said(jobq("enqueue", "a", "--idempotency-key", "k"))
+    again = jobq("enqueue", "a", "--idempotency-key", "k")
     assert said(again) == first
     assert "already" in again.stderr
 
@@ -565,8 +565,8 @@ def test_a_queue_that_nobody_has_heard_of_is_not_paused_by_mistake(
     assert {q.queue for q in client.queue_stats() if q.is_paused} == {"default", "later"}
 
 
-def test_a_server_that_is_not_there_is_told_quickly(program: Any) -> None:
-    done = program("jobs", "--database", "postgresql://127.0.0.1:1/x")
+def test_a_server_that_is_not_there_is_told_quickly(jobq: Any) -> None:
+    done = jobq("jobs", "--database", "postgresql://127.0.0.1:1/x")
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert "DATABASE_UNAVAILABLE" in done.stderr
@@ -593,8 +593,8 @@ def test_a_database_without_jobq_is_told(empty_database: str, jobq: Any) -> None
     assert "jobq deploy" in done.stderr
 
 
-def test_help_names_every_command(program: Any) -> None:
-    listed = said(program("--help"))
+def test_help_names_every_command(jobq: Any) -> None:
+    listed = said(jobq("--help"))
     for command in "worker enqueue jobs show cancel redrive queues pause resume explain".split():
         assert f"\n  {command} " in listed
 
