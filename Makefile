@@ -3,7 +3,7 @@ PYTHON ?= python3
 PG ?= 18
 # The file or the name in ARGS, if any; what is picked like this runs in pytest's own process.
 PICKED := $(findstring .py,$(ARGS))$(filter -k% -m%,$(ARGS))
-WORKERS ?= $(if $(PICKED),0,6)
+WORKERS ?= $(if $(PICKED),0,4)
 VENV := .venv
 BIN := $(VENV)/bin
 RUFF := $(BIN)/ruff

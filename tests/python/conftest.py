@@ -5,7 +5,7 @@ the server is marked `oldest_version`, for PostgreSQL 15 besides. Servers start 
 and stop with pytest, on Ctrl-C and SIGTERM too. They and all temporary files lie in memory where
 there is enough of it.
 
-With `-n 6` six processes of pytest-xdist run tests side by side, each with servers of its own.
+With `-n 4` four processes of pytest-xdist run tests side by side, each with servers of its own.
 """
 
 from __future__ import annotations
