@@ -462,7 +462,6 @@ def isolated(victim: Connection) -> Connection:
     return victim
 
 
-@pytest.mark.oldest_version
 def test_no_function_or_view_gives_away_or_changes_what_is_anothers(isolated: Connection) -> None:
     intruder = Intruder(isolated, "select")
     assert intruder.attack_all() == set()
