@@ -109,13 +109,8 @@ class Reader:
         assert done.returncode in (0, *([1, 2] if words[1] == "doctor" else [])), done.stderr
 
 
-@pytest.mark.long
-def test_the_tutorial_does_as_it_says(cluster: Cluster, database: str, tmp_path: Path) -> None:
-    follow(cluster, database, tmp_path)
-
-
 def follow(cluster: Cluster, database: str, tmp_path: Path) -> None:
-    """Do all that the tutorial says."""
+    """Do all that the tutorial says, as test_managed.py does with the rights of an owner."""
     reader = Reader(cluster, database, tmp_path)
     try:
         for language, text in blocks("tutorial"):
