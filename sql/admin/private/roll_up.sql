@@ -13,7 +13,8 @@ declare
     _since timestamptz;
     _until constant timestamptz := date_trunc('minute', clock_timestamp() - interval '10 s');
     _to timestamptz;
-    _rows bigint;
+    _rows bigint := 0;
+    _width record;
 begin
     if row_security_active('jobq_private.job') and not coalesce(
         (select h.any_of && '{*}' from jobq_private.held_queue as h), false
@@ -29,15 +30,19 @@ begin
     end if;
 
     _to := least(_until, _since + interval '10 min');
-    _rows := jobq_private.roll_up_minutes(_since, _to);
-    perform jobq_private.widen_history(1, 10, _since, _to);
-    perform jobq_private.widen_history(10, 60, _since, _to);
-    delete from jobq_private.history as h
-    using (values (1, interval '3 h'), (10, '50 h'), (60, '32 days')) as k (minutes, kept)
-    where h.minutes = k.minutes and h.bucket < _until - k.kept;
-    delete from jobq_private.latency as l
-    using (values (1, interval '3 h'), (10, '50 h'), (60, '32 days')) as k (minutes, kept)
-    where l.minutes = k.minutes and l.bucket < _until - k.kept;
+    for _width in
+        select *
+        from (
+            values (1, null::integer, interval '3 h'), (10, 1, '50 h'), (60, 10, '32 days')
+        ) as w (minutes, narrow, kept)
+    loop
+        _rows := _rows
+            + jobq_private.roll_up_buckets(_width.minutes, _width.narrow, _since, _to);
+        delete from jobq_private.history as h
+        where h.minutes = _width.minutes and h.bucket < _until - _width.kept;
+        delete from jobq_private.latency as l
+        where l.minutes = _width.minutes and l.bucket < _until - _width.kept;
+    end loop;
     perform jobq_private.count_waiting();
     update jobq_private.history_mark as m set rolled_to = _to;
     return _rows;

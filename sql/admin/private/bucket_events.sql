@@ -1,10 +1,12 @@
 -- Purpose: numbers of jobs that were created or ended, and of attempts that failed,
--- between two minutes, by minute, queue and kind, for roll_up_minutes().
--- Invariant: reads ended jobs by time and created jobs by id. class, only of succeeded
--- jobs, is the bucket of the latency: from when the job could first run, for later
--- attempts from its creation.
-create or replace function jobq_private.minute_events(since timestamptz, until timestamptz)
-returns table (minute timestamptz, queue text, kind text, event text, class integer, jobs bigint)
+-- between two times, by bucket, queue and kind, for roll_up_buckets().
+-- Invariant: without narrow buckets to read, reads ended jobs by time and created jobs by
+-- id. class, only of succeeded jobs, is the bucket of the latency: from when the job could
+-- first run, for later attempts from its creation. Narrow buckets have latencies without a queue.
+create or replace function jobq_private.bucket_events(
+    minutes integer, narrow integer, since timestamptz, until timestamptz
+)
+returns table (bucket timestamptz, queue text, kind text, event text, class integer, jobs bigint)
 language plpgsql
 set jit = off
 set enable_seqscan = off
@@ -21,7 +23,26 @@ declare
         select (power(2, k / 2.0) - 1) / 1000 from generate_series(1, 49) as k
     );
     _end constant uuid := _ids[cardinality(_ids)];
+    _width constant interval := make_interval(mins => minutes);
+    _from constant timestamptz := date_bin(_width, since, '2000-01-01 UTC');
+    _to constant timestamptz := date_bin(_width, until, '2000-01-01 UTC');
 begin
+    if narrow is not null then
+        return query
+        select date_bin(_width, h.bucket, '2000-01-01 UTC'), h.queue, h.kind, c.event, null, c.jobs
+        from jobq_private.history as h
+        cross join lateral (
+            values ('enqueued', h.enqueued), ('succeeded', h.succeeded), ('failed', h.failed),
+            ('dead', h.dead), ('cancelled', h.cancelled)
+        ) as c (event, jobs)
+        where h.minutes = narrow and h.bucket >= _from and h.bucket < _to
+        union all
+        select date_bin(_width, l.bucket, '2000-01-01 UTC'), null, null, null, c.n::integer - 1, c.jobs
+        from jobq_private.latency as l
+        cross join unnest(l.counts) with ordinality as c (jobs, n)
+        where l.minutes = narrow and l.bucket >= _from and l.bucket < _to;
+        return;
+    end if;
     return query
     select _times[e.n], e.queue, e.kind, e.event, e.class, count(*)
     from (
