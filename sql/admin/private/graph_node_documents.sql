@@ -10,11 +10,10 @@ as $$
         select j.job_id, n.name, j.kind, j.queue, j.state, j.attempts, j.max_attempts, j.created_at,
             j.run_at, j.claimed_at as started_at, j.finished_at, f.last_error_code as error_code,
             f.last_error as error, j.batch_id, w.waits_for,
-            case when j.state = 'blocked' then g.held_up_by end as held_up_by
-        from unnest(
-            graph_node_documents.job_ids,
-            jobq_private.holders_among(graph_node_documents.job_ids)
-        ) as g (job_id, held_up_by)
+            h.held_up_by
+        from unnest(graph_node_documents.job_ids) as g (job_id)
+        left join jobq_private.holders_among(graph_node_documents.job_ids) as h
+            on h.job_id = g.job_id
         cross join lateral (
             select l.* from jobq.job as l where l.job_id = g.job_id and l.finished_at is null
             union all
