@@ -703,11 +703,13 @@ def test_while_the_jobs_are_locked_all_else_is_told(sound: str) -> None:
     with locked(sound, "jobq_private.job"):
         eventually_bad(sound, "locks")
         found = findings(sound)
-    assert re.fullmatch(
-        r"could not be checked: canceling statement due to lock timeout \(55P03\);"
-        r" pid \d+ holds AccessExclusiveLock on jobq_private\.job for 00:00:\d\d",
-        found["jobs"]["finding"],
-    )
+    for part in ("jobs", "trial"):
+        assert re.fullmatch(
+            r"could not be checked: canceling statement due to lock timeout \(55P03\);"
+            r" pid \d+ holds AccessExclusiveLock on jobq_private\.job for 00:00:\d\d",
+            found[part]["finding"],
+        )
+        assert found[part]["remedy"] == "end the session that holds the lock"
     assert {"fsync", "snapshot", "role_settings", "workers", "partitions", "clock"} <= set(found)
     assert not {"leases", "queues"} & set(found)
 
@@ -796,6 +798,20 @@ def test_what_differs_from_the_release_is_named(sound: str) -> None:
     with statement(sound, "drop function jobq.end_wait(); drop function jobq_internal.ready()"):
         found = findings(sound)["schema"]["finding"]
     assert "routine jobq.end_wait() is missing, routine jobq_internal.ready() is missing" in found
+
+
+def test_a_disabled_trigger_is_named_once_also_in_a_partition(sound: str) -> None:
+    with statement(
+        sound,
+        "alter table jobq_private.job disable trigger job_birth;"
+        " alter table jobq_private.job_archive_default disable trigger archive_immutable",
+    ):
+        found = findings(sound)["triggers"]["finding"]
+    assert found == (
+        "2 objects differ from the deployed schema:"
+        " trigger archive_immutable on jobq_private.job_archive_default is disabled,"
+        " trigger job_birth on jobq_private.job is disabled"
+    )
 
 
 def test_another_release_is_told(sound: str) -> None:

@@ -10,16 +10,15 @@ as $$
             select d.object, d.is_detail
             from jobq_private.schema_difference as d
             union all
-            -- Includes the triggers of foreign keys.
-            select format('trigger %s of %s is disabled', t.tgname, t.tgrelid::regclass), false
+            -- Partitions, which are not compared.
+            select format('trigger %I on %s is disabled', t.tgname, c.oid::regclass), false
             from pg_trigger as t
-            join pg_class as c on c.oid = t.tgrelid
-            where c.relnamespace in ('jobq'::regnamespace, 'jobq_private'::regnamespace)
-            and t.tgenabled not in ('O', 'A')
+            join pg_class as c on c.oid = t.tgrelid and c.relispartition
+            where c.relnamespace = 'jobq_private'::regnamespace and t.tgenabled not in ('O', 'A')
             union all
             select format('index %s is invalid', i.indexrelid::regclass), false
             from pg_index as i
-            join pg_class as c on c.oid = i.indexrelid
+            join pg_class as c on c.oid = i.indrelid and c.relispartition
             where c.relnamespace = 'jobq_private'::regnamespace and not i.indisvalid
         )
         select s.subject, false, d.object, null

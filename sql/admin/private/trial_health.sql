@@ -29,7 +29,10 @@ begin
         raise exception using
             errcode = case when found then 'JQ999' else 'P0001' end,
             message = 'the claim returned no job';
-    exception when others then
+    exception
+    when lock_not_available then
+        raise;  -- part_health() names the session
+    when others then
         -- While grants by queue are enforced, this login may not hold the queue.
         _problem := case
             when sqlstate <> 'JQ999' and not (sqlstate = '42501' and (
