@@ -94,7 +94,9 @@ create table jobq_private.definition_version (
     version integer not null,
     document jsonb not null,
     created_at timestamptz not null default now(),
-    constraint definition_version_pkey primary key (type, name, version)
+    constraint definition_version_pkey primary key (type, name, version),
+    constraint "name must match [a-z0-9][a-z0-9_-]{0,127}"
+    check (name ~ '^[a-z0-9][a-z0-9_-]{0,127}$')
 );
 
 comment on table jobq_private.definition_version is 'Every version of every payload spec, config and endpoint, and when each secret changed.';

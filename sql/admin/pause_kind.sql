@@ -12,6 +12,7 @@ begin
     perform jobq_private.check_argument(case
         when length(pause_kind.kind) not between 1 and 128 or pause_kind.kind = '*'
         then 'kind must have 1 to 128 characters, and must not be *'
+        when length(pause_kind.reason) > 512 then 'reason must have at most 512 characters'
     end);
     perform jobq_private.store_pause(pause_kind.kind, 'pause_kind', pause_kind.reason);
 end

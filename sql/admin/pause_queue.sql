@@ -10,14 +10,16 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform jobq_private.check_given('queue', num_nulls(pause_queue.queue));
+    perform jobq_private.check_argument(case
+        when length(pause_queue.queue) not between 1 and 128
+            or pause_queue.queue <> '*' and right(pause_queue.queue, 1) = '*'
+        then 'queue must have 1 to 128 characters, and must not end in *'
+        when length(pause_queue.reason) > 512 then 'reason must have at most 512 characters'
+    end);
     if pause_queue.queue = '*' then
         perform jobq_private.store_pause('*', 'pause_queue', pause_queue.reason);
         return;
     end if;
-    perform jobq_private.check_argument(case
-        when length(pause_queue.queue) not between 1 and 128 or right(pause_queue.queue, 1) = '*'
-        then 'queue must have 1 to 128 characters, and must not end in *'
-    end);
     if not exists (select from jobq_private.queue as q where q.queue = pause_queue.queue) then
         raise notice using
             message = 'the queue did not exist; it was created and paused',

@@ -14,6 +14,8 @@ declare
     ];
     _set jobq_private.new_job;
     _settings jobq_private.settings;
+    _given jsonb;
+    _mistyped text;
     _problem text[];
 begin
     perform jobq_private.check_given('changes', num_nulls(changes));
@@ -22,16 +24,19 @@ begin
             or jsonb_strip_nulls(changes) = '{}'
         then format('changes must be an object with members among %s, one of them not null', _known)
     end);
-    perform jobq_private.check_argument((
-        select min(format('%s must be a JSON %s', c.key, t.type))
-        from jsonb_each(jsonb_strip_nulls(changes - 'payload')) as c
-        cross join lateral (
-            select case when c.key in ('priority', 'max_attempts') then 'number' else 'string' end
-        ) as t (type)
-        where jsonb_typeof(c.value) <> t.type
-    ));
-    _set := jsonb_populate_record(null::jobq_private.new_job, changes);
-    _set.ordinal := 1;
+    select
+        jsonb_object_agg(c.key, c.value),
+        min(format('%s must be a JSON %s', c.key, t.type)) filter (
+            where c.key <> 'payload' and jsonb_typeof(c.value) <> t.type
+        )
+    into _given, _mistyped
+    from jsonb_each(changes) as c
+    cross join lateral (
+        select case when c.key in ('priority', 'max_attempts') then 'number' else 'string' end
+    ) as t (type)
+    where c.value <> 'null';
+    perform jobq_private.check_argument(_mistyped);
+    _set := (jobq_private.read_jobs(jsonb_build_array(_given), _known))[1];
     for _set.kind in
         select j.kind from jobq_private.job as j where j.job_id = any(check_change.job_ids)
         union

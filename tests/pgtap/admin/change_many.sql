@@ -1,6 +1,6 @@
 -- What jobq.change_many() promises.
 begin;
-select plan(63);
+select plan(66);
 
 create temporary table made as
 select n, jobq.enqueue(
@@ -159,6 +159,9 @@ from (
     ('''{"priority": "5"}'', queue => ''q''', '22023 INVALID_ARGUMENT'),
     ('''{"timeout": 30}'', queue => ''q''', '22023 INVALID_ARGUMENT'),
     ('''{"run_at": 1}'', queue => ''q''', '22023 INVALID_ARGUMENT'),
+    ('''{"run_at": "soon"}'', queue => ''q''', '22023 INVALID_ARGUMENT'),
+    ('''{"priority": 99999999999}'', queue => ''q''', '22023 INVALID_ARGUMENT'),
+    ('''{"priority": 5, "payload": null}'', queue => ''q'', dry_run => true', 'none'),
     ('''{"payload": "text"}'', array[pg_temp.id(1)]', 'JQ006 PAYLOAD_INVALID'),
     ('''{"queue": "full"}'', queue => ''q''', 'JQ010 QUEUE_FULL'),
     ('''{"priority": 1}'', array[pg_temp.id(1), pg_temp.id(2)], max_jobs => 1', '22023 INVALID_ARGUMENT'),

@@ -1,6 +1,6 @@
 -- What jobq.pause_kind(), jobq.resume_kind() and jobq.pause_queue('*') promise.
 begin;
-select plan(27);
+select plan(28);
 
 create function pg_temp.echo(payload jsonb) returns jsonb language sql return payload;
 select jobq.put_kind('called', run => pg_my_temp_schema()::regnamespace::text || '.echo');
@@ -91,6 +91,7 @@ from (
     ('select jobq.pause_kind(null)', '22004 NULL_ARGUMENT'),
     ('select jobq.pause_kind(''*'')', '22023 INVALID_ARGUMENT'),
     ('select jobq.pause_kind('''')', '22023 INVALID_ARGUMENT'),
+    ('select jobq.pause_kind(''k'', repeat(''r'', 513))', '22023 INVALID_ARGUMENT'),
     ('select jobq.resume_kind(null)', '22004 NULL_ARGUMENT')
 ) as v (statement, refusal);
 

@@ -1,6 +1,6 @@
 -- What put_config(), put_payload_spec(), put_secret() and their deletes promise.
 begin;
-select plan(50);
+select plan(53);
 
 select jobq.put_payload_spec('mail-input', '{"type": "object", "required": ["to"]}') as doc \gset
 select jobq.put_config('mail', '{"url": "https://a.example", "port": {"n": [25, null]}}') as doc \gset
@@ -13,13 +13,16 @@ select is(
     refusal('select ' || case
         when a.call ~ '^(show_definition|list_versions)' then 'jobq_internal.' else 'jobq.'
     end || a.call), a.refusal, format('%s: %s', a.call, a.refusal)
-) -- 33 cases
+) -- 36 cases
 from (
     values
     ('put_config(null, ''{}'')', '22004 NULL_ARGUMENT'),
     ('put_config(''c'', null)', '22023 INVALID_ARGUMENT'),
     ('put_config(''c'', ''[]'')', '22023 INVALID_ARGUMENT'),
     ('put_config(''C'', ''{}'')', '22023 INVALID_ARGUMENT'),
+    ('put_config(repeat(''c'', 129), ''{}'')', '22023 INVALID_ARGUMENT'),
+    ('put_config(repeat(''c'', 960000), ''{}'')', '22023 INVALID_ARGUMENT'),
+    ('put_payload_spec(repeat(''c'', 960000), ''{}'')', '22023 INVALID_ARGUMENT'),
     ('put_config(''c'', ''{}'', ''create'')', 'none'),
     ('put_config(''c'', ''{}'', ''create'')', 'JQ004 DEFINITION_EXISTS'),
     ('put_config(''d'', ''{}'', ''update'')', 'JQ007 CONFIG_NOT_FOUND'),
