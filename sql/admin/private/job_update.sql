@@ -53,13 +53,10 @@ begin
             'update to ' || new.state, old.job_id::text, new.cancel_reason
         );
     end if;
-    begin
-        -- as the triggers have left it
-        return jobq.get_job(old.job_id);
-    exception
-        when sqlstate 'JQ001' then
-            return new;  -- it has ended, and leaves no trace
-    end;
+    if jobq_private.state_of(old.job_id) is null then
+        return new;  -- it has ended, and leaves no trace
+    end if;
+    return jobq.get_job(old.job_id);  -- as the triggers have left it
 end
 $$;
 

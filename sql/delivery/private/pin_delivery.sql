@@ -48,11 +48,7 @@ begin
         rate_period = r.rate_period, rate_burst = r.rate_burst,
         delivery_version = jobq_private.record_version(
             'delivery', pin_delivery.endpoint, _shared || jsonb_build_object(
-                'endpoint_version', _endpoint.version, 'payload_spec_version', _spec.version,
-                'retry', jsonb_build_object(
-                    'strategy', _kind.retry_strategy, 'initial_delay', _kind.retry_initial_delay,
-                    'max_delay', _kind.retry_max_delay, 'jitter', _kind.retry_jitter
-                )
+                'endpoint_version', _endpoint.version, 'payload_spec_version', _spec.version
             )
         )
     from jobq_private.endpoint_rate(_endpoint.max_per_second) as r

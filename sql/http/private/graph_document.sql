@@ -7,13 +7,9 @@ stable
 strict
 as $$
     select jsonb_build_object('jobs', jsonb_agg(
-        case
-            when n.node ->> 'timeout' is null then n.node - 'timeout'
-            else n.node - 'timeout' || jsonb_build_object(
-                'timeout_ms',
-                jobq_private.milliseconds((n.node ->> 'timeout')::interval)
-            )
-        end
+        n.node - 'timeout' || jsonb_strip_nulls(jsonb_build_object(
+            'timeout_ms', jobq_private.milliseconds((n.node ->> 'timeout')::interval)
+        ))
         order by n.place
     ))
     from jsonb_array_elements(graph_document.graph -> 'jobs')
