@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from released import sqitch
 
 import render
@@ -443,6 +443,16 @@ def test_a_database_of_another_encoding_is_refused(cluster: Cluster) -> None:
             assert schemas(url) == 0
         finally:
             connection.execute("drop database latin with (force)")
+
+
+def test_a_database_that_is_read_only_is_refused_with_the_remedy(
+    deployed: str, empty_database: str
+) -> None:
+    for url in (deployed, empty_database):
+        read_only = make_conninfo(url, options="-c default_transaction_read_only=on")
+        with pytest.raises(deploy.DeployError, match="the database is read-only") as raised:
+            deploy.deploy(read_only)
+        assert "reset default_transaction_read_only" in raised.value.remedy
 
 
 def test_a_second_load_of_the_single_file_is_refused(cluster: Cluster, database: str) -> None:

@@ -91,6 +91,10 @@ _ANOTHER = (
     "deploy the release that these tables are of, or, if its jobs may be lost, drop the schemas "
     "jobq, jobq_http, jobq_internal, jobq_private and sqitch, and deploy again"
 )
+_IS_READ_ONLY = "select current_setting('transaction_read_only')::boolean"
+_WRITABLE = (
+    "connect to the primary, or allow writes: alter database … reset default_transaction_read_only"
+)
 _NO_SQITCH = "install sqitch and libdbd-pg-perl, which upgrade tables"
 # The only query of a database without jobq.
 _LOOK = """
@@ -232,11 +236,15 @@ def _look(url: str) -> tuple[bool, bool, bool]:
     """Return whether a database has jobq, records of Sqitch, and only the core."""
     try:
         with psycopg.connect(url) as connection:
-            return _read_look(connection)
+            row = connection.execute(_IS_READ_ONLY).fetchone()
+            found = _read_look(connection)
     except psycopg.Error as error:
         raise DeployError(
             f"the database does not answer: {error}", "check DATABASE_URL, and that the server runs"
         ) from error
+    if row is not None and row[0]:
+        raise DeployError("the database is read-only", _WRITABLE)
+    return found
 
 
 def _read_look(connection: psycopg.Connection[Any]) -> tuple[bool, bool, bool]:
