@@ -33,7 +33,7 @@ begin
             ('all', '{waiting_key}', $$sees['*', queue]$$, null),
             ('all', '{key_limit,queue,limit_hold}', $$works['*', queue]$$, null),
             ('all', '{limit_state}', $$queue is null or works['*', queue]$$, null),
-            ('all', '{edge,pending,node,reported_cost,limit_change}', 'true', null),
+            ('all', '{edge,pending,node,limit_change}', 'true', null),
             ('all', '{history,total,waiting_count,latency}', $$works['*']$$, null),
             ('all', '{endpoint,endpoint_definition,definition,definition_version}',
                 $$works['*']$$, null),

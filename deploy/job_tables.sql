@@ -112,6 +112,7 @@ create table jobq_private.job (
     concurrency_key text,
     slot smallint,
     cost jobq_private.cost,
+    reported_cost jobq_private.cost,
     batch_id uuid,
     worker text,
     idempotency_key text,

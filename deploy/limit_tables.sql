@@ -138,15 +138,6 @@ create index limit_hold_queue_idx on jobq_private.limit_hold (queue, held_until)
 create index limit_hold_dead_idx on jobq_private.limit_hold (dead_job_id)
 where dead_job_id is not null;
 
-create table jobq_private.reported_cost (
-    job_id uuid not null,
-    attempt integer not null,
-    cost numeric not null,
-    constraint reported_cost_pkey primary key (job_id)
-);
-
-comment on table jobq_private.reported_cost is 'What the last attempt of a job that has said so by spend() has really cost.';
-
 create table jobq_private.limit_change (
     change_id bigint generated always as identity,
     changed_at timestamptz not null default '-infinity',

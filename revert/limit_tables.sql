@@ -17,6 +17,5 @@ add constraint "limits and order require the features of jobq" check (num_nonnul
 ) = 0) not valid,
 add constraint "keys, cost and run require the features of jobq"
 check (num_nonnulls(concurrency_key, cost, run) = 0) not valid;
-drop table jobq_private.reported_cost;
 
 commit;

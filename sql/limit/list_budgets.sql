@@ -96,10 +96,7 @@ as $$
             or j.key_id = jobq_private.limit_id(j.queue, null, j.concurrency_key)
         )
         and j.claimed_at >= b.start_at
-        and not exists (
-            select from jobq_private.reported_cost as c
-            where c.job_id = j.job_id and c.attempt = j.attempt
-        )
+        and j.reported_cost is null
     ) as r on true
     order by 1, 2, 4, 3 nulls first
 $$;

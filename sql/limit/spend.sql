@@ -18,26 +18,14 @@ declare
     _job jobq_private.job;
     _charged numeric;
 begin
-    if spend.cost is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'cost');
-    elsif not spend.cost between 0 and 1000000000000 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'cost must be a number from 0 to 1000000000000'
-        );
-    end if;
+    perform jobq_private.check_given('cost', num_nulls(spend.cost));
+    perform jobq_private.check_argument(case
+        when not spend.cost between 0 and 1000000000000
+        then 'cost must be a number from 0 to 1000000000000'
+    end);
     _job := jobq_private.lock_attempt(spend.job_id, spend.attempt);
-    _charged := coalesce(
-        (
-            select r.cost
-            from jobq_private.reported_cost as r
-            where r.job_id = spend.job_id and r.attempt = spend.attempt
-        ),
-        _job.cost, 1
-    );
-    insert into jobq_private.reported_cost as r (job_id, attempt, cost)
-    values (spend.job_id, spend.attempt, spend.cost)
-    on conflict on constraint reported_cost_pkey do update
-    set attempt = excluded.attempt, cost = excluded.cost;
+    _charged := coalesce(_job.reported_cost, _job.cost, 1);
+    update jobq_private.job as j set reported_cost = spend.cost where j.job_id = spend.job_id;
     if spend.cost = _charged then
         return;
     end if;

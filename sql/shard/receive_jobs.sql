@@ -49,7 +49,7 @@ begin
         insert into jobq_private.job (
             state, previous_state, transition_slot, key_id, delivery_version,
             -- columns of jobq_private.job but due_at, claimed_at, heartbeat_at, lease_expires_at,
-            -- worker, slot:
+            -- worker, slot, reported_cost:
             job_id, created_at, run_at, cancel_requested_at, slot_at, expires_at, waits_since, lease, timeout,
             schedule_id, attempt, uncounted, max_attempts, expiries, priority, is_awaited, region, queue,
             kind, concurrency_key, cost, batch_id, idempotency_key, dedup_key, dedup, cancel_reason,

@@ -50,7 +50,7 @@ begin
     stored as (
         insert into jobq_private.job_archive (
             state, previous_state, transition_slot, finished_at, result, prune_at,
-            -- columns of jobq_private.job but due_at, lease_expires_at, slot, waits_since:
+            -- columns of jobq_private.job but due_at, lease_expires_at, slot, reported_cost, waits_since:
             job_id, created_at, run_at, claimed_at, heartbeat_at, cancel_requested_at, slot_at, expires_at,
             lease, timeout, schedule_id, attempt, uncounted, max_attempts, expiries, delivery_version,
             priority, is_awaited, region, queue, kind, key_id, concurrency_key, cost, batch_id, worker,

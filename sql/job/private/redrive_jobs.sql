@@ -33,7 +33,7 @@ begin
             run_at, uncounted, state, previous_state, is_awaited, waits_since, transition_slot,
             delivery_version, last_error_code, last_error,
             -- columns of jobq_private.job but due_at, expires_at, expiries, claimed_at, heartbeat_at,
-            -- lease_expires_at, cancel_requested_at, cancel_reason, worker, slot, progress:
+            -- lease_expires_at, cancel_requested_at, cancel_reason, worker, slot, reported_cost, progress:
             job_id, created_at, slot_at, lease, timeout, schedule_id, attempt, max_attempts, priority, region,
             queue, kind, key_id, concurrency_key, cost, batch_id, idempotency_key, dedup_key, dedup,
             last_error_details, keep, metadata, payload

@@ -12,6 +12,7 @@ begin
     if after.state <> before.state then
         after.lease_expires_at := null;
         after.slot := null;
+        after.reported_cost := null;
         after.waits_since := clock_timestamp();
         if after.state in ('queued', 'retrying') then
             after.claimed_at := null;

@@ -1,5 +1,4 @@
--- Purpose: delete limits without usage, expired holds, and costs reported by attempts
--- that have ended. Returns the number of rows.
+-- Purpose: delete limits without usage, and expired holds. Returns the number of rows.
 -- Invariant: reads a sample of limits. Keeps those with waiting jobs, so that no claim
 -- finds them locked, and those charged within a minute, so that a repeatable snapshot
 -- that has not seen that start fails at them.
@@ -46,23 +45,9 @@ begin
             for update skip locked
         ))
         returning 1
-    ),
-    settled as (
-        delete from jobq_private.reported_cost as r
-        where r.ctid = any(array(
-            select o.ctid
-            from jobq_private.reported_cost as o
-            where not exists (
-                select from jobq_private.job as j
-                where j.job_id = o.job_id and j.attempt = o.attempt and j.state = 'running'
-            )
-            limit prune_limits.max_rows
-            for update skip locked
-        ))
-        returning 1
     )
     select count(*) into _pruned
-    from (table forgotten union all table ended union all table settled) as p;
+    from (table forgotten union all table ended) as p;
     return _pruned;
 end
 $$;

@@ -47,7 +47,7 @@ select to_jsonb(j) as live from jobq_private.job as j \gset
 select from jobq_private.archive_jobs(array[:'job'::uuid], array[:attempt], 'dead');
 select is(
     (select pg_temp.differing(:'live', to_jsonb(a)) from jobq_private.job_archive as a),
-    '{due_at,lease_expires_at,previous_state,slot,state,waits_since}', 'the archive has all that a job had'
+    '{due_at,lease_expires_at,previous_state,reported_cost,slot,state,waits_since}', 'the archive has all that a job had'
 );
 
 savepoint dead;
@@ -62,7 +62,8 @@ select is(
     (select pg_temp.differing(:'live', to_jsonb(j)) from jobq_private.job as j),
     array[
         'cancel_reason', 'cancel_requested_at', 'claimed_at', 'due_at', 'expires_at', 'expiries',
-        'heartbeat_at', 'is_awaited', 'lease_expires_at', 'previous_state', 'progress', 'run_at', 'slot', 'state', 'uncounted',
+        'heartbeat_at', 'is_awaited', 'lease_expires_at', 'previous_state', 'progress', 'reported_cost', 'run_at',
+        'slot', 'state', 'uncounted',
         'waits_since', 'worker'
     ],
     'a job that is redriven has all but what its attempts have left'
@@ -83,7 +84,7 @@ select is(
             select v.attname from pg_attribute as v where v.attrelid = 'jobq.job'::regclass
         )
     ),
-    '{dedup,due_at,expiries,is_awaited,keep,key_id,last_error_details,slot,transition_slot,uncounted,waits_since}', 'the view shows all that is for people'
+    '{dedup,due_at,expiries,is_awaited,keep,key_id,last_error_details,reported_cost,slot,transition_slot,uncounted,waits_since}', 'the view shows all that is for people'
 );
 
 select is(
@@ -117,7 +118,8 @@ select is(
         'attempt', 'cancel_reason', 'cancel_requested_at', 'claimed_at', 'due_at', 'expires_at',
         'expiries', 'heartbeat_at', 'is_awaited', 'keep', 'last_error',
         'last_error_code', 'last_error_details', 'lease_expires_at',
-        'metadata', 'previous_state', 'priority', 'progress', 'region', 'run_at', 'slot',
+        'metadata', 'previous_state', 'priority', 'progress', 'region', 'reported_cost',
+        'run_at', 'slot',
         'state', 'transition_slot', 'uncounted', 'waits_since', 'worker'
     ],
     'job_identity and job_key guard all other columns against change'
