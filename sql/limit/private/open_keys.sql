@@ -13,7 +13,6 @@ as $$
 declare
     _closing constant integer := jobq_private.lock_class('closing');
     _locked uuid[] := '{}'::uuid[];
-    _queues text[];
 begin
     if current_setting('transaction_isolation') = 'read committed' then
         _locked := array(
@@ -28,9 +27,10 @@ begin
             and pg_try_advisory_xact_lock_shared(_closing, jobq_private.lock_slot(k.key_id))
         );
     end if;
-    with opened as (
-        insert into jobq_private.waiting_key (key_id, queue, kind, concurrency_key, priority)
-        select distinct n.key_id, n.queue, n.kind, n.concurrency_key, n.priority
+    perform jobq_private.open_again(array(
+        select row(
+            null, n.key_id, n.queue, n.kind, n.concurrency_key, n.priority, null, null, null
+        )::jobq_private.waiting_key
         from (
             select
                 j.key_id, j.queue,
@@ -59,11 +59,6 @@ begin
             where w.key_id = n.key_id and w.queue = n.queue and w.priority = n.priority
             and (w.state = 'open' or w.open_at <= n.run_at)
         )
-        returning queue
-    )
-    select array_agg(distinct o.queue) into _queues from opened as o;
-    if _queues is not null then
-        perform jobq_private.wake(_queues);
-    end if;
+    ));
 end
 $$;
