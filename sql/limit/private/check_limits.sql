@@ -15,6 +15,10 @@ returns table (
 language sql
 stable
 as $$
+    with uncounted as materialized (
+        select w.key_id, w.queue, w.kind, w.concurrency_key
+        from jobq_private.running_without_slot() as w
+    )
     select
         s.n, s.limit_id, s.queue, s.kind, s.concurrency_key,
         case when h.held_until is null and not t.is_spent then least(c.slots, t.rate_left) else 0 end,
@@ -66,16 +70,10 @@ as $$
         select o.slots as used, case
             when u.max_running is not null then greatest(0, u.max_running - o.jobs - (
                 select count(*)
-                from unnest((
-                    -- evaluated once for all limits
-                    select array_agg(
-                        row(w.key_id, w.queue, w.kind, w.concurrency_key)::jobq_private.scope
-                    )
-                    from jobq_private.running_without_slot() as w
-                )) as r
+                from uncounted as r
                 where case
                     when s.kind is null then r.queue = s.queue
-                        and (s.concurrency_key is null or r.limit_id = s.limit_id)
+                        and (s.concurrency_key is null or r.key_id = s.limit_id)
                     else r.kind = s.kind and coalesce(
                         r.concurrency_key = s.concurrency_key, s.concurrency_key is null
                     )

@@ -30,13 +30,13 @@ declare
     _closed bigint;
 begin
     perform jobq_private.open_due_keys(queue, clock_timestamp(), _last);
-    loop
+    while _left > 0 loop
         _priority := (
             select max(w.priority)
             from jobq_private.waiting_key as w
             where w.queue = claim_keys.queue and w.state = 'open' and w.priority < _priority
         );
-        exit when _left = 0 or _priority is null or _priority < claim_keys.priority;
+        exit when _priority is null or _priority < claim_keys.priority;
         if _priority = claim_keys.priority then
             _left := least(_left, floor(max_jobs / 2.0 + random())::integer);
         end if;

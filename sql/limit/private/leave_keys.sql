@@ -12,15 +12,23 @@ as $$
 declare
     _woken text[];
 begin
-    perform jobq_private.store_hold(
-        e.queue, null, e.concurrency_key, 'infinity', format('job %s is dead', e.job_id), e.job_id
-    )
-    from unnest(endings) as e
-    cross join lateral jobq_private.limit_usage(
-        e.key_id, e.queue, jobq_private.key_kind(e.key_id, e.queue, e.concurrency_key, e.kind),
-        e.concurrency_key, now()
-    ) as u
-    where e.state = 'dead' and e.concurrency_key is not null and u.is_ordered and u.holds_on_dead;
+    -- apart, because most endings need nothing of this large plan
+    if exists (
+        select from unnest(endings) as e where e.state = 'dead' and e.concurrency_key is not null
+    ) then
+        perform jobq_private.store_hold(
+            e.queue, null, e.concurrency_key, 'infinity', format('job %s is dead', e.job_id),
+            e.job_id
+        )
+        from unnest(endings) as e
+        cross join lateral jobq_private.limit_usage(
+            e.key_id, e.queue,
+            jobq_private.key_kind(e.key_id, e.queue, e.concurrency_key, e.kind),
+            e.concurrency_key, now()
+        ) as u
+        where e.state = 'dead' and e.concurrency_key is not null and u.is_ordered
+        and u.holds_on_dead;
+    end if;
     perform jobq_private.open_keys(
         array(select e.job_id from unnest(endings) as e where e.state in ('retrying', 'queued')),
         array(select distinct e.key_id from unnest(endings) as e)

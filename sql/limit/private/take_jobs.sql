@@ -24,8 +24,10 @@ begin
             from unnest(take_jobs.keys) as k
         );
         _locked := jobq_private.lock_limits(_scopes, false);
-        _scopes := array(select s from unnest(_scopes) as s where s.limit_id = any(_locked));
-        keys := array(select k from unnest(take_jobs.keys) as k where k.key_id = any(_locked));
+        if cardinality(_locked) < _picked then
+            keys := array(select k from unnest(take_jobs.keys) as k where k.key_id = any(_locked));
+            _scopes := array(select s from unnest(_scopes) as s where s.limit_id = any(_locked));
+        end if;
     end if;
     _now := clock_timestamp();
     _share := case cardinality(keys)
@@ -34,13 +36,28 @@ begin
     end;
     with allowed as materialized (
         select
-            r.n, r.max_starts, r.used_slots, r.rate_left, r.budget_left, r.first_job_id,
-            r.is_charged
+            r.n, r.max_starts, r.rate_left, r.budget_left, r.first_job_id, r.is_charged,
+            array(
+                -- the lowest that are free
+                select s::smallint
+                from generate_series(1, cardinality(r.used_slots) + least(_share, r.max_starts)) as s
+                where s <= 32767 and s <> all(r.used_slots)
+            ) as slots
         from jobq_private.check_limits(_scopes, _now) as r
     ),
-    tried as materialized (
-        select k.ordinality as n, r.used_slots, r.rate_left, r.budget_left, array(
-            select j.ctid
+    seen as materialized (
+        select
+            k.ordinality as n, j.job, row_number() over key as k,
+            r.slots[row_number() over key] as slot,
+            coalesce(take_jobs.kinds is null or j.kind = any(take_jobs.kinds), false)
+            and coalesce(j.kind <> all(take_jobs.except_kinds), true) as is_wanted,
+            -- a rate lets a job start while a unit is left, a budget while the whole cost is
+            coalesce(sum(j.cost) over key - j.cost < r.rate_left, true)
+            and coalesce(sum(j.cost) over key <= r.budget_left, true) as fits
+        from unnest(take_jobs.keys) with ordinality as k
+        left join allowed as r on r.n = k.ordinality
+        cross join lateral (
+            select j.ctid as job, j.kind, coalesce(j.cost, 1) as cost, j.run_at, j.job_id
             from jobq_private.job as j
             where j.queue = k.queue
             and j.key_id = k.key_id
@@ -51,30 +68,8 @@ begin
             order by j.run_at, j.job_id
             limit least(_share, r.max_starts)
             for update skip locked
-        ) as jobs
-        from unnest(take_jobs.keys) with ordinality as k
-        left join allowed as r on r.n = k.ordinality
-    ),
-    seen as materialized (
-        select
-            u.job, f.slots[u.k] as slot, u.k, t.n,
-            coalesce(take_jobs.kinds is null or j.kind = any(take_jobs.kinds), false)
-            and coalesce(j.kind <> all(take_jobs.except_kinds), true) as is_wanted,
-            -- a rate lets a job start while a unit is left, a budget while the whole cost is
-            coalesce(sum(coalesce(j.cost, 1)) over key - coalesce(j.cost, 1) < t.rate_left, true)
-            and coalesce(sum(coalesce(j.cost, 1)) over key <= t.budget_left, true) as fits
-        from tried as t
-        cross join lateral (
-            -- the lowest that are free; none without limits
-            select array(
-                select n::smallint
-                from generate_series(1, cardinality(t.used_slots) + cardinality(t.jobs)) as n
-                where n <= 32767 and n <> all(t.used_slots)
-            ) as slots
-        ) as f
-        cross join lateral unnest(t.jobs) with ordinality as u (job, k)
-        join jobq_private.job as j on j.ctid = u.job
-        window key as (partition by t.n order by u.k)
+        ) as j
+        window key as (partition by k.ordinality order by j.run_at, j.job_id)
     ),
     taken as materialized (
         select s.* from seen as s where s.fits order by s.k, s.n limit wanted
@@ -84,8 +79,8 @@ begin
         array_agg(t.slot order by t.k, t.n) filter (where t.is_wanted),
         (select bool_or(a.is_charged) from allowed as a),
         array(
-            select take_jobs.keys[n.n] from tried as n
-            where n.n not in (select s.n from seen as s where s.fits)
+            select take_jobs.keys[n] from generate_subscripts(take_jobs.keys, 1) as n
+            where n not in (select s.n from seen as s where s.fits)
         ),
         _picked - cardinality(take_jobs.keys) + count(*) filter (where not t.is_wanted)
     into take_jobs.jobs, take_jobs.slots, take_jobs.is_charged, take_jobs.idle, take_jobs.skipped
