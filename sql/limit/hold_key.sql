@@ -13,21 +13,18 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if num_nulls(hold_key.queue, hold_key.concurrency_key, hold_key.until) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue, concurrency_key and until');
-    elsif octet_length(hold_key.concurrency_key) not between 1 and 1024
-        or length(hold_key.queue) not between 1 and 128
-    then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'a queue has 1 to 128 characters, a key 1 to 1024 bytes'
-        );
-    elsif hold_key.until not between '0001-01-02 UTC' and '9999-12-30 UTC'
-        and hold_key.until <> 'infinity'
-    then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'until must be before the year 10000, or infinity'
-        );
-    end if;
+    perform jobq_private.check_given('queue, concurrency_key and until', num_nulls(
+        hold_key.queue, hold_key.concurrency_key, hold_key.until
+    ));
+    perform jobq_private.check_argument(case
+        when length(hold_key.queue) not between 1 and 128 or right(hold_key.queue, 1) = '*'
+        then 'queue must have 1 to 128 characters, and must not end in *'
+        when octet_length(hold_key.concurrency_key) not between 1 and 1024
+        then 'concurrency_key must have 1 to 1024 bytes'
+        when hold_key.until not between '0001-01-02 UTC' and '9999-12-30 UTC'
+            and hold_key.until <> 'infinity'
+        then 'until must be before the year 10000, or infinity'
+    end);
     perform jobq_private.store_hold(
         hold_key.queue, null, hold_key.concurrency_key, hold_key.until, hold_key.reason
     );

@@ -43,17 +43,17 @@ declare
     end;
     _budget jobq_private.budget;
 begin
-    if num_nulls(scope_type, scope, period, time_zone, each_key) > 0 then
-        perform jobq_private.raise_error(
-            'NULL_ARGUMENT', 'scope_type, scope, period, time_zone and each_key'
-        );
-    elsif _problem is not null then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
-    elsif not exists (
-        select from pg_timezone_names as z where z.name = put_budget.time_zone
-    ) then
-        perform jobq_private.raise_error('INVALID_TIME_ZONE', put_budget.time_zone);
-    end if;
+    perform jobq_private.check_given(
+        'scope_type, scope, period, time_zone and each_key',
+        num_nulls(scope_type, scope, period, time_zone, each_key)
+    );
+    perform jobq_private.check_argument(_problem);
+    perform jobq_private.check_problem('INVALID_TIME_ZONE', case
+        when not exists (
+            select from pg_timezone_names as z where z.name = put_budget.time_zone
+        )
+        then put_budget.time_zone
+    end);
     if put_budget.amount is not null then
         _budget := row(put_budget.amount, put_budget.period, put_budget.time_zone);
     end if;
@@ -63,9 +63,9 @@ begin
             budget = case when put_budget.each_key then k.budget else _budget end,
             key_budget = case when put_budget.each_key then _budget else k.key_budget end
         where k.kind = put_budget.scope;
-        if not found then
-            perform jobq_private.raise_error('KIND_NOT_FOUND', format('kind %s', scope));
-        end if;
+        perform jobq_private.check_problem('KIND_NOT_FOUND', case
+            when not found then format('kind %s', scope)
+        end);
     elsif put_budget.concurrency_key is null then
         insert into jobq_private.queue as q (queue)
         values (put_budget.scope)

@@ -22,9 +22,9 @@ as $$
 declare
     _violated text;
 begin
-    if num_nulls(put_limit.queue, put_limit.concurrency_key) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue and concurrency_key');
-    end if;
+    perform jobq_private.check_given('queue and concurrency_key', num_nulls(
+        put_limit.queue, put_limit.concurrency_key
+    ));
     insert into jobq_private.key_limit as l (
         queue, concurrency_key, max_running, rate_limit, rate_period, rate_burst
     )

@@ -20,15 +20,13 @@ as $$
 declare
     _job record;
 begin
-    if num_nulls(
+    perform jobq_private.check_given('job_id, attempt, retry_in and release', num_nulls(
         rate_limited.job_id, rate_limited.attempt, rate_limited.retry_in, rate_limited.release
-    ) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id, attempt, retry_in and release');
-    elsif rate_limited.retry_in not between '0' and '365 days' then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'retry_in must be from 0 to 365 days'
-        );
-    end if;
+    ));
+    perform jobq_private.check_argument(case
+        when rate_limited.retry_in not between '0' and '365 days'
+        then 'retry_in must be from 0 to 365 days'
+    end);
     select j.queue, j.kind, j.concurrency_key into _job
     from jobq_private.job as j
     where j.job_id = rate_limited.job_id

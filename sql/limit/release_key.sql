@@ -15,15 +15,13 @@ as $$
 declare
     _was_held boolean;
 begin
-    if release_key.queue is null
-        or num_nonnulls(release_key.concurrency_key, release_key.kind) = 0
-    then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue and concurrency_key');
-    elsif num_nonnulls(release_key.concurrency_key, release_key.kind) = 2 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'give concurrency_key or kind, not both'
-        );
-    end if;
+    perform jobq_private.check_given('queue and concurrency_key', num_nulls(
+        release_key.queue, coalesce(release_key.concurrency_key, release_key.kind)
+    ));
+    perform jobq_private.check_argument(case
+        when num_nonnulls(release_key.concurrency_key, release_key.kind) = 2
+        then 'give concurrency_key or kind, not both'
+    end);
     with released as (
         delete from jobq_private.limit_hold as h
         where h.limit_id = jobq_private.limit_id(
