@@ -105,8 +105,6 @@ create index edge_parent_idx on jobq_private.edge (parent, child);
 
 create index edge_called_idx on jobq_private.edge (parent) where after_failure in ('call', 'detach');
 
-create index edge_caller_idx on jobq_private.edge (child) where after_failure = 'call';
-
 comment on table jobq_private.edge is 'Jobs that wait for jobs; a child with an open edge is blocked.';
 
 -- The queue of resolve(): parents that have ended, children that have begun to wait, batches

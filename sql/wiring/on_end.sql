@@ -33,8 +33,21 @@ begin
             select from jobq_private.edge as d where d.parent = e.job_id and d.is_open
         )
         union all
+        select 'call', e.job_id
+        from unnest(_awaited) as e
+        where exists (
+            select from jobq_private.edge as d
+            where d.parent = e.job_id and d.after_failure in ('call', 'detach')
+        )
+        union all
+        select 'caller', e.job_id
+        from unnest(_awaited) as e
+        where e.state = 'cancelled' and exists (
+            select from jobq_private.edge as d
+            where d.child = e.job_id and d.after_failure = 'call'
+        )
+        union all
         select distinct 'batch', e.batch_id from unnest(_awaited) as e where e.batch_id is not null;
-        perform jobq_private.follow_calls(_awaited);
         perform jobq_private.wake(array(select distinct e.queue from unnest(_awaited) as e));
     end if;
     if _gone <> '{}' then

@@ -28,32 +28,6 @@ declare
     _known uuid[] := array(select c.child_id from unnest(_children) as c where not c.is_new);
     _waiting uuid[];
 begin
-    if _known <> '{}' then
-        -- As in wait_events(): of this transaction and that of an end, one sees the other.
-        perform pg_advisory_xact_lock_shared(jobq_private.lock_class('expecting'), s.slot)
-        from (
-            select distinct hashtext('job_ended:' || k) & 1023 as slot
-            from unnest(_known) as k order by 1
-        ) as s;
-        insert into jobq_private.pending (about, id)
-        select 'call', k
-        from unnest(_known) as k
-        where current_setting('transaction_isolation') <> 'read committed';
-        with stored as (
-            insert into jobq_private.step as s (job_id, name, value, attempt)
-            select
-                c.job_id, 'event:job_ended:' || c.child_id,
-                jsonb_build_object('outcome', 'arrived', 'payload', e.payload), c.attempt
-            from unnest(_children) as c
-            cross join lateral jobq_private.child_end(c.job_id, c.child_id) as e
-            where not c.is_new
-            on conflict on constraint step_pkey do nothing
-            returning s.job_id, s.name
-        )
-        delete from jobq_private.waiter as w
-        using stored as s
-        where w.job_id = s.job_id and s.name = 'event:' || w.event;
-    end if;
     with stored as (
         insert into jobq_private.waiter as w (job_id, event, deadline, needs_all)
         select c.job_id, 'job_ended:' || c.child_id, _until, true
@@ -66,6 +40,23 @@ begin
         returning w.job_id
     )
     select coalesce(array_agg(distinct s.job_id), '{}') into _waiting from stored as s;
+    if _known <> '{}' then
+        -- As in wait_events(): of this transaction and that of an end, one sees the other.
+        perform pg_advisory_xact_lock_shared(jobq_private.lock_class('expecting'), s.slot)
+        from (
+            select distinct hashtext('job_ended:' || k) & 1023 as slot
+            from unnest(_known) as k order by 1
+        ) as s;
+        insert into jobq_private.pending (about, id)
+        select 'call', k
+        from unnest(_known) as k
+        where current_setting('transaction_isolation') <> 'read committed';
+        _waiting := array(
+            select w from unnest(_waiting) as w
+            except
+            select s from unnest(jobq_private.settle_calls(_waiting)) as s
+        );
+    end if;
     -- as release_many(); is_awaited, so that its end is followed: see on_end()
     update jobq_private.job as j
     set

@@ -23,7 +23,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    _until constant timestamptz := clock_timestamp() + read_stream.wait;
+    _until timestamptz;
     _after integer[];
 begin
     if num_nulls(read_stream.stream, read_stream.wait, read_stream.max_chunks) > 0 then
@@ -37,6 +37,7 @@ begin
             'after must be a cursor such as 1-20, wait from 0 to 30 s, max_chunks from 1 to 1000'
         );
     end if;
+    _until := clock_timestamp() + read_stream.wait;
     read_stream.cursor := coalesce(read_stream.after, '0-0');
     _after := string_to_array(read_stream.cursor, '-')::integer[];
     loop

@@ -9,16 +9,17 @@ set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
-    select jobq_private.follow_endings(g.endings), jobq_private.follow_calls(g.endings)
-    from (
-        select array_agg(row(
-            i.job_id, null, null, null, null, null, null, null, null, null, true
-        )::jobq_private.ending) as endings
-        from unnest(forget_jobs.job_ids) as i (job_id)
-    ) as g;
+    select jobq_private.follow_endings(array_agg(row(
+        i.job_id, null, null, null, null, null, null, null, null, null, true
+    )::jobq_private.ending))
+    from unnest(forget_jobs.job_ids) as i (job_id);
     insert into jobq_private.pending (about, id)
     select 'child', e.child
     from jobq_private.edge as e where e.parent = any(forget_jobs.job_ids) and e.is_open
+    union
+    select 'call', e.parent
+    from jobq_private.edge as e
+    where e.parent = any(forget_jobs.job_ids) and e.after_failure in ('call', 'detach')
     union
     select 'batch', j.batch_id
     from jobq_private.job as j

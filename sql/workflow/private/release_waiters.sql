@@ -1,72 +1,116 @@
--- Purpose: make jobs that wait for an event due now, if it was emitted, and wake their
--- queues.
--- Invariant: waits for no lock: returns false if another transaction holds one of the
--- jobs. Skips jobs that run, retry or have ended: they check for the event themselves.
--- The rows of waiters stay until the jobs have checked.
-create or replace function jobq_private.release_waiters(event text, job_id uuid)
-returns boolean
+-- Purpose: make jobs due that wait for the events of these rows of pending, and wake their queues.
+-- The end of a called job is the event job_ended:ID. Returns the rows to postpone.
+-- Invariant: waits for no lock. Skips jobs that run, retry or have ended: they look for their
+-- events themselves. The rows of waiters stay until the jobs have looked, except those that
+-- settle_calls() has settled. A login with some queues releases only their jobs.
+create or replace function jobq_private.release_waiters(
+    pending jobq_private.pending[], queues text[]
+)
+returns bigint[]
 language plpgsql
 set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
+set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
-#variable_conflict use_column
 declare
     _all constant uuid := uuid '00000000-0000-0000-0000-000000000000';
-    _waiting constant uuid[] := array(
-        select j.job_id
-        from jobq_private.job as j
-        where j.job_id = any(array(
-            select w.job_id
-            from jobq_private.waiter as w
-            where w.event = release_waiters.event
-            and release_waiters.job_id in (_all, w.job_id)
-        ))
-        and j.state = 'queued'
-        and j.run_at > clock_timestamp()
-        and exists (
-            select from jobq_private.event as e
-            where e.event = release_waiters.event
-            and e.job_id in (release_waiters.job_id, _all)
-        )
+    _events constant jobq_private.pending[] := array(
+        select row(
+            l.pending_id, l.about, case l.about when 'call' then _all else l.id end,
+            coalesce(l.event, 'job_ended:' || l.id), l.beyond, l.has_passed, l.created_at, l.due_at
+        )::jobq_private.pending
+        from unnest(pending) as l
+        where l.about in ('event', 'call')
     );
-    _released uuid[];
-    _queues constant text[] := jobq_private.worked_queues();
-    _denied text[];
+    _open bigint[];
+    _waiting uuid[];
+    _held uuid[];
+    _locked uuid[];
+    _due uuid[];
 begin
-    if _queues is not null then  -- a login that works these queues has to do it: see resolve()
-        _denied := array(
+    if _events = '{}' then
+        return '{}'::bigint[];
+    end if;
+    -- Transactions that emit, end a called job or begin to wait do not see each other's rows.
+    -- Tests this before it reads the waiters, so that these include the rows of those that ended.
+    _open := array(
+        select l.pending_id
+        from unnest(_events) as l
+        where jobq_private.is_locked('expecting', hashtext(l.event) & 1023)
+        or case l.about
+            when 'call' then l.created_at >= now()  -- this transaction has ended the job
+            else jobq_private.is_locked('emitting', hashtext(l.event) & 1023)
+        end
+    );
+    _waiting := array(
+        select distinct j.job_id
+        from unnest(_events) as l
+        join jobq_private.waiter as w on w.event = l.event and l.id in (_all, w.job_id)
+        join jobq_private.job as j on j.job_id = w.job_id
+        where j.state = 'queued' and j.run_at > clock_timestamp()
+        and (l.about = 'call' or exists (
+            select from jobq_private.event as e
+            where e.event = l.event and e.job_id in (l.id, _all)
+        ))
+    );
+    if queues is not null then  -- a login that works the other queues has to release their jobs
+        perform jobq_private.wake(array(
             select distinct j.queue
             from jobq_private.job as j
-            where j.job_id = any(_waiting) and j.queue <> all(_queues)
-        );
-        perform jobq_private.wake(_denied);
-        if _denied <> '{}' then
-            return false;
-        end if;
+            where j.job_id = any(_waiting) and j.queue <> all(queues)
+        ));
     end if;
-    if _waiting = '{}' then
-        return true;
-    end if;
-    with held as materialized (
+    _held := array(
         select j.job_id
         from jobq_private.job as j
         where j.job_id = any(_waiting) and j.state = 'queued'
+        and (queues is null or j.queue = any(queues))
         order by j.job_id
-        for no key update of j skip locked
-    ),
-    released as (
+        for no key update skip locked
+    );
+    _locked := array(
+        select u from unnest(_waiting) as u
+        except all
+        select h from unnest(_held) as h
+    );
+    -- "is true": one hash, instead of a loop over the jobs for each waiter
+    _due := array(
+        select w.job_id
+        from unnest(_events) as l
+        join jobq_private.waiter as w
+            on w.event = l.event and l.id in (_all, w.job_id) and not w.needs_all
+        where (w.job_id in (select h from unnest(_held) as h)) is true
+        union
+        select s
+        from unnest(jobq_private.settle_calls(array(
+            select w.job_id
+            from unnest(_events) as l
+            join jobq_private.waiter as w on w.event = l.event and w.needs_all
+            where (w.job_id in (select h from unnest(_held) as h)) is true
+        ))) as s
+    );
+    if _due <> '{}' then
         update jobq_private.job as j
         set run_at = least(j.run_at, clock_timestamp())
-        from held as h
-        where j.job_id = any(_waiting) and j.job_id = h.job_id
-        returning j.job_id
-    )
-    select array_agg(r.job_id) into _released from released as r;
-    if _released is not null then
-        perform jobq_private.announce_jobs(_released);
+        where j.job_id = any(_due);
+        perform jobq_private.announce_jobs(_due);
     end if;
-    return cardinality(_released) is not distinct from cardinality(_waiting);
+    return array(
+        select l.pending_id
+        from unnest(_events) as l
+        where _locked <> '{}' and exists (
+            select from jobq_private.waiter as w
+            where w.event = l.event and l.id in (_all, w.job_id)
+            and (w.job_id in (select u from unnest(_locked) as u)) is true
+        )
+        or l.pending_id = any(_open) and (l.about = 'event' or exists (
+            select from jobq_private.edge as d
+            where d.parent = jobq_private.ended_job(l.event)
+            and d.after_failure in ('call', 'detach')
+            and d.child not in (select h from unnest(_held) as h)
+        ))
+    );
 end
 $$;

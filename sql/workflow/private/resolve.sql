@@ -19,10 +19,10 @@ declare
     _pending jobq_private.pending[];
     _due bigint[];
     _put_off bigint[];
+    _hidden bigint[];
     _done bigint := 0;
     _rounds integer := 0;
     _group record;
-    _slot integer;
     _is_settled boolean;
 begin
     -- A snapshot of the whole transaction is too old to show the remaining parents.
@@ -41,31 +41,27 @@ begin
         exit when _pending = '{}';
         select s.due, s.put_off into _due, _put_off
         from jobq_private.settle_edges(_pending, _queues) as s;
-        _put_off := _put_off || jobq_private.release_callers(_pending, _queues);
-        for _group in
-            select
-                l.about, l.id, l.event, array_agg(l.pending_id) as pending_ids,
-                row_number() over () as n
+        -- Members, and who waits for events, may be in any queue.
+        _hidden := array(
+            select l.pending_id
             from unnest(_pending) as l
-            where l.about in ('batch', 'event', 'caller')
-            group by l.about, l.id, l.event
+            where _queues is not null and l.about not in ('parent', 'child') and not exists (
+                select from jobq_private.job as j
+                where l.about = 'event' and j.job_id = l.id and j.queue = any(_queues)
+            )
+        );
+        _put_off := _put_off || _hidden || jobq_private.release_waiters(
+            array(select l from unnest(_pending) as l where l.pending_id <> all(_hidden)), _queues
+        );
+        for _group in
+            select l.about, l.id, array_agg(l.pending_id) as pending_ids, row_number() over () as n
+            from unnest(_pending) as l
+            where l.about in ('batch', 'caller') and l.pending_id <> all(_hidden)
+            group by l.about, l.id
         loop
             if _group.n > 20 and clock_timestamp() > _until then
                 _due := _due || _group.pending_ids;
                 continue;
-            elsif _queues is not null and not (_group.about = 'event' and exists (
-                select from jobq_private.job as j
-                where j.job_id = _group.id and j.queue = any(_queues)
-            )) then
-                _is_settled := false;  -- members, and who waits for events, may be in any queue
-            elsif _group.about = 'event' then
-                -- Settled when all transactions have ended that were emitting or waiting. Tests
-                -- this before it reads the rows, so that these include their changes.
-                _slot := hashtext(_group.event) & 1023;
-                _is_settled := not jobq_private.is_locked('emitting', _slot)
-                    and not jobq_private.is_locked('expecting', _slot);
-                _is_settled := jobq_private.release_waiters(_group.event, _group.id)
-                    and _is_settled;
             elsif _group.about = 'caller' then
                 _is_settled := jobq_private.cancel_children(_group.id);
             else

@@ -19,6 +19,11 @@ declare
     _watched uuid[];
     _passed bigint[];
 begin
+    if not exists (select from unnest(pending) as l where l.about in ('parent', 'child')) then
+        due := '{}';
+        put_off := '{}';
+        return;
+    end if;
     _edges := array(
         select row(
             l.pending_id, l.about, e.child, e.parent, e.after_failure, null, null, null

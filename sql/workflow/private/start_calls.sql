@@ -19,6 +19,7 @@ declare
     _taken text;
     _new jsonb;
     _ids uuid[];
+    _jobs jobq_private.new_job[];
 begin
     perform from jobq_private.job as j
     where j.job_id = any(job_ids) and j.lease_expires_at is not null
@@ -27,51 +28,49 @@ begin
     _children := array(
         select row(
             c.n, c.job_id, c.attempt, c.name, c.document,
-            jobq_private.ended_job('job_ended:' || (s.value #>> '{}')), s.name is null
+            case
+                when s.name is null then jobq_private.new_id(g.shard_id)
+                else jobq_private.ended_job('job_ended:' || (s.value #>> '{}'))
+            end,
+            s.name is null
         )::jobq_private.child_call
         from unnest(_children) with ordinality
             as c (n, job_id, attempt, name, document, child_id, is_new, place)
         join jobq_private.job as j
             on j.job_id = c.job_id and j.attempt = c.attempt and j.lease_expires_at is not null
         left join jobq_private.step as s on s.job_id = c.job_id and s.name = c.name
+        cross join jobq_private.setting as g
         order by c.place
     );
     select c.name into _taken
     from unnest(_children) as c
-    where c.child_id is null and not c.is_new
+    where c.child_id is null
     limit 1;
     if found then
         perform jobq_private.raise_error('INVALID_ARGUMENT', format(
             'children: the name %s is taken by a step', to_jsonb(_taken)
         ));
     end if;
-    select jsonb_agg(c.document - '{name,cancel}'::text[] order by c.place) into _new
+    select
+        jsonb_agg(c.document - '{name,cancel}'::text[] order by c.place),
+        array_agg(c.child_id order by c.place)
+    into _new, _ids
     from unnest(_children) with ordinality
         as c (n, job_id, attempt, name, document, child_id, is_new, place)
     where c.is_new;
     if _new is null then
         return _children;
     end if;
-    _ids := (jobq_private.store_jobs(array(
-        select jsonb_populate_record(j, '{"is_awaited": true, "dedup": "enqueue"}')
-        from unnest(jobq_private.read_jobs(
-            _new,
-            '{kind,payload,queue,run_at,priority,max_attempts,timeout,metadata,concurrency_key,expires_at,cost}'
-        )) as j
-    ))).ids;
-    _children := array(
-        select row(
-            c.n, c.job_id, c.attempt, c.name, c.document,
-            case when c.is_new
-                then _ids[count(*) filter (where c.is_new) over (order by c.place)]
-                else c.child_id
-            end,
-            c.is_new
-        )::jobq_private.child_call
-        from unnest(_children) with ordinality
-            as c (n, job_id, attempt, name, document, child_id, is_new, place)
-        order by c.place
+    _jobs := jobq_private.read_jobs(
+        _new,
+        '{kind,payload,queue,run_at,priority,max_attempts,timeout,metadata,concurrency_key,expires_at,cost}'
     );
+    for _n in 1 .. cardinality(_jobs) loop
+        _jobs[_n].job_id := _ids[_n];
+        _jobs[_n].is_awaited := true;
+        _jobs[_n].dedup := 'enqueue';
+    end loop;
+    perform jobq_private.store_jobs(_jobs);
     insert into jobq_private.step (job_id, name, value, attempt)
     select c.job_id, c.name, to_jsonb(c.child_id), c.attempt
     from unnest(_children) as c

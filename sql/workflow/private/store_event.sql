@@ -6,24 +6,27 @@ returns boolean
 language plpgsql
 as $$
 declare
-    _slot constant integer := hashtext(store_event.event) & 1023;
-    _is_settled boolean;
+    _put_off bigint[];
 begin
     -- An emit and a wait in two open transactions do not see each other's rows. Each
     -- takes a lock of its own class, shared until its commit, before it tests the other
     -- class. So one of them sees the other, and adds a row for resolve().
-    perform pg_advisory_xact_lock_shared(jobq_private.lock_class('emitting'), _slot);
+    perform pg_advisory_xact_lock_shared(
+        jobq_private.lock_class('emitting'), hashtext(store_event.event) & 1023
+    );
     insert into jobq_private.event (event, job_id, payload)
     values (store_event.event, store_event.job_id, store_event.payload)
     on conflict on constraint event_pkey do nothing;
     if not found then
         return false;
     end if;
-    _is_settled := not jobq_private.is_locked('expecting', _slot)
-        and current_setting('transaction_isolation') = 'read committed';
-    if not jobq_private.release_waiters(store_event.event, store_event.job_id)
-        or not _is_settled
-    then
+    _put_off := jobq_private.release_waiters(
+        array[row(
+            0, 'event', store_event.job_id, store_event.event, null, false, null, null
+        )::jobq_private.pending],
+        jobq_private.worked_queues()
+    );
+    if _put_off <> '{}' or current_setting('transaction_isolation') <> 'read committed' then
         insert into jobq_private.pending (about, id, event)
         values ('event', store_event.job_id, store_event.event);
     end if;

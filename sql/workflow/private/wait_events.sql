@@ -17,10 +17,11 @@ declare
     _end jsonb;
     _due timestamptz;
 begin
-    perform jobq_private.check_event(e, 'null') from unnest(name || events) as e;
-    if coalesce(cardinality(events), 0) not between 1 and 100 then
+    if (array_ndims(events) = 1 and cardinality(events) <= 100) is not true then
         perform jobq_private.raise_error('INVALID_ARGUMENT', 'events must be 1 to 100');
-    elsif wait_events.timeout < interval '0' or wait_events.timeout > interval '36500 days' then
+    end if;
+    perform jobq_private.check_event(e, 'null') from unnest(name || events) as e;
+    if wait_events.timeout < interval '0' or wait_events.timeout > interval '36500 days' then
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT', 'timeout must be between 0 and 36500 days'
         );

@@ -1,6 +1,6 @@
 -- What send_message() and wait_any() promise.
 begin;
-select plan(27);
+select plan(28);
 
 create function pg_temp.wait(id uuid, attempt integer, wait text, events text[], most interval default null)
 returns text
@@ -109,6 +109,7 @@ from (
     ('select jobq.emit(''job_ended:x'')', '22023 INVALID_ARGUMENT'),
     (format('select jobq.wait_any(%L, 5, ''a'', ''{a}'')', :'job_id'), 'JQ003 LEASE_LOST'),
     (format('select jobq.wait_any(%L, 5, ''a'', ''{}'')', :'job_id'), '22023 INVALID_ARGUMENT'),
+    (format('select jobq.wait_any(%L, 5, ''a'', ''{{a},{b}}'')', :'job_id'), '22023 INVALID_ARGUMENT'),
     (format('select jobq.wait_any(%L, 5, null, ''{a}'')', :'job_id'), '22004 NULL_ARGUMENT'),
     (format('select jobq.wait_for(%L, 1, ''job_ended:%s'')', :'fork_id', :'other_id'),
         '22023 INVALID_ARGUMENT'),

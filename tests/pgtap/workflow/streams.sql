@@ -1,6 +1,6 @@
 -- What append(), append_many(), read_stream(), list_streams() and await_stream() promise.
 begin;
-select plan(29);
+select plan(30);
 
 select jobq.enqueue('work') as job_id \gset
 select is(
@@ -108,6 +108,7 @@ from (
         'JQ005 PAYLOAD_TOO_LARGE'),
     ('select jobq.read_stream(%L, ''a'', ''b'')', '22023 INVALID_ARGUMENT'),
     ('select jobq.read_stream(%L, ''a'', wait => ''1 h'')', '22023 INVALID_ARGUMENT'),
+    ('select jobq.read_stream(%L, ''a'', wait => ''178000000 years'')', '22023 INVALID_ARGUMENT'),
     ('select jobq.read_stream(gen_random_uuid(), %L)', 'JQ001 JOB_NOT_FOUND')
 ) as c (call, refusal);
 
