@@ -144,7 +144,7 @@ create type jobq_private.claim_turn as (
     limited integer
 );
 
-comment on type jobq_private.claim_turn is 'What a claim takes from a queue, or from all its queues.';
+comment on type jobq_private.claim_turn is 'What a claim takes from a queue with limits or keys.';
 
 create type jobq_private.failure as (
     job_id uuid,

@@ -24,7 +24,7 @@ declare
     _wide integer;
     _is_quiet boolean := true;
 begin
-    perform jobq_private.check_claim(begin_wait.queues, 'listener', 0);
+    perform jobq_private.check_claim(begin_wait.queues);
     perform pg_advisory_unlock_all();
     perform pg_advisory_lock_shared(_waiting, 1040);
     foreach _queue in array begin_wait.queues loop

@@ -24,17 +24,43 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-    _turn constant jobq_private.claim_turn := jobq_private.take_turns(
-        claim.queues, claim.worker, claim.max_jobs, claim.max_limited, claim.except_kinds,
+    _left integer := claim.max_jobs;
+    _plan jobq_private.claim_plan;
+    _turn jobq_private.claim_turn;
+    _queue text;
+begin
+    perform jobq_private.check_claim(
+        claim.queues, claim.worker, claim.max_jobs, claim.except_kinds, claim.max_limited,
         claim.kinds
     );
-begin
-    if _turn.jobs <> '{}' then
-        return query select j.* from unnest(_turn.jobs) as j;
+    if _left = 0 then
+        return;
     end if;
-    return query
-    select s.*
-    from jobq_private.start_jobs(_turn.found, claim.worker, _turn.slots) as s;
+    _plan := jobq_private.on_claim(
+        jobq_private.match_queues(claim.queues), claim.except_kinds
+    );
+    foreach _queue in array _plan.queues loop
+        exit when _left = 0 or '*' = any(_plan.except_kinds);
+        if _queue = any(_plan.special) then
+            _turn := jobq_private.on_queue(
+                _queue, claim.worker, _left, claim.max_limited, _plan.except_kinds, claim.kinds
+            );
+            return query select j.* from unnest(_turn.jobs) as j;
+            _left := _left - cardinality(_turn.jobs);
+            claim.max_limited := claim.max_limited - _turn.limited;
+        else
+            _turn.found := jobq_private.find_jobs(
+                _queue, _left, _plan.except_kinds, claim.kinds
+            );
+            _turn.slots := null;
+        end if;
+        if _turn.found <> '{}' then
+            return query
+            select s.*
+            from jobq_private.start_jobs(_turn.found, claim.worker, _turn.slots) as s;
+            _left := _left - cardinality(_turn.found);
+        end if;
+    end loop;
 end
 $$;
 

@@ -10,10 +10,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if claim_job.job_id is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id');
-    end if;
-    perform jobq_private.check_claim('{}', claim_job.worker, 1);
+    perform jobq_private.check_given('job_id', num_nulls(claim_job.job_id));
+    perform jobq_private.check_claim(worker => claim_job.worker);
     return query
     with found as materialized (
         select j.job_id

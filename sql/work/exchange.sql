@@ -43,10 +43,8 @@ returns table (
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
-set enable_bitmapscan = off
 as $$
 declare
     _results constant jsonb := jobq_private.check_results(
@@ -55,7 +53,6 @@ declare
     _moved bigint[] := '{}'::bigint[];
     _failures jobq_private.failure[];
     _locked uuid[];
-    _turn jobq_private.claim_turn;
 begin
     if exchange.job_ids <> '{}' then
         _moved := coalesce(jobq_private.archive_jobs(
@@ -86,25 +83,19 @@ begin
             ) as u
             left join jobq_private.settle_failures(array(
                 select t from unnest(_failures) as t where t.job_id = any(_locked)
-            ), false) as s
+            )) as s
                 on u.has_failed and s.job_id = u.job_id and s.attempt = u.attempt
             order by u.has_failed, u.n
         loop
             return next;
         end loop;
     end if;
-    _turn := jobq_private.take_turns(
+    return query
+    select 'claimed', c.*
+    from jobq.claim(
         exchange.queues, exchange.worker, exchange.max_jobs, exchange.max_limited,
-        exchange.except_kinds, null
-    );
-    if _turn.jobs <> '{}' then
-        return query select 'claimed', j.* from unnest(_turn.jobs) as j;
-    end if;
-    if _turn.found <> '{}' then
-        return query
-        select 'claimed', s.*
-        from jobq_private.start_jobs(_turn.found, exchange.worker, _turn.slots) as s;
-    end if;
+        exchange.except_kinds
+    ) as c;
 end
 $$;
 

@@ -25,7 +25,7 @@ begin
     from jobq_private.settle_failures(array[jobq_private.kept_failure(row(
         fail.job_id, fail.attempt, fail.error, fail.error_code, fail.retryable, fail.retry_in,
         fail.details
-    ))], false) as s;
+    ))]) as s;
     if not found then
         perform jobq_private.refuse_attempt(fail.job_id, fail.attempt);
     end if;

@@ -29,11 +29,13 @@ as $$
 declare
     _locked uuid[];
 begin
-    perform jobq_private.check_claim('{}', heartbeat.worker, 0, heartbeat.except_kinds);
-    if length(heartbeat.release) not between 1 and 200 or heartbeat.stuck < 0 then
-        perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'release must have 1 to 200 characters, and stuck must not be negative');
-    end if;
+    perform jobq_private.check_claim(
+        worker => heartbeat.worker, except_kinds => heartbeat.except_kinds
+    );
+    perform jobq_private.check_argument(case
+        when length(heartbeat.release) not between 1 and 200 or heartbeat.stuck < 0
+        then 'release must have 1 to 200 characters, and stuck must not be negative'
+    end);
     perform jobq_private.check_attempts(heartbeat.job_ids, heartbeat.attempts);
     insert into jobq_private.worker as w (worker, queues, except_kinds, release, stuck)
     values (

@@ -1,9 +1,10 @@
--- Purpose: refuse a claim with invalid arguments, and return max_jobs. Raises: 22004, 22023.
+-- Purpose: refuse a claim with invalid arguments. Raises: 22004, 22023.
 create or replace function jobq_private.check_claim(
-    queues text[], worker text, max_jobs integer, except_kinds text[] default null,
-    max_limited integer default null, kinds text[] default null
+    queues text[] default '{}', worker text default 'w', max_jobs integer default 0,
+    except_kinds text[] default null, max_limited integer default null,
+    kinds text[] default null
 )
-returns integer
+returns void
 language plpgsql
 stable
 as $$
@@ -28,6 +29,5 @@ begin
     if _problem is not null then
         perform jobq_private.raise_error(_problem[1], _problem[2]);
     end if;
-    return max_jobs;
 end
 $$;

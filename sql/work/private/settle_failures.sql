@@ -3,7 +3,7 @@
 -- Invariant: jobs are locked in the order of their ids, so batches cannot deadlock. Only the
 -- attempt that holds the lease counts. Triggers record the attempts, as for a raw update.
 create or replace function jobq_private.settle_failures(
-    failures jobq_private.failure[], is_expiry boolean
+    failures jobq_private.failure[], is_expiry boolean default false
 )
 returns table (job_id uuid, attempt integer, state text)
 language plpgsql
