@@ -13,16 +13,17 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
-declare
-    _known constant text[] := array[
-        'kind', 'payload', 'queue', 'run_at', 'priority', 'max_attempts', 'timeout',
-        'idempotency_key', 'dedup_key', 'dedup', 'metadata',
-        'concurrency_key', 'expires_at', 'after', 'after_failure', 'batch_id', 'cost'
-    ];
 begin
     return query
     select s.n::integer, s.job_id, s.created
-    from jobq_private.store_jobs(jobq_private.read_jobs(enqueue_many.jobs, _known)) as a
+    from jobq_private.store_jobs(jobq_private.read_records(
+        null::jobq_private.new_job, 'jobs', enqueue_many.jobs,
+        '{
+            kind, payload, queue, run_at, priority, max_attempts, timeout, idempotency_key,
+            dedup_key, dedup, metadata, concurrency_key, expires_at, after, after_failure,
+            batch_id, cost
+        }'
+    )) as a
     cross join lateral unnest(a.ids, a.created) with ordinality as s (job_id, created, n);
 end
 $$;

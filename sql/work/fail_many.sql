@@ -21,7 +21,7 @@ begin
     select f.job_id, f.attempt, s.state
     from unnest(_failures) with ordinality
         as f (job_id, attempt, error, error_code, retryable, retry_in, details, n)
-    left join jobq_private.settle_failures(_failures, false) as s
+    left join jobq_private.settle_failures(_failures) as s
         on s.job_id = f.job_id and s.attempt = f.attempt
     order by f.n;
 end

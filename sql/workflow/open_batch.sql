@@ -32,7 +32,8 @@ declare
     _jobs jobq_private.new_job[];
     _ids uuid[];
 begin
-    _jobs := jobq_private.read_jobs(
+    _jobs := jobq_private.read_records(
+        null::jobq_private.new_job, 'jobs',
         (select coalesce(jsonb_agg(g order by n), '[]') from unnest(_given) with ordinality as u (g, n) where g is not null),
         '{kind,payload,queue,run_at,priority,max_attempts,timeout,metadata,concurrency_key,batch_id,cost}'
     );

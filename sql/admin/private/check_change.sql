@@ -36,7 +36,9 @@ begin
     ) as t (type)
     where c.value <> 'null';
     perform jobq_private.check_argument(_mistyped);
-    _set := (jobq_private.read_jobs(jsonb_build_array(_given), _known))[1];
+    _set := (jobq_private.read_records(
+        null::jobq_private.new_job, 'jobs', jsonb_build_array(_given), _known
+    ))[1];
     for _set.kind in
         select j.kind from jobq_private.job as j where j.job_id = any(check_change.job_ids)
         union

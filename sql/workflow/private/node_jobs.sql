@@ -5,7 +5,8 @@ returns jobq_private.new_job[]
 language sql
 stable
 as $$
-    select jobq_private.read_jobs(
+    select jobq_private.read_records(
+        null::jobq_private.new_job, 'jobs',
         (
             select jsonb_agg(n.node - '{name,after,before}'::text[] order by n.place)
             from jsonb_array_elements(node_jobs.nodes) with ordinality as n (node, place)

@@ -61,8 +61,8 @@ begin
     if _new is null then
         return _children;
     end if;
-    _jobs := jobq_private.read_jobs(
-        _new,
+    _jobs := jobq_private.read_records(
+        null::jobq_private.new_job, 'jobs', _new,
         '{kind,payload,queue,run_at,priority,max_attempts,timeout,metadata,concurrency_key,expires_at,cost}'
     );
     for _n in 1 .. cardinality(_jobs) loop

@@ -1,6 +1,6 @@
 -- What jobq.fail_many() promises.
 begin;
-select plan(17);
+select plan(20);
 
 create temporary table batch (n integer, job_id uuid);
 insert into batch
@@ -80,8 +80,10 @@ from (
     ('{}', '22023 INVALID_ARGUMENT'),
     ('[1]', '22023 INVALID_ARGUMENT'),
     ('[{"retriable": false}]', '22023 INVALID_ARGUMENT'),
-    ('[{"job_id": "x"}]', '22P02 '),
-    ('[{"retryable": "perhaps"}]', '22P02 '),
+    ('[{"job_id": "x"}]', '22023 INVALID_ARGUMENT'),
+    ('[{"retryable": "perhaps"}]', '22023 INVALID_ARGUMENT'),
+    ('[{"attempt": 1e30}]', '22023 INVALID_ARGUMENT'),
+    ('[{"retry_in": "soon"}]', '22023 INVALID_ARGUMENT'),
     (jsonb_build_array(pg_temp.failure(6, '{"retry_in": "-1 s"}'))::text,
         '22023 INVALID_ARGUMENT'),
     (jsonb_build_array(pg_temp.failure(6, '{}'),
@@ -90,6 +92,25 @@ from (
     (jsonb_build_array(pg_temp.failure(6, '{"details": 503}'))::text,
         '22023 INVALID_ARGUMENT')
 ) as a (failures, refusal);
+create function pg_temp.detail(failures jsonb)
+returns text
+language plpgsql
+as $$
+declare
+    _detail text;
+begin
+    perform from jobq.fail_many(failures);
+    return 'none';
+exception
+    when invalid_parameter_value then
+        get stacked diagnostics _detail = pg_exception_detail;
+        return _detail;
+end
+$$;
+select matches(
+    pg_temp.detail('[{"error": "x"}, {"attempt": 1, "job_id": "x"}]'), '^failure 2: job_id: .*"x"',
+    'the failure and the member are told'
+);
 select is(
     (select j.state::text from jobq.job as j join batch as b using (job_id)
     where b.n = 6),
