@@ -51,7 +51,7 @@ begin
             where k.kind = a.kind
             and k.idempotency_key = a.idempotency_key
             and k.job_id <> a.job_id
-            and not jobq_private.is_key_free(k.kind, a.queue, k.job_id, k.created_at)
+            and not jobq_private.is_key_free(k.kind, k.job_id, k.created_at)
         ))
         order by a.finished_at
         limit redrive_many.max_jobs

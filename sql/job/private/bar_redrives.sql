@@ -11,11 +11,11 @@ declare
     _holders uuid[];
 begin
     select array_agg(k.job_id), jobq_private.take_idempotency_keys(
-        array_agg(k.job_id), array_agg(k.kind), array_agg(k.queue), array_agg(k.idempotency_key)
+        array_agg(k.job_id), array_agg(k.kind), array_agg(k.idempotency_key)
     )
     into _keyed, _holders
     from (
-        select a.job_id, a.kind, a.queue, a.idempotency_key
+        select a.job_id, a.kind, a.idempotency_key
         from unnest(bar_redrives.job_ids, bar_redrives.finished_ats) as c (job_id, finished_at)
         join jobq_private.job_archive as a
             on a.job_id = any(bar_redrives.job_ids) and a.job_id = c.job_id

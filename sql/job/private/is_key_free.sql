@@ -1,7 +1,7 @@
 -- Purpose: whether an idempotency key can pass to another job: its retention is over and its job
 -- not live, or the job has failed and its kind allows reuse.
 create or replace function jobq_private.is_key_free(
-    kind text, queue text, job_id uuid, created_at timestamptz
+    kind text, job_id uuid, created_at timestamptz
 )
 returns boolean
 language plpgsql
@@ -19,9 +19,6 @@ begin
         and a.finished_at >= jobq_private.id_time(is_key_free.job_id) - interval '1 day'
         and a.state in ('dead', 'cancelled')
     )
-    and (
-        select s.reuse_key_after_failure
-        from jobq_private.settings_for(is_key_free.kind, is_key_free.queue) as s
-    );
+    and (select s.reuse_key_after_failure from jobq_private.settings_for(kind, null) as s);
 end
 $$;

@@ -16,7 +16,7 @@ declare
 begin
     -- The slot of a schedule is taken once, and holds no key.
     select jobq_private.take_idempotency_keys(
-        array_agg(j.job_id), array_agg(j.kind), array_agg(j.queue),
+        array_agg(j.job_id), array_agg(j.kind),
         array_agg(case when j.schedule_id is null then j.idempotency_key end)
     ) into _ids
     from unnest(store_keyed_jobs.jobs) as j;

@@ -4,7 +4,7 @@
 -- order of kind and key, so batches cannot deadlock. Of several jobs with one key, the first gets
 -- it. A free key passes to the new job once, since it then stands for a live job.
 create or replace function jobq_private.take_idempotency_keys(
-    job_ids uuid[], kinds text[], queues text[], keys text[]
+    job_ids uuid[], kinds text[], keys text[]
 )
 returns uuid[]
 language plpgsql
@@ -21,8 +21,7 @@ begin
     loop
         insert into jobq_private.idempotency_key as k (kind, idempotency_key, job_id)
         select distinct on (g.kind, g.key) g.kind, g.key, g.job_id
-        from unnest(job_ids, kinds, queues, keys)
-            with ordinality as g (job_id, kind, queue, key, n)
+        from unnest(job_ids, kinds, keys) with ordinality as g (job_id, kind, key, n)
         where g.key is not null
         order by g.kind, g.key, g.n
         on conflict on constraint idempotency_key_pkey do nothing;
@@ -34,20 +33,18 @@ begin
         set job_id = f.job_id, created_at = now()
         from (
             select distinct on (g.kind, g.key) g.*
-            from unnest(job_ids, kinds, queues, keys)
-                with ordinality as g (job_id, kind, queue, key, n)
+            from unnest(job_ids, kinds, keys) with ordinality as g (job_id, kind, key, n)
             where g.key is not null
             order by g.kind, g.key, g.n
         ) as f
         where k.kind = f.kind and k.idempotency_key = f.key and k.job_id <> f.job_id
-        and jobq_private.is_key_free(k.kind, f.queue, k.job_id, k.created_at);
+        and jobq_private.is_key_free(k.kind, k.job_id, k.created_at);
 
         select array_agg(
             case when g.key is null then g.job_id else k.job_id end order by g.n
         )
         into _holders
-        from unnest(job_ids, kinds, queues, keys)
-            with ordinality as g (job_id, kind, queue, key, n)
+        from unnest(job_ids, kinds, keys) with ordinality as g (job_id, kind, key, n)
         left join jobq_private.idempotency_key as k
             on k.kind = g.kind and k.idempotency_key = g.key;
         -- a key that another transaction has deleted meanwhile is free
