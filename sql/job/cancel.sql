@@ -16,14 +16,9 @@ declare
     _state text;
     _queue text;
 begin
-    if cancel.job_id is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id');
-    elsif length(cancel.reason) > 512 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'reason must have at most 512 characters'
-        );
-    end if;
-
+    perform jobq_private.check_given('job_id', num_nulls(cancel.job_id));
+    perform jobq_private.check_argument(case when length(cancel.reason) > 512
+        then 'reason must have at most 512 characters' end);
     select j.state, j.queue into _state, _queue
     from jobq_private.job as j
     where j.job_id = cancel.job_id

@@ -15,9 +15,7 @@ as $$
 declare
     _job jobq.job;
 begin
-    if get_job.job_id is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id');
-    end if;
+    perform jobq_private.check_given('job_id', num_nulls(get_job.job_id));
     -- By null alone the planner would pass over the days only after it has locked them.
     select j.* into _job
     from jobq.job as j

@@ -17,13 +17,10 @@ declare
     _job jobq.job := jobq.get_job(redrive.job_id);
     _state text;
 begin
-    if redrive.latest is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'latest');
-    elsif redrive.max_attempts not between 1 and 10000 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'max_attempts must be from 1 to 10000'
-        );
-    elsif _job.state in ('dead', 'cancelled') then
+    perform jobq_private.check_given('latest', num_nulls(redrive.latest));
+    perform jobq_private.check_argument(case when redrive.max_attempts not between 1 and 10000
+        then 'max_attempts must be from 1 to 10000' end);
+    if _job.state in ('dead', 'cancelled') then
         perform from jobq_private.job_archive as a
         where a.job_id = _job.job_id and a.finished_at = _job.finished_at
         for update;
@@ -44,11 +41,9 @@ begin
             _job := jobq.get_job(_job.job_id);
         end if;
     end if;
-    if _state is null then
-        perform jobq_private.raise_error('ILLEGAL_STATE', format(
-            'job_id %s is %s; dead and cancelled jobs can be redriven', _job.job_id, _job.state
-        ));
-    end if;
+    perform jobq_private.check_problem('ILLEGAL_STATE', case when _state is null then format(
+        'job_id %s is %s; dead and cancelled jobs can be redriven', _job.job_id, _job.state
+    ) end);
     return _state;
 end
 $$;

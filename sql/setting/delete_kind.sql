@@ -11,14 +11,11 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if delete_kind.kind is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
-    elsif exists (
-        select from jobq_private.kind as k
+    perform jobq_private.check_given('kind', num_nulls(kind));
+    perform jobq_private.check_problem('IS_ENDPOINT', (
+        select format('kind %s', k.kind) from jobq_private.kind as k
         where k.kind = delete_kind.kind and k.delivery_version is not null
-    ) then
-        perform jobq_private.raise_error('IS_ENDPOINT', format('kind %s', delete_kind.kind));
-    end if;
+    ));
     perform jobq_private.forget_kind(delete_kind.kind);
     perform jobq_private.record_audit('delete_kind', delete_kind.kind);
 end

@@ -9,21 +9,15 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if delete_queue.queue is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
-    elsif exists (
-        select from jobq_private.job as j where j.queue = delete_queue.queue
-    ) then
-        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
-            'live jobs of queue %s', delete_queue.queue
-        ));
-    end if;
+    perform jobq_private.check_given('queue', num_nulls(queue));
+    perform jobq_private.check_problem('HAS_DEPENDENTS', case
+        when exists (select from jobq_private.job as j where j.queue = delete_queue.queue)
+        then format('live jobs of queue %s', queue)
+    end);
     delete from jobq_private.queue as d where d.queue = delete_queue.queue;
-    if not found then
-        perform jobq_private.raise_error('QUEUE_NOT_FOUND', format(
-            'queue %s', delete_queue.queue
-        ));
-    end if;
+    perform jobq_private.check_problem(
+        'QUEUE_NOT_FOUND', case when not found then format('queue %s', queue) end
+    );
     perform jobq_private.record_audit('delete_queue', delete_queue.queue);
 end
 $$;

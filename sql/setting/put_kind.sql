@@ -71,18 +71,13 @@ declare
     ];
     _problem text;
 begin
-    if put_kind.kind is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
-    elsif put_kind.version < 1 then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', 'version must be at least 1');
-    elsif exists (
-        select from unnest(_keep) as k (keep), jobq_private.setting as g
-        where k.keep > g.retention
-    ) then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'a kind cannot keep jobs longer than the global retention'
-        );
-    end if;
+    perform jobq_private.check_given('kind', num_nulls(put_kind.kind));
+    perform jobq_private.check_argument(case
+        when put_kind.version < 1 then 'version must be at least 1'
+        when (select max(k) from unnest(_keep) as k)
+            > (select g.retention from jobq_private.setting as g)
+        then 'a kind cannot keep jobs longer than the global retention'
+    end);
     -- With its queue, by which a grant of queues allows the row, and with what triggers check, also
     -- for a version that is not stored.
     insert into jobq_private.kind as k (
@@ -118,12 +113,10 @@ begin
         version = coalesce(put_kind.version, k.version), updated_at = now()
     where k.kind = put_kind.kind
     and coalesce(put_kind.version > k.version, true);
-    if found and exists (
-        select from jobq_private.kind as k
-        where k.kind = put_kind.kind and k.delivery_version is not null
-    ) then
-        perform jobq_private.raise_error('IS_ENDPOINT', format('kind %s', put_kind.kind));
-    end if;
+    perform jobq_private.check_problem('IS_ENDPOINT', (
+        select format('kind %s', k.kind) from jobq_private.kind as k
+        where found and k.kind = put_kind.kind and k.delivery_version is not null
+    ));
     perform jobq_private.audit_settings('put_kind', put_kind.kind, _before, (
         select to_jsonb(k) - 'kind' from jobq_private.kind as k where k.kind = put_kind.kind
     ));

@@ -31,9 +31,7 @@ declare
     );
     _violated text;
 begin
-    if put_queue.queue is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
-    end if;
+    perform jobq_private.check_given('queue', num_nulls(put_queue.queue));
     insert into jobq_private.queue as q (queue)
     values (put_queue.queue)
     on conflict on constraint queue_pkey do nothing;

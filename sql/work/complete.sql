@@ -17,23 +17,17 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _results constant jsonb := jobq_private.check_results(
+    _outcome text;
+begin
+    select c.outcome into _outcome
+    from jobq.complete_many(
         array[complete.job_id], array[complete.attempt],
         case when complete.result is not null then jsonb_build_array(complete.result) end
-    );
-begin
-    if jobq_private.archive_jobs(
-        array[complete.job_id], array[complete.attempt], 'succeeded', _results
-    ) is not null then
-        return true;
-    elsif exists (
-        select from jobq.get_job(complete.job_id) as j
-        where j.state = 'succeeded' and j.attempt = complete.attempt
-    ) then
-        return false;
+    ) as c;
+    if _outcome = 'lost' then
+        perform jobq_private.refuse_attempt(complete.job_id, complete.attempt);
     end if;
-    perform jobq_private.refuse_attempt(complete.job_id, complete.attempt);
-    return false;
+    return _outcome = 'succeeded';
 end
 $$;
 

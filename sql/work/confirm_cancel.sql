@@ -8,11 +8,10 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if (jobq_private.lock_attempt(job_id, attempt)).cancel_requested_at is null then
-        perform jobq_private.raise_error('ILLEGAL_STATE', format(
-            'job_id %s: no cancellation was requested', confirm_cancel.job_id
-        ));
-    end if;
+    perform jobq_private.check_problem('ILLEGAL_STATE', case
+        when (jobq_private.lock_attempt(job_id, attempt)).cancel_requested_at is null
+        then format('job_id %s: no cancellation was requested', confirm_cancel.job_id)
+    end);
     update jobq_private.job as j
     set state = 'cancelled'
     where j.job_id = confirm_cancel.job_id;

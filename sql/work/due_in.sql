@@ -12,9 +12,7 @@ as $$
 declare
     _wait interval;
 begin
-    if due_in.queues is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'queues');
-    end if;
+    perform jobq_private.check_given('queues', num_nulls(due_in.queues));
     _wait := jobq_private.next_due(due_in.queues, due_in.except_kinds) - clock_timestamp();
     return case when _wait < '0' then '0' else _wait end;
 end

@@ -11,18 +11,15 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if num_nulls(log.job_id, log.attempt, log.level, log.message) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'every argument of log');
-    elsif log.level not in ('DEBUG', 'INFO', 'WARN', 'ERROR') then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'level must be DEBUG, INFO, WARN or ERROR'
-        );
-    end if;
-    if log.attempt not between 0 and (jobq.get_job(log.job_id)).attempt then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'attempt must be an attempt of the job'
-        );
-    end if;
+    perform jobq_private.check_given(
+        'every argument of log', num_nulls(log.job_id, log.attempt, log.level, log.message)
+    );
+    perform jobq_private.check_argument(case
+        when log.level not in ('DEBUG', 'INFO', 'WARN', 'ERROR')
+        then 'level must be DEBUG, INFO, WARN or ERROR'
+        when log.attempt not between 0 and (jobq.get_job(log.job_id)).attempt
+        then 'attempt must be an attempt of the job'
+    end);
     insert into jobq_private.job_log (job_id, attempt, level, message)
     values (log.job_id, log.attempt, log.level,
         jobq_private.redacted_text(left(log.message, 8192)));

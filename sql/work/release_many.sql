@@ -21,12 +21,10 @@ declare
     _locked uuid[];
 begin
     perform jobq_private.check_attempts(release_many.job_ids, release_many.attempts);
-    if release_many.run_at not between '0001-01-02 UTC' and '9999-12-30 UTC' then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'run_at must be in the years 1 to 9999'
-        );
-    end if;
-
+    perform jobq_private.check_argument(case
+        when release_many.run_at not between '0001-01-02 UTC' and '9999-12-30 UTC'
+        then 'run_at must be in the years 1 to 9999'
+    end);
     _locked := jobq_private.lock_attempts(release_many.job_ids, release_many.attempts);
     return query
     with released as (

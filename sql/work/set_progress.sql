@@ -12,9 +12,7 @@ declare
         set_progress.progress, 65536, 64
     );
 begin
-    if _problem is not null then
-        perform jobq_private.raise_error(_problem[1], 'progress: ' || _problem[2]);
-    end if;
+    perform jobq_private.check_problem(_problem[1], 'progress: ' || _problem[2]);
     update jobq_private.job as j
     set progress = set_progress.progress
     where j.job_id = set_progress.job_id

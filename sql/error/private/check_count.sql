@@ -9,12 +9,8 @@ stable
 parallel safe
 as $$
 begin
-    if value is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', name);
-    elsif value not between lowest and highest then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', format('%s must be from %s to %s', name, lowest, highest)
-        );
-    end if;
+    perform jobq_private.check_given(name, num_nulls(value));
+    perform jobq_private.check_argument(case when value not between lowest and highest
+        then format('%s must be from %s to %s', name, lowest, highest) end);
 end
 $$;

@@ -11,25 +11,19 @@ as $$
 declare
     -- A name that parse_ident() accepts without quotes.
     _name constant text := '([a-z_]|[^\u0001-\u007f])([a-z0-9_$]|[^\u0001-\u007f])*';
-    _problem text;
 begin
-    if new.run is null then
-        return new;
-    elsif new.run !~* format('^%1$s\.%1$s$', _name) then
-        perform jobq_private.raise_error('FUNCTION_NOT_FOUND', format(
-            'run must be a schema and a function without quotes: %s', new.run
-        ));
-    end if;
-    _problem := jobq_private.sql_function_problem(new.run);
-    if _problem is not null then
-        perform jobq_private.raise_error('FUNCTION_NOT_FOUND', _problem);
-    elsif not (select f.may_execute from jobq_private.sql_function(new.run) as f) then
-        perform jobq_private.raise_error('FUNCTION_DENIED', new.run);
-    end if;
+    perform jobq_private.check_problem('FUNCTION_NOT_FOUND', case
+        when new.run !~* format('^%1$s\.%1$s$', _name)
+        then format('run must be a schema and a function without quotes: %s', new.run)
+        else jobq_private.sql_function_problem(new.run)
+    end);
+    perform jobq_private.check_problem('FUNCTION_DENIED', (
+        select new.run from jobq_private.sql_function(new.run) as f where not f.may_execute
+    ));
     return new;
 end
 $$;
 
 create or replace trigger kind_run
 before insert or update of run on jobq_private.kind
-for each row execute function jobq_private.kind_run();
+for each row when (new.run is not null) execute function jobq_private.kind_run();

@@ -13,37 +13,33 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set jit = off
 as $$
-declare
-    _problem text;
 begin
-    select format('queue %s: max_depth %s, %s more requested', q.queue, q.max_depth, a.adding)
-    into _problem
-    from (
-        select
-            coalesce(to_queue, j.queue) as queue, count(*) as adding,
-            count(*) filter (where j.state = 'blocked' or j.queue <> to_queue) as unseen
-        from jobq_private.job as j
-        where j.job_id = any (check_queue_depth.job_ids)
-        and j.slot_at is null and j.queue is distinct from to_queue
-        group by 1
-    ) as a
-    join jobq_private.queue as q on q.queue = a.queue and q.max_depth is not null
-    where q.max_depth - a.unseen < (
-        select count(*)
+    perform jobq_private.check_problem('QUEUE_FULL', (
+        select format('queue %s: max_depth %s, %s more requested', q.queue, q.max_depth, a.adding)
         from (
-            select from jobq_private.job as j
-            where j.queue = q.queue and j.state in ('queued', 'retrying')
-            and j.due_at is not null
-            union all
-            select from jobq_private.job as j
-            where j.queue = q.queue and j.state in ('queued', 'retrying')
-            and j.key_id is not null
-            limit q.max_depth + 1
-        ) as present
-    )
-    limit 1;
-    if _problem is not null then
-        perform jobq_private.raise_error('QUEUE_FULL', _problem);
-    end if;
+            select
+                coalesce(to_queue, j.queue) as queue, count(*) as adding,
+                count(*) filter (where j.state = 'blocked' or j.queue <> to_queue) as unseen
+            from jobq_private.job as j
+            where j.job_id = any (check_queue_depth.job_ids)
+            and j.slot_at is null and j.queue is distinct from to_queue
+            group by 1
+        ) as a
+        join jobq_private.queue as q on q.queue = a.queue and q.max_depth is not null
+        where q.max_depth - a.unseen < (
+            select count(*)
+            from (
+                select from jobq_private.job as j
+                where j.queue = q.queue and j.state in ('queued', 'retrying')
+                and j.due_at is not null
+                union all
+                select from jobq_private.job as j
+                where j.queue = q.queue and j.state in ('queued', 'retrying')
+                and j.key_id is not null
+                limit q.max_depth + 1
+            ) as present
+        )
+        limit 1
+    ));
 end
 $$;

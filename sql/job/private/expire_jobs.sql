@@ -2,18 +2,14 @@
 -- them; return how many. Locked jobs are left to the next call.
 create or replace function jobq_private.expire_jobs(max_rows integer)
 returns bigint
-language plpgsql
+language sql
 set jit = off
 set enable_seqscan = off
 as $$
-declare
-    _jobs uuid[];
-    _attempts integer[];
-begin
     with expired as (
         update jobq_private.job as j
         set
-            last_error_code = 'EXPIRED', last_error_details = null,
+            state = 'dead', last_error_code = 'EXPIRED', last_error_details = null,
             last_error = 'it did not start before ' || j.expires_at
         where j.job_id = any(array(
             select e.job_id
@@ -23,12 +19,7 @@ begin
             limit expire_jobs.max_rows
             for update skip locked
         ))
-        returning j.job_id, j.attempt
+        returning j.job_id
     )
-    select array_agg(e.job_id), array_agg(e.attempt) into _jobs, _attempts from expired as e;
-    if _jobs is null then
-        return 0;
-    end if;
-    return coalesce(cardinality(jobq_private.archive_jobs(_jobs, _attempts, 'dead')), 0);
-end
+    select count(*) from expired
 $$;

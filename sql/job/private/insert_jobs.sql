@@ -7,8 +7,6 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     _stored uuid[];
-    _queues text[];
-    _is_bounded boolean;
 begin
     if cardinality(jobs) = 0 then
         return '{}'::uuid[];
@@ -33,18 +31,13 @@ begin
             case when dedup is null or (dedup = 'debounce' and attempt > 0) then job_id end
         ))
         where dedup_key is not null do nothing
-        returning j.job_id, j.queue
+        returning j.job_id
     )
-    -- apart: a distinct aggregate would sort the rows, and with them the ids
-    select
-        array(select s.job_id from stored as s),
-        (select array_agg(distinct s.queue) from stored as s),
-        (select bool_or(n.max_depth is not null) from unnest(insert_jobs.jobs) as n)
-    into _stored, _queues, _is_bounded;
-    if _is_bounded then
+    select array(select s.job_id from stored as s) into _stored;
+    if exists (select from unnest(insert_jobs.jobs) as n where n.max_depth is not null) then
         perform jobq_private.check_queue_depth(_stored);
     end if;
-    perform jobq_private.wake(coalesce(_queues, '{}'));
+    perform jobq_private.wake(array(select distinct n.queue from unnest(insert_jobs.jobs) as n));
     return _stored;
 end
 $$;

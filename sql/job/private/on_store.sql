@@ -5,14 +5,12 @@ returns uuid[]
 language plpgsql
 as $$
 begin
-    if exists (
-        select from unnest(on_store.jobs) as j
+    perform jobq_private.check_argument((
+        select 'after, batch_id and concurrency_key require the features of jobq'
+        from unnest(on_store.jobs) as j
         where num_nonnulls(j.after, j.batch_id, j.callback_of, j.concurrency_key) > 0
-    ) then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'after, batch_id and concurrency_key require the features of jobq'
-        );
-    end if;
+        limit 1
+    ));
     return jobq_private.insert_jobs(on_store.jobs);
 end
 $$;

@@ -9,40 +9,37 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _problem text := coalesce(
-        (jobq_private.value_problem(new.payload_schema, 1048576, 150))[2],
-        jobq_private.schema_problem(new.payload_schema, 'schema')
-    );
     _name text;
     _path text[];
     _part jsonb;
     _member text;
 begin
-    if _problem is not null then
-        perform jobq_private.raise_error('SCHEMA_INVALID', _problem);
-    end if;
+    perform jobq_private.check_problem('SCHEMA_INVALID', coalesce(
+        (jobq_private.value_problem(new.payload_schema, 1048576, 150))[2],
+        jobq_private.schema_problem(new.payload_schema, 'schema')
+    ));
     for _name, _path in
         values ('concurrency_key', new.concurrency_key), ('cost', new.cost)
         union all
         select 'dedup_key', p.path from jobq_private.key_paths(new.dedup_key) as p
+        where cardinality(new.dedup_key) <= 16  -- else a constraint refuses it
     loop
-        if cardinality(_path) > 2
-            and array_to_string(_path, '') ~ format('^.{%s}$', cardinality(_path))
-        then
-            perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+        perform jobq_private.check_argument(case
+            when cardinality(_path) > 2
+                and length(array_to_string(_path, '')) = cardinality(_path)
+            then format(
                 '%s must be a path of names: did you mean {%s}?', _name,
-                array_to_string(_path, '')
-            ));
-        end if;
+                left(array_to_string(_path, ''), 100)
+            )
+        end);
         _part := new.payload_schema;
         foreach _member in array coalesce(_path, '{}') loop
-            if _part -> 'additionalProperties' = 'false'
-                and not coalesce(_part -> 'properties' ? _member, false)
-            then
-                perform jobq_private.raise_error('INVALID_ARGUMENT', format(
-                    '%s: payload_schema allows no member %s', _name, _member
-                ));
-            end if;
+            exit when _part is null;
+            perform jobq_private.check_argument(case
+                when _part -> 'additionalProperties' = 'false'
+                    and not coalesce(_part -> 'properties' ? _member, false)
+                then format('%s: payload_schema allows no member %s', _name, _member)
+            end);
             _part := _part -> 'properties' -> _member;
         end loop;
     end loop;

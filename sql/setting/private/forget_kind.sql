@@ -5,18 +5,13 @@ returns void
 language plpgsql
 as $$
 begin
-    if exists (
-        select from jobq_private.job as j where j.kind = forget_kind.kind
-    ) then
-        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
-            'live jobs of kind %s', forget_kind.kind
-        ));
-    end if;
+    perform jobq_private.check_problem('HAS_DEPENDENTS', case
+        when exists (select from jobq_private.job as j where j.kind = forget_kind.kind)
+        then format('live jobs of kind %s', kind)
+    end);
     delete from jobq_private.kind as d where d.kind = forget_kind.kind;
-    if not found then
-        perform jobq_private.raise_error('KIND_NOT_FOUND', format(
-            'kind %s', forget_kind.kind
-        ));
-    end if;
+    perform jobq_private.check_problem(
+        'KIND_NOT_FOUND', case when not found then format('kind %s', kind) end
+    );
 end
 $$;

@@ -5,12 +5,8 @@ language plpgsql
 stable
 as $$
 begin
-    if num_nulls(job_ids, attempts) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_ids and attempts');
-    elsif cardinality(job_ids) <> cardinality(attempts) then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'job_ids and attempts must have the same length'
-        );
-    end if;
+    perform jobq_private.check_given('job_ids and attempts', num_nulls(job_ids, attempts));
+    perform jobq_private.check_argument(case when cardinality(job_ids) <> cardinality(attempts)
+        then 'job_ids and attempts must have the same length' end);
 end
 $$;

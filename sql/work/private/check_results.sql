@@ -7,8 +7,6 @@ returns jsonb
 language plpgsql
 stable
 as $$
-declare
-    _problem text[];
 begin
     if (cardinality(job_ids) = cardinality(attempts)) is not true then
         perform jobq_private.check_attempts(job_ids, attempts);  -- names what is wrong
@@ -21,7 +19,9 @@ begin
             'INVALID_ARGUMENT', 'results must be a JSON array with the length of job_ids'
         );
     end if;
-    select array[c.problem[1], format('result %s: %s', r.n, c.problem[2])] into _problem
+    perform jobq_private.check_problem(
+        c.problem[1], format('result %s: %s', r.n, c.problem[2])
+    )
     from jobq_private.setting as g
     cross join jsonb_array_elements(results) with ordinality as r (result, n)
     cross join lateral (
@@ -31,9 +31,6 @@ begin
     where not jobq_private.is_small(r.result, g.max_payload_depth)
     and c.problem is not null
     limit 1;
-    if found then
-        perform jobq_private.raise_error(_problem[1], _problem[2]);
-    end if;
     return results;
 end
 $$;

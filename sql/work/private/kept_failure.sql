@@ -9,13 +9,11 @@ as $$
 declare
     _problem text[];
 begin
-    if failure.retry_in not between '0' and '365 days'
-        or jsonb_typeof(failure.details) <> 'object'
-    then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'retry_in must be from 0 to 365 days, details an object'
-        );
-    end if;
+    perform jobq_private.check_argument(case
+        when failure.retry_in not between '0' and '365 days'
+            or jsonb_typeof(failure.details) <> 'object'
+        then 'retry_in must be from 0 to 365 days, details an object'
+    end);
     if failure.details is not null then
         select jobq_private.value_problem(
             failure.details, g.max_payload_bytes, g.max_payload_depth

@@ -8,9 +8,7 @@ declare
     _state text;
     _attempt integer;
 begin
-    if refuse_attempt.job_id is null or refuse_attempt.attempt is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id and attempt');
-    end if;
+    perform jobq_private.check_given('job_id and attempt', num_nulls(job_id, attempt));
     select j.state, j.attempt into _state, _attempt
     from jobq.get_job(refuse_attempt.job_id) as j;
     perform jobq_private.raise_error('LEASE_LOST', format(

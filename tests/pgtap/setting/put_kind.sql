@@ -1,7 +1,7 @@
 -- What jobq.put_kind() promises; settings.sql shows what its settings do.
 -- Needs more than the core.
 begin;
-select plan(66);
+select plan(74);
 
 create function pg_temp.detail(statement text)
 returns text
@@ -62,6 +62,8 @@ from (
     ('''''', '22023 INVALID_ARGUMENT'),
     ('repeat(''k'', 128)', 'none'),
     ('repeat(''k'', 129)', '22023 INVALID_ARGUMENT'),
+    ('E''a\nb''', '22023 INVALID_ARGUMENT'),
+    ('''k'', queue => E''a\nb''', '22023 INVALID_ARGUMENT'),
     ('''k'', queue => ''''', '22023 INVALID_ARGUMENT'), ('''k'', queue => ''*''', '22023 INVALID_ARGUMENT'),
     ('''k'', queue => repeat(''q'', 129)', '22023 INVALID_ARGUMENT'),
     ('''k'', priority => 32767', 'none'),
@@ -165,6 +167,16 @@ select is(
     'concurrency_key must be a path of names: did you mean {cus}?',
     'a text that a client has split into characters is no path'
 );
+select is(
+    refusal(format('select jobq.put_kind(''x'', %s => array_fill(%L::text, %L))', p.name, p.member, p.size)),
+    '22023 INVALID_ARGUMENT', format('a path of a hundred thousand: %s, %s', p.name, p.member)
+)
+from (
+    values
+    ('concurrency_key', 'x', '{100000}'), ('concurrency_key', 'xy', '{100000}'),
+    ('cost', 'x', '{100000}'), ('cost', 'xy', '{100000}'),
+    ('dedup_key', 'x', '{100000}'), ('dedup_key', 'xy', '{100000,1}')
+) as p (name, member, size);
 select is(
     pg_temp.detail($$ select jobq.put_kind('crm', concurrency_key => '{nope}', payload_schema => '{
         "type": "object", "properties": {"customer": {"type": "string"}},
