@@ -6,6 +6,7 @@ create or replace function jobq_private.holders_among(job_ids uuid[])
 returns table (job_id uuid, held_up_by uuid)
 language sql
 stable
+set jit = off
 set enable_seqscan = off
 set enable_nestloop = off
 set enable_mergejoin = off
