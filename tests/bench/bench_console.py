@@ -126,9 +126,9 @@ SCENE = """
 REMEMBERED = "select max(bucket) from jobq_private.history"
 # What maintain() would have made of a day, a minute, ten minutes and an hour at a time.
 REMEMBER = (
-    "select jobq_private.roll_up_minutes(%(since)s, %(until)s)",
-    "select jobq_private.widen_history(1, 10, %(since)s, %(until)s)",
-    "select jobq_private.widen_history(10, 60, %(since)s, %(until)s)",
+    "select jobq_private.roll_up_buckets(1, null, %(since)s, %(until)s)",
+    "select jobq_private.roll_up_buckets(10, 1, %(since)s, %(until)s)",
+    "select jobq_private.roll_up_buckets(60, 10, %(since)s, %(until)s)",
     "delete from jobq_private.history where minutes = 1 and bucket < now() - interval '3 h'",
     "delete from jobq_private.latency where minutes = 1 and bucket < now() - interval '3 h'",
 )
@@ -421,7 +421,7 @@ def cost(connection: Connection) -> None:
             {"since": since, "until": until},
         ).fetchall()
         started = time.perf_counter()
-        connection.execute("select jobq_private.roll_up_minutes(%s, %s)", (since, until))
+        connection.execute("select jobq_private.roll_up_buckets(1, null, %s, %s)", (since, until))
         spent = time.perf_counter() - started
         each = 1e6 * spent / max(jobs, 1)
         print(f"  the history of {minutes} min: {1000 * spent:.0f} ms, {each:.1f} µs a job")
