@@ -74,10 +74,8 @@ create table jobq_private.key_limit (
     budget jobq_private.budget,
     updated_at timestamptz not null default now(),
     constraint key_limit_pkey primary key (queue, concurrency_key),
-    constraint "queue must have 1 to 128 printable characters, not ending in *"
-    check (
-        length(queue) between 1 and 128 and queue !~ '[[:cntrl:]]' and right(queue, 1) <> '*'
-    ),
+    constraint "queue must have 1 to 128 characters, and must not end in *"
+    check (length(queue) between 1 and 128 and right(queue, 1) <> '*'),
     constraint "concurrency_key must have 1 to 1024 bytes"
     check (octet_length(concurrency_key) between 1 and 1024),
     constraint "max_running must be from 1 to 32767"

@@ -144,10 +144,8 @@ create table jobq_private.queue (
     paused_at timestamptz,
     pause_reason text,
     constraint queue_pkey primary key (queue),
-    constraint "queue must have 1 to 128 printable characters, not ending in *"
-    check (
-        length(queue) between 1 and 128 and queue !~ '[[:cntrl:]]' and right(queue, 1) <> '*'
-    ),
+    constraint "queue must have 1 to 128 characters, and must not end in *"
+    check (length(queue) between 1 and 128 and right(queue, 1) <> '*'),
     constraint "max_depth must be at least 1" check (max_depth >= 1),
     constraint "retry_preset: standard, decorrelated, powers_of_two or delivery"
     foreign key (retry_preset) references jobq_private.retry_preset (retry_preset)
@@ -179,12 +177,10 @@ create table jobq_private.kind (
     version bigint,
     dead_letter_kind text,
     constraint kind_pkey primary key (kind),
-    constraint "kind must have 1 to 128 printable characters"
-    check (length(kind) between 1 and 128 and kind !~ '[[:cntrl:]]'),
-    constraint "queue must have 1 to 128 printable characters, not ending in *"
-    check (
-        length(queue) between 1 and 128 and queue !~ '[[:cntrl:]]' and right(queue, 1) <> '*'
-    ),
+    constraint "kind must have 1 to 128 characters"
+    check (length(kind) between 1 and 128),
+    constraint "queue must have 1 to 128 characters, and must not end in *"
+    check (length(queue) between 1 and 128 and right(queue, 1) <> '*'),
     constraint "retry_strategy: fixed, linear, exponential or decorrelated"
     check (retry_strategy in ('fixed', 'linear', 'exponential', 'decorrelated')),
     constraint "retry_initial_delay must be from 0 to 365 days"
@@ -219,11 +215,8 @@ create table jobq_private.kind (
             or array_to_string(dedup_key, ' ') = array_to_string(dedup_key, ' ', '-')
         )
     ),
-    constraint "dead_letter_kind: another kind of 1 to 128 printable characters"
-    check (
-        length(dead_letter_kind) between 1 and 128 and dead_letter_kind !~ '[[:cntrl:]]'
-        and dead_letter_kind <> kind
-    ),
+    constraint "dead_letter_kind: another kind, of 1 to 128 characters"
+    check (length(dead_letter_kind) between 1 and 128 and dead_letter_kind <> kind),
     constraint "version must be at least 1" check (version > 0),
     constraint "keys, cost, run, dead letters require the features of jobq"
     check (

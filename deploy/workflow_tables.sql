@@ -50,12 +50,9 @@ create table jobq_private.subscription (
     created_at timestamptz not null default now(),
     constraint subscription_pkey primary key (event, kind),
     constraint "event must have 1 to 256 characters" check (length(event) between 1 and 256),
-    constraint "kind must have 1 to 128 printable characters"
-    check (length(kind) between 1 and 128 and kind !~ '[[:cntrl:]]'),
-    constraint "queue must have 1 to 128 printable characters, not ending in *"
-    check (
-        length(queue) between 1 and 128 and queue !~ '[[:cntrl:]]' and right(queue, 1) <> '*'
-    )
+    constraint "kind must have 1 to 128 characters" check (length(kind) between 1 and 128),
+    constraint "queue must have 1 to 128 characters, and must not end in *"
+    check (length(queue) between 1 and 128 and right(queue, 1) <> '*')
 );
 
 comment on table jobq_private.subscription is 'The kinds of which a job is made for each event that is published.';

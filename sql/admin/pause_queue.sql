@@ -10,12 +10,12 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform jobq_private.check_given('queue', num_nulls(pause_queue.queue));
-    perform jobq_private.check_argument(coalesce(
-        case when pause_queue.queue <> '*'
-            then jobq_private.name_problem('queue', pause_queue.queue) end,
-        case when length(pause_queue.reason) > 512
-            then 'reason must have at most 512 characters' end
-    ));
+    perform jobq_private.check_argument(case
+        when length(pause_queue.queue) not between 1 and 128
+            or pause_queue.queue <> '*' and right(pause_queue.queue, 1) = '*'
+        then 'queue must have 1 to 128 characters, and must not end in *'
+        when length(pause_queue.reason) > 512 then 'reason must have at most 512 characters'
+    end);
     if pause_queue.queue = '*' then
         perform jobq_private.store_pause('*', 'pause_queue', pause_queue.reason);
         return;

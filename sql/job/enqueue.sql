@@ -71,9 +71,8 @@ begin
             coalesce(enqueue.max_attempts, s.max_attempts),
             coalesce(enqueue.timeout, s.timeout), s.lease, s.keep, s.delivery_version
         from jobq_private.settings_for(enqueue.kind, enqueue.queue) as s
-        where enqueue.kind is not null
-        and jobq_private.name_problem('kind', enqueue.kind) is null
-        and jobq_private.name_problem('queue', s.queue) is null
+        where length(enqueue.kind) between 1 and 128
+        and length(s.queue) between 1 and 128 and right(s.queue, 1) <> '*'
         and jobq_private.is_small(enqueue.payload, s.max_payload_depth)
         and enqueue.payload is not null
         and not s.is_limited

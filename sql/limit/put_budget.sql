@@ -25,8 +25,11 @@ declare
     _problem constant text := case
         when put_budget.scope_type not in ('queue', 'kind') then 'scope_type must be queue or kind'
         when put_budget.scope_type = 'queue'
-            and jobq_private.name_problem('queue', put_budget.scope) is not null
-        then jobq_private.name_problem('queue', put_budget.scope)
+            and (
+                length(put_budget.scope) not between 1 and 128
+                or right(put_budget.scope, 1) = '*'
+            )
+        then 'queue must have 1 to 128 characters, and must not end in *'
         when not put_budget.amount between 0 and 1000000000000000
         then 'amount must be a number from 0 to 10^15'
         when put_budget.period not in ('day', 'week', 'month')

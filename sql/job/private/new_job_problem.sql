@@ -16,16 +16,17 @@ begin
     end if;
     job.dedup_key := coalesce(job.dedup_key, case when settings.dedup_key is not null
         then jobq_private.payload_key(job.payload, settings.dedup_key) end);
-    _invalid := coalesce(
-        jobq_private.name_problem('kind', job.kind),
-        jobq_private.name_problem('queue', job.queue),
+    _invalid := case
+        when length(job.kind) not between 1 and 128 then 'kind must have 1 to 128 characters'
+        when length(job.queue) not between 1 and 128 or right(job.queue, 1) = '*'
+        then 'queue must have 1 to 128 characters, and must not end in *'
         -- Most jobs have none of these options. PostgreSQL makes an expression ready as a whole.
-        case when num_nonnulls(
+        when num_nonnulls(
             job.run_at, job.priority, job.max_attempts, job.timeout, job.metadata,
             job.idempotency_key, job.dedup_key, job.dedup, job.concurrency_key, job.expires_at,
             job.after_failure, job.cost
-        ) > 0 then jobq_private.invalid_option(job) end
-    );
+        ) > 0 then jobq_private.invalid_option(job)
+    end;
     if _invalid is not null then
         _problem := array['INVALID_ARGUMENT', _invalid];
     elsif job.metadata is not null

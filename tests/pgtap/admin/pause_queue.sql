@@ -1,6 +1,6 @@
 -- What jobq.pause_queue() promises; claim.sql and explain.sql show its effect.
 begin;
-select plan(15);
+select plan(14);
 
 select jobq.enqueue('work', queue => 'q') as running \gset
 select from jobq.claim('{q}', 'w');
@@ -34,8 +34,7 @@ select is(
 )
 from (
     values ('null', '22004 NULL_ARGUMENT'), ('''''', '22023 INVALID_ARGUMENT'),
-    ('''tenant-*''', '22023 INVALID_ARGUMENT'), ('E''a\nb''', '22023 INVALID_ARGUMENT'),
-    ('repeat(''q'', 129)', '22023 INVALID_ARGUMENT'), ('repeat(''q'', 128)', 'none'),
+    ('''tenant-*''', '22023 INVALID_ARGUMENT'), ('repeat(''q'', 129)', '22023 INVALID_ARGUMENT'), ('repeat(''q'', 128)', 'none'),
     ('''q'', repeat(''r'', 512)', 'none'), ('''q'', repeat(''r'', 513)', '22023 INVALID_ARGUMENT'),
     ('''*'', repeat(''r'', 513)', '22023 INVALID_ARGUMENT')
 ) as a (arguments, refusal);

@@ -1,6 +1,6 @@
 -- What jobq.enqueue() promises.
 begin;
-select plan(89);
+select plan(86);
 
 -- Defaults, and what is stored
 select jobq.enqueue('plain') as plain \gset
@@ -260,8 +260,6 @@ from (
     ('''x'', dedup => ''replace''', '22023 INVALID_ARGUMENT'),
     ('repeat(''k'', 128)', 'none'),
     ('repeat(''k'', 129)', '22023 INVALID_ARGUMENT'),
-    ('E''a\tb''', '22023 INVALID_ARGUMENT'), ('''x'', queue => E''a\nb''', '22023 INVALID_ARGUMENT'),
-    ('''ø 作业'', queue => ''ø 作业''', 'none'),
     ('''x'', queue => ''''', '22023 INVALID_ARGUMENT'),
     ('''x'', queue => ''*''', '22023 INVALID_ARGUMENT'),
     ('''x'', queue => ''*'', idempotency_key => ''k''', '22023 INVALID_ARGUMENT'),

@@ -1,6 +1,6 @@
 -- What jobq.enqueue_many() promises.
 begin;
-select plan(45);
+select plan(43);
 
 -- What comes back, and what is stored
 create temporary table mixed as
@@ -170,8 +170,6 @@ from (
         '22023 INVALID_ARGUMENT'),
     ('[{"kind": "x", "state": "running"}]', '22023 INVALID_ARGUMENT'),
     ('[{"kind": "x", "queue": "*"}]', '22023 INVALID_ARGUMENT'),
-    ('[{"kind": "x", "queue": "a\nb"}]', '22023 INVALID_ARGUMENT'),
-    ('[{"kind": "x\u0007"}]', '22023 INVALID_ARGUMENT'),
     ('[{"kind": "x", "metadata": []}]', '22023 INVALID_ARGUMENT'),
     ('[{"kind": "x", "run_at": "infinity"}]', '22023 INVALID_ARGUMENT'),
     ('[{"kind": "x", "payload": null}]', '22023 INVALID_ARGUMENT'),
