@@ -23,7 +23,7 @@ SETTLE_DELAY: Final = 0.01
 RELEASE_WAIT_LAST: Final = 15.0
 # Seconds that chunks of streams wait in addition to `streams.DELAY`, while no reader is notified of
 # them, and no step or end of a handler waits for them.
-STREAM_QUIET: Final = 0.45
+STREAM_QUIET: Final = 0.2
 
 # ---- sleeping
 
