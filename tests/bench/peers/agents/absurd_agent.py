@@ -90,11 +90,11 @@ class AbsurdAgent:
                 return str(spawned["task_id"])
 
             ended = await context.await_task_result(await context.step("spawn", spawn), CHILDREN)
-            notes.noop()
             return int(ended.result)
 
         @children.register_task("child")
         async def child(params: Any, _context: Any) -> int:
+            notes.noop()
             return int(params["n"]) + 1
 
         @absurd.register_task("stamp")

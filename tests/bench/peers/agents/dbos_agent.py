@@ -113,15 +113,14 @@ def launched(url: str, notes: Notes | None) -> None:
 
     @DBOS.workflow(name="child")
     async def child(n: int) -> int:
+        assert notes is not None
+        notes.noop()
         return n + 1
 
     @DBOS.workflow(name="caller")
     async def caller(n: int, pad: str) -> int:
-        assert notes is not None
         called = await DBOS.start_workflow_async(child, n)
-        n = await called.get_result()
-        notes.noop()
-        return n
+        return await called.get_result()
 
     @DBOS.workflow(name="stamp")
     async def stamp(n: int, pad: str) -> None:
