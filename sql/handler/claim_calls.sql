@@ -21,21 +21,21 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 #variable_conflict use_column
-declare
-    _kinds constant text[] := array(
-        select k.kind
+begin
+    return query
+    with runnable as materialized (
+        select k.kind, g.run, g.is_batch, g.retry_on
         from jobq_private.kind as k
         cross join lateral jobq_internal.get_call(k.kind) as g
         where k.run is not null
         and g.may_run
-    );
-begin
-    return query
-    select c.job_id, c.attempt, c.kind, c.payload, g.run, g.is_batch, g.retry_on
+    )
+    select c.job_id, c.attempt, c.kind, c.payload, r.run, r.is_batch, r.retry_on
     from jobq.claim(
-        claim_calls.queues, session_user, claim_calls.max_jobs, kinds => _kinds
+        claim_calls.queues, session_user, claim_calls.max_jobs,
+        kinds => array(select r.kind from runnable as r)
     ) with ordinality as c
-    cross join lateral jobq_internal.get_call(c.kind) as g
+    join runnable as r on r.kind = c.kind
     order by c.ordinality;
 end
 $$;
