@@ -37,7 +37,11 @@ begin
     if exists (select from unnest(insert_jobs.jobs) as n where n.max_depth is not null) then
         perform jobq_private.check_queue_depth(_stored);
     end if;
-    perform jobq_private.wake(array(select distinct n.queue from unnest(insert_jobs.jobs) as n));
+    perform jobq_private.wake(array(
+        select distinct n.queue
+        from unnest(insert_jobs.jobs) as n
+        where n.job_id in (select s from unnest(_stored) as s)
+    ));
     return _stored;
 end
 $$;
