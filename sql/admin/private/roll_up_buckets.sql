@@ -63,13 +63,15 @@ as $$
     ),
     timed as (
         insert into jobq_private.latency (minutes, bucket, counts)
-        select roll_up_buckets.minutes, m.bucket, array_agg((
-            select coalesce(sum(e.jobs), 0)
-            from events as e
-            where e.bucket = m.bucket and e.class = k
-        ) order by k)
+        select roll_up_buckets.minutes, m.bucket, array_agg(coalesce(c.jobs, 0) order by k)
         from (select distinct e.bucket from events as e where e.class is not null) as m
         cross join generate_series(0, 49) as k
+        left join (
+            select e.bucket, e.class, sum(e.jobs) as jobs
+            from events as e
+            where e.class is not null
+            group by e.bucket, e.class
+        ) as c on c.bucket = m.bucket and c.class = k
         group by m.bucket
         on conflict on constraint latency_pkey do nothing
     )
