@@ -28,6 +28,7 @@ import signal
 import sys
 import time
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
@@ -155,7 +156,7 @@ async def stopped() -> None:
 async def bulk(
     agent: Agent, url: str, jobs: float, seconds: float, how: str = "add_many"
 ) -> dict[str, float]:
-    """Enqueue in chunks; return how many jobs in how many seconds."""
+    """Enqueue in chunks by one of the producer's methods; return how many in how many seconds."""
     done = 0
     async with agent.producer(url) as producer:
         chunks = [
@@ -230,22 +231,7 @@ async def pace(agent: Agent, url: str, rate: float, seconds: float) -> dict[str,
         return {"committed": committed, "seconds": time.monotonic() - start}
 
 
-async def flows(agent: Agent, url: str, jobs: float, seconds: float) -> dict[str, float]:
-    """Enqueue workflows in chunks; return how many in how many seconds."""
-    return await bulk(agent, url, jobs, seconds, "add_flows")
-
-
-async def calls(agent: Agent, url: str, jobs: float, seconds: float) -> dict[str, float]:
-    """Enqueue workflows that call another one, in chunks; return how many in how many seconds."""
-    return await bulk(agent, url, jobs, seconds, "add_calls")
-
-
-async def keyed(agent: Agent, url: str, jobs: float, seconds: float) -> dict[str, float]:
-    """Enqueue jobs with keys in chunks; return how many in how many seconds."""
-    return await bulk(agent, url, jobs, seconds, "add_keyed")
-
-
 VERBS: dict[str, Any] = {
-    "bulk": bulk, "flows": flows, "calls": calls, "keyed": keyed, "single": single, "ping": ping,
-    "pace": pace,
+    "bulk": bulk, "flows": partial(bulk, how="add_flows"), "calls": partial(bulk, how="add_calls"),
+    "keyed": partial(bulk, how="add_keyed"), "single": single, "ping": ping, "pace": pace,
 }  # fmt: skip
