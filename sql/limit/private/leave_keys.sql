@@ -31,7 +31,17 @@ begin
     end if;
     perform jobq_private.open_keys(
         array(select e.job_id from unnest(endings) as e where e.state in ('retrying', 'queued')),
-        array(select distinct e.key_id from unnest(endings) as e)
+        array(
+            select e.key_id from unnest(endings) as e
+            union
+            -- a job that started before its kind had limits for each key frees the kind's too
+            select jobq_private.limit_id(null, e.kind, e.concurrency_key)
+            from unnest(endings) as e
+            join jobq_private.kind as k
+                on k.kind = e.kind
+                and num_nonnulls(k.key_max_running, k.key_rate_limit, k.ordered, k.key_budget) > 0
+            where e.concurrency_key is not null
+        )
     );
     _woken := array(
         select w.queue

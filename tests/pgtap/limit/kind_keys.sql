@@ -1,7 +1,7 @@
 -- Limits that a kind puts on each of its keys, across queues, by one session;
 -- tests/python/test_limits.py has many.
 begin;
-select plan(40);
+select plan(42);
 
 create function pg_temp.claimed(queue text, jobs integer default 9)
 returns integer
@@ -113,6 +113,9 @@ select is_empty(
     $$,
     'its new limit also holds for a waiting job that is started by its id'
 );
+select is(pg_temp.claimed('x'), 0, 'and for claims');
+select jobq.complete(job_id, attempt) from jobq.job where kind = 'old' and state = 'running';
+select is(pg_temp.claimed('x'), 1, 'the end of a job from before it makes room at once');
 
 -- With the limit of the queue
 select jobq.put_queue('narrow', key_max_running => 1);
