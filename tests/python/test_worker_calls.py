@@ -134,6 +134,31 @@ async def test_what_a_function_sets_reaches_nobody_else(database: str, connect: 
             assert await result("sets", "lock_timeout = 1") is True
 
 
+async def test_what_a_function_leaves_in_its_session_harms_no_other(
+    database: str, connect: Any
+) -> None:
+    watcher = connect()
+    watcher.execute(
+        "create function public.leaves(payload jsonb) returns jsonb language plpgsql as $$ begin"
+        " create temp table scratch (n integer); perform pg_advisory_lock(4242);"
+        " deallocate all; return payload; end $$"
+    )
+    async with AsyncClient(database) as client:
+        await client.put_kind("leaves", run="public.leaves", max_attempts=1)
+        async with Worker(database, Registry(), poll=0.5, concurrency=1):
+            for n in range(8):  # psycopg prepares what it has sent five times
+                job_id = (await client.enqueue("leaves", n)).job_id
+
+                async def is_done(job_id: Any = job_id) -> bool:
+                    return (await client.get(job_id)).is_finished
+
+                await until_async(is_done, "for the function")
+                job = await client.get(job_id)
+                assert (job.state, job.last_error) == ("succeeded", None)
+            free = watcher.execute("select pg_try_advisory_lock(4242)").fetchone()
+            assert free == (True,)
+
+
 async def test_a_worker_that_stops_lets_a_function_end(database: str, connect: Any) -> None:
     connection = connect()
     connection.execute(

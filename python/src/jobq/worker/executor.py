@@ -230,7 +230,7 @@ class Executor:
         steps = context.steps if context is not None else None
         text: bytes | None = None
         outcome = "succeeded"
-        async with self.pools.connection(is_awaited=is_awaited) as connection:
+        async with self.pools.connection("awaited" if is_awaited else "thread") as connection:
             if steps is not None:
                 steps.call = in_transaction(connection)
                 steps.chunks.waits_for_step = True

@@ -28,8 +28,8 @@ STORES_ALL: Final = -1
 RUN: Final = (
     "select job_id, state, error_code, error from jobq_internal.run_calls(%s, %s, %s, %s, %s, %s)"
 )
-# Settings of a function must not affect later functions or handlers.
-RESET: Final = "reset all"
+# What a function leaves in its session must not affect later functions.
+RESET: Final = "reset all; discard temp; select pg_advisory_unlock_all()"
 
 
 @dataclass(eq=False)
@@ -70,7 +70,7 @@ class Functions:
         job_ids, attempts = map(list, zip(*keys, strict=True))
         payloads = [Jsonb(context.payload_text, dumps=str) for context in contexts]
         try:
-            async with self.pools.connection() as connection:
+            async with self.pools.connection("function") as connection:
                 # Checked here, because the function, its owner or its privileges may have changed.
                 calls = await (await connection.execute(GET_CALL, (kind,))).fetchall()
                 if not calls or not calls[0][0]:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from decimal import Decimal
 from multiprocessing.connection import Connection as Pipe
 from queue import SimpleQueue
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import psycopg
 
@@ -28,6 +28,7 @@ from jobq.registry.outcomes import Unable
 from jobq.registry.settlement import Failed, Raised, Returned, SettledError
 from jobq.worker import tuning
 
+Mode: TypeAlias = Literal["awaited", "thread", "function"]
 Call: TypeAlias = "tuple[Future[Returned | Raised], contextvars.Context, Callable[..., Any], Any]"
 
 
@@ -324,10 +325,12 @@ class Pools:
     def __init__(
         self, url: str, concurrency: int, threads: Threads, processes: Processes, *, is_pooled: bool
     ) -> None:
-        def pool(kind: type[Any], configure: Callable[[Any], Any]) -> Any:  # noqa: ANN401
+        def pool(
+            kind: type[Any], configure: Callable[[Any], Any], *, prepares: bool = not is_pooled
+        ) -> Any:  # noqa: ANN401
             return kind(
                 conninfo(url, "jobq handler", is_pooled=is_pooled, is_handler=True),
-                kwargs={"prepare_threshold": None} if is_pooled else {},
+                kwargs={} if prepares else {"prepare_threshold": None},
                 min_size=0,
                 max_size=concurrency,
                 timeout=tuning.CALL_SECONDS,
@@ -339,16 +342,20 @@ class Pools:
 
         self.threads = threads
         self.processes = processes
-        self._pool = pool(AsyncPool, use_json_async)
-        self._thread_pool = pool(Pool, use_json)
+        self._pools: dict[Mode, Any] = {
+            "awaited": pool(AsyncPool, use_json_async),
+            "thread": pool(Pool, use_json),
+            # may deallocate prepared statements
+            "function": pool(AsyncPool, use_json_async, prepares=False),
+        }
 
     @asynccontextmanager
-    async def connection(self, *, is_awaited: bool = True) -> AsyncIterator[Any]:
-        """Open a transaction, which ends with the block, on a connection that is or is not awaited.
+    async def connection(self, mode: Mode) -> AsyncIterator[Any]:
+        """Open a transaction, which ends with the block, on a connection for such a handler.
 
         If there is none, no handler has begun: it raises Unable.
         """
-        pool = self._pool if is_awaited else self._thread_pool
+        pool = self._pools[mode]
         try:
             await awaited(pool.open())
             connection = await awaited(pool.getconn())
@@ -363,6 +370,7 @@ class Pools:
 
     async def close(self) -> None:
         """Release the connections, without waiting for running calls."""
-        await self._pool.close(timeout=1)
-        if not self._thread_pool.closed:
-            await self.threads.run(self._thread_pool.close, 1)
+        await self._pools["awaited"].close(timeout=1)
+        await self._pools["function"].close(timeout=1)
+        if not self._pools["thread"].closed:
+            await self.threads.run(self._pools["thread"].close, 1)
