@@ -35,7 +35,7 @@ begin
         claim_calls.queues, session_user, claim_calls.max_jobs,
         kinds => array(select r.kind from runnable as r)
     ) with ordinality as c
-    join runnable as r on r.kind = c.kind
+    left join runnable as r on r.kind = c.kind  -- left: so that queues are always checked
     order by c.ordinality;
 end
 $$;
