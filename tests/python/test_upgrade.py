@@ -99,6 +99,18 @@ class Load:
     enqueued: int = 0
     errors: list[str] = field(default_factory=list)
     is_over: bool = False
+    threads: list[threading.Thread] = field(default_factory=list)
+
+    def begin(self) -> None:
+        self.threads = [threading.Thread(target=each) for each in (self.claim, self.enqueue)]
+        for thread in self.threads:
+            thread.start()
+
+    def end(self) -> None:
+        """Wait for the last calls, so that `enqueued` is final."""
+        self.is_over = True
+        for thread in self.threads:
+            thread.join()
 
     def claim(self) -> None:
         with psycopg.connect(self.url, autocommit=True) as connection:
@@ -133,15 +145,11 @@ class Load:
 def loaded(url: str) -> Iterator[Load]:
     """Load a database meanwhile."""
     load = Load(url)
-    threads = [threading.Thread(target=each) for each in (load.claim, load.enqueue)]
-    for thread in threads:
-        thread.start()
+    load.begin()
     try:
         yield load
     finally:
-        load.is_over = True
-        for thread in threads:
-            thread.join()
+        load.end()
 
 
 @contextmanager
@@ -239,7 +247,7 @@ def test_an_upgrade_loses_nothing_and_is_undone(
         assert schema(url) == before
         await_success(connection, load)
         assert connection.execute(KEPT).fetchall() == kept
-        load.is_over = True
+        load.end()
         until(lambda: count(connection, "finished_at is null") == 0, "for the last jobs")
         assert count(connection, "state = 'succeeded'") == load.enqueued + ROWS
         assert load.errors == []
