@@ -10,7 +10,7 @@ parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    select '0.1.0'
+    select '1.0.0'
 $$;
 
 grant execute on function jobq.version

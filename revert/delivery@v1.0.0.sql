@@ -1,0 +1,48 @@
+-- Revert jobq:delivery from pg
+begin;
+set local role jobq_owner;
+set local check_function_bodies = off;
+
+drop trigger if exists endpoint_end_audit on jobq_private.endpoint;
+drop trigger if exists endpoint_audit on jobq_private.endpoint;
+drop trigger if exists definition_end_audit on jobq_private.definition;
+drop trigger if exists definition_audit on jobq_private.definition;
+drop function if exists jobq_internal.test_endpoint;
+drop function if exists jobq_internal.show_definition;
+drop function if exists jobq_internal.rotate_secret;
+drop function if exists jobq.resume_endpoint;
+drop function if exists jobq.put_secret;
+drop function if exists jobq.put_payload_spec;
+drop function if exists jobq.put_endpoint;
+drop function if exists jobq.put_config;
+drop function if exists jobq.pause_endpoint;
+drop function if exists jobq_internal.page_definitions;
+drop function if exists jobq_internal.list_versions;
+drop function if exists jobq_internal.list_undeliverable;
+drop function if exists jobq_internal.list_ciphertexts;
+drop function if exists jobq_internal.get_delivery;
+drop function if exists jobq_internal.endpoint_stats;
+drop function if exists jobq.delete_definition;
+drop view if exists jobq_private.definition_document;
+drop function if exists jobq_private.template_references;
+drop function if exists jobq_private.takes_input;
+drop function if exists jobq_private.store_definition;
+drop function if exists jobq_private.shared_pattern_problem;
+drop function if exists jobq_private.retry_document;
+drop function if exists jobq_private.refuse_definition;
+drop function if exists jobq_private.record_version;
+drop function if exists jobq_private.pin_delivery;
+drop function if exists jobq_private.parked_until;
+drop function if exists jobq_private.park_delivery;
+drop function if exists jobq_private.needed_by_jobs;
+drop function if exists jobq_private.milliseconds;
+drop function if exists jobq_private.json_schema_problem;
+drop function if exists jobq_private.endpoint_type;
+drop function if exists jobq_private.endpoint_rate;
+drop function if exists jobq_private.definition_problem;
+drop function if exists jobq_private.check_references;
+drop function if exists jobq_private.check_endpoints;
+drop function if exists jobq_private.check_endpoint_spec;
+drop function if exists jobq_private.begin_definition;
+
+commit;
