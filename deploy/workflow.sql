@@ -1,4 +1,4 @@
--- Deploy jobq:workflow to pg
+-- Deploy jobq:workflow to pg, after @v1.0.0
 \set script `python3 -IS sql/render.py deploy workflow`
 select 1 / (:'script' <> '')::int as rendered \gset
 :script

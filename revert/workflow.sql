@@ -1,4 +1,4 @@
--- Revert jobq:workflow from pg
+-- Revert jobq:workflow from pg, after @v1.0.0
 \set script `python3 -IS sql/render.py revert workflow`
 select 1 / (:'script' <> '')::int as rendered \gset
 :script
