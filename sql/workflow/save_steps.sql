@@ -52,11 +52,16 @@ begin
             'name must have 1 to 256 characters, and not begin with ''event:'': ''%s''', left(_name, 300)
         ));
     end if;
+    -- Before the steps are read: another session may be about to save one for the attempt.
+    perform from jobq_private.job as j
+    where j.job_id = any(save_steps.job_ids) and j.lease_expires_at is not null
+    order by j.job_id
+    for no key update;
     -- Hash joins: nested loops would take time quadratic in the steps of a call.
     return query
     with given as materialized (
         select
-            g.job_id, g.attempt, g.name, g.value, g.n,
+            g.job_id, g.attempt, g.name, g.value, g.n, j.job_id is not null as is_held,
             row_number() over (
                 partition by g.job_id, g.attempt, g.name order by g.n
             ) as place
@@ -64,38 +69,33 @@ begin
             unnest(save_steps.job_ids, save_steps.attempts, save_steps.names),
             jsonb_array_elements(save_steps.results)
         ) with ordinality as g (job_id, attempt, name, value, n)
-    ),
-    held as materialized (
-        select j.job_id, j.attempt
-        from jobq_private.job as j
-        where j.job_id = any(save_steps.job_ids)
-        and j.lease_expires_at is not null
-        order by j.job_id
-        for no key update of j
+        left join (
+            select h.job_id, h.attempt
+            from jobq_private.job as h
+            where h.job_id = any(save_steps.job_ids) and h.lease_expires_at is not null
+        ) as j on j.job_id = g.job_id and j.attempt = g.attempt
     ),
     saved as (
         insert into jobq_private.step as s (job_id, name, value, attempt)
-        select distinct on (g.job_id, g.name) g.job_id, g.name, g.value, g.attempt
+        select g.job_id, g.name, g.value, g.attempt
         from given as g
-        join held as h on h.job_id = g.job_id and h.attempt = g.attempt
-        order by g.job_id, g.name, g.n
+        where g.is_held and g.place = 1
         on conflict on constraint step_pkey do nothing
         returning s.job_id, s.name, s.value
     )
     select
         g.job_id, g.name,
-        case when h.job_id is not null then coalesce(s.value, (
+        case when g.is_held then coalesce(s.value, (
             select k.value
             from jobq_private.step as k
             where k.job_id = g.job_id and k.name = g.name
         )) end,
         case
-            when h.job_id is null then 'lost'
+            when not g.is_held then 'lost'
             when s.job_id is not null and g.place = 1 then 'saved'
             else 'known'
         end
     from given as g
-    left join held as h on h.job_id = g.job_id and h.attempt = g.attempt
     left join saved as s on s.job_id = g.job_id and s.name = g.name
     order by g.n;
 end

@@ -65,6 +65,28 @@ def test_no_event_is_missed_however_an_emit_and_a_wait_race(
     assert value(waiting, late) == 0
 
 
+def test_two_sessions_of_an_attempt_get_the_same_value_of_a_step(
+    connect: Callable[[], Connection],
+) -> None:
+    """The second one waits for the first, as after a connection that broke during its commit."""
+    first, second = connect(), connect()
+    job_id = value(first, "select jobq.enqueue('work')")
+    value(first, "select jobq.claim_job(%s, 'w')", job_id)
+    first.execute("begin")
+    assert value(first, "select jobq.save_step(%s, 1, 'charge', '7')", job_id) == 7
+    got: list[Any] = []
+    save = "select jobq.save_step(%s, 1, 'charge', '8')"
+    thread = threading.Thread(target=lambda: got.append(value(second, save, job_id)))
+    thread.start()
+    blocked = "select 1 from pg_stat_activity where pid = %s and wait_event_type = 'Lock'"
+    while not first.execute(blocked, [second.info.backend_pid]).fetchall():
+        first.execute("select pg_stat_clear_snapshot()")
+        time.sleep(0.01)
+    first.execute("commit")
+    thread.join()
+    assert got == [7]
+
+
 def test_an_emit_that_rolls_back_has_not_happened(connect: Callable[[], Connection]) -> None:
     waiting, emitting = connect(), connect()
     job_id = value(waiting, "select jobq.enqueue('work')")
