@@ -423,7 +423,7 @@ async def test_an_idle_worker_holds_two_connections_and_a_busy_one_four(
     connect: Callable[[], Connection],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tuning, "SPARE_SECONDS", 0.5)
+    monkeypatch.setattr(tuning, "CALL_SECONDS", 2.0)
     connection = connect()
     query = (
         "select count(*) from pg_stat_activity where datname = current_database()"

@@ -248,7 +248,7 @@ class Connections:
     async def close_idle(self) -> None:
         """Close connections that have not been used for a while, except one."""
         for link in self._free[:-1]:
-            if link.is_open and time.monotonic() - link.heard_at > tuning.SPARE_SECONDS:
+            if link.is_open and time.monotonic() - link.heard_at > tuning.CALL_SECONDS:
                 await link.close()
 
     async def close(self) -> None:

@@ -48,14 +48,12 @@ UNKNOWN_KIND_SECONDS: Final = 60.0
 # ---- connections
 
 # A third of the default lease, in seconds, so that heartbeats are still in time: the deadline of a
-# call, which also detects a dead peer; twice the time limit of maintain(); and how long a coroutine
-# may block the event loop.
+# call, which also detects a dead peer; twice the time limit of maintain(); how long a coroutine may
+# block the event loop; and after how long a connection that nobody uses is closed.
 CALL_SECONDS: Final = 10.0
 # Seconds before the next try after a failure: the first and the last one, half of it random.
 BACKOFF_FIRST: Final = 0.1
 BACKOFF_LAST: Final = 5.0
-# Seconds after which a connection that nobody uses is closed.
-SPARE_SECONDS: Final = 5.0
 
 # ---- stopping
 
