@@ -42,8 +42,8 @@ class Batcher(Generic[T]):
         self._calls: deque[tuple[tuple[Any, ...], asyncio.Future[T]]] = deque()
         self._task: asyncio.Task[None] | None = None
 
-    async def call(self, parameters: tuple[Any, ...]) -> T:
-        """Return what a call returns.
+    def call(self, parameters: tuple[Any, ...]) -> asyncio.Future[T]:
+        """Return what a call returns, once it has run.
 
         A first parameter that is a list counts as so many calls. The last one may be JSON text.
         """
@@ -52,7 +52,7 @@ class Batcher(Generic[T]):
         self._calls.append((parameters, answer))
         if self._task is None:
             self._task = loop.create_task(self._run_all())
-        return await answer
+        return answer
 
     def hurry(self) -> None:
         """Make the next run not wait longer than the delay."""

@@ -33,7 +33,7 @@ MAX_LINE: Final = 8192
 class Notes:
     """The records of one attempt, from any thread. Awaiting it waits until they are written."""
 
-    __slots__ = ("_count", "_left_out", "_lines", "_newest", "_recorder", "is_in_flight", "key")
+    __slots__ = ("_count", "_is_used", "_left_out", "_lines", "_newest", "_recorder", "key")
 
     def __init__(self, recorder: Recorder, key: Key) -> None:
         self._recorder = recorder
@@ -42,7 +42,7 @@ class Notes:
         self._lines: list[tuple[str, str]] = []
         self._count = 0
         self._left_out = 0
-        self.is_in_flight = False
+        self._is_used = False
 
     def progress(self, _context: JobContext, value: Json) -> Awaitable[None]:
         """Record the progress; only the newest value is written."""
@@ -57,8 +57,8 @@ class Notes:
 
     def _note(self, statement: str, value: object) -> Awaitable[None]:
         with self._recorder.lock:
+            self._ask()
             self._newest[statement] = value
-            self._recorder.add(self)
         return self
 
     def log(self, _context: JobContext, level: str, message: str) -> Awaitable[None]:
@@ -69,13 +69,20 @@ class Notes:
             if len(self._lines) >= 2 * tuning.MAX_BATCH or self._count >= tuning.MOST_LINES:
                 self._left_out += 1
             else:
+                self._ask()
                 self._lines.append((level, text))
                 self._count += 1
-                self._recorder.add(self)
         return self
 
+    def _ask(self) -> None:
+        """Ask to write what follows, unless more is waiting to be written already."""
+        if not (self._newest or self._lines):
+            self._is_used = True
+            self._recorder.ask(self)
+
     def __await__(self) -> Generator[Any, None, None]:
-        return self._recorder.wait(self).__await__()
+        if self._is_used:
+            yield from self._recorder.write(self).__await__()
 
     async def end(self) -> None:
         """Wait until everything is written, or cannot be."""
@@ -83,15 +90,14 @@ class Notes:
             if self._left_out:
                 self._lines.append(("WARN", f"{self._left_out} lines more were left out"))
                 self._left_out = 0
-                self._recorder.add(self)
         await self
 
-    def take(self) -> tuple[dict[str, object], list[tuple[str, str]]]:
-        """Return the values, by statement, and the lines to write now."""
-        taken = self._newest, self._lines
+    def take(self) -> list[tuple[str, tuple[Any, ...]]]:
+        """Return what to write now: statements with their parameters."""
+        newest, lines = self._newest, self._lines
         self._newest, self._lines = {}, []
-        self.is_in_flight = True
-        return taken
+        values = [(statement, (*self.key, value)) for statement, value in newest.items()]
+        return values + [(LOG, (*self.key, *line)) for line in lines]
 
 
 class Recorder:
@@ -104,75 +110,39 @@ class Recorder:
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
         self._loop = asyncio.get_running_loop()
-        self._pending: dict[Notes, None] = {}
-        self._writer: asyncio.Task[None] | None = None
-        self._round_end: asyncio.Future[None] = self._loop.create_future()
+        self._batcher = Batcher(self._write, tuning.MAX_BATCH)
         self._complaints = Complaints()
         self.lock = threading.Lock()
 
-    def add(self, notes: Notes) -> None:
-        """Request that notes are written. Callable from any thread that holds the lock."""
-        is_woken = bool(self._pending) and self._writer is not None
-        self._pending[notes] = None
-        if not is_woken:
-            self._loop.call_soon_threadsafe(self._start)
+    def ask(self, notes: Notes) -> None:
+        """Request that notes are written. Callable from any thread."""
+        self._loop.call_soon_threadsafe(self.write, notes)
 
-    async def wait(self, notes: Notes) -> None:
-        """Wait until an attempt's records up to now are written."""
-        while notes in self._pending or notes.is_in_flight:
-            await self._round()
+    def write(self, notes: Notes) -> asyncio.Future[None]:
+        """Return what is done when an attempt's records up to now are written, or cannot be."""
+        return self._batcher.call((notes,))
 
     async def flush(self) -> None:
-        """Wait until all records are written, or cannot be."""
-        while self._pending or self._writer is not None:
-            await self._round()
+        """Wait until all records are written, or cannot be: those before an empty one."""
+        await self.write(Notes(self, ("", 0)))
 
-    def _start(self) -> None:
-        if self._writer is None:
-            self._writer = self._loop.create_task(self._write())
-
-    async def _round(self) -> None:
-        """Wait for the present write, or else for the next one."""
-        self._start()
-        await asyncio.shield(self._round_end)
-
-    async def _write(self) -> None:
-        """Write until there is nothing left."""
-        try:
-            while self._pending:
-                await self._write_some()
-        finally:
-            self._writer = None
-            self._end_round()
-
-    async def _write_some(self) -> None:
-        values: list[tuple[str, tuple[Any, ...]]] = []
-        lines: list[tuple[Any, ...]] = []
-        taken: list[Notes] = []
+    async def _write(self, asked: Sequence[tuple[Notes]]) -> Sequence[None]:
+        rows: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
         with self.lock:
-            while self._pending and len(values) + len(lines) < tuning.MAX_BATCH:
-                notes = next(iter(self._pending))
-                del self._pending[notes]
-                taken.append(notes)
-                newest, own_lines = notes.take()
-                values += [(statement, (*notes.key, value)) for statement, value in newest.items()]
-                lines += [(*notes.key, *line) for line in own_lines]
+            for (notes,) in asked:
+                for statement, row in notes.take():
+                    rows[statement].append(row)
         try:
-            for statement, row in values:
-                await self._send(statement, [row])
-            await self._send(LOG, lines)
+            for statement, of_all in rows.items():
+                for first in range(0, len(of_all), tuning.MAX_BATCH):
+                    await self._send(statement, of_all[first : first + tuning.MAX_BATCH])
         except DatabaseUnavailable as error:
             self._complaints.warning("progress, costs and log lines of jobs are lost: %s", error)
             await asyncio.sleep(tuning.BACKOFF_FIRST)
-        finally:
-            for notes in taken:
-                notes.is_in_flight = False
-            self._end_round()
+        return [None] * len(asked)
 
     async def _send(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
         """Write several together; one by one if the database refuses one of them."""
-        if not rows:
-            return
         try:
             await self._connections.call(statement, rows, is_vital=True, is_many=True)
         except DatabaseUnavailable:
@@ -183,10 +153,6 @@ class Recorder:
                 return
             for row in rows:
                 await self._send(statement, [row])
-
-    def _end_round(self) -> None:
-        done, self._round_end = self._round_end, self._loop.create_future()
-        done.set_result(None)
 
 
 Rows: TypeAlias = list[Any]
