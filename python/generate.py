@@ -335,6 +335,9 @@ class Function:
         if self.answer.startswith("["):
             record = self.answer.strip("[]")
             return f"list[{record}]", f"list, record({record})"
+        if self.answer.startswith("("):
+            record = self.answer.strip("()")
+            return f"list[{record}]", f"list, args_row({record})"
         if self.answer and (table or kind.startswith("jobq.")):
             return self.answer, f"first, record({self.answer})"
         single = VALUES[table[0].type if table else kind.removeprefix("setof ")]
@@ -471,6 +474,7 @@ def generated() -> dict[Path, str]:
         function = Function(name, sources[called], words, answer, may_lag, from_now)
         code += f"\n\n{function.text}"
     calls = HEAD.format("Calls of one function of the database each.") + IMPORTS
+    calls += "from psycopg.rows import args_row\n\n"
     calls += imported("calls.arguments", code, "as_jsonb as_number as_timedelta")
     calls += "from jobq.calls.call import Call, column, first, nothing, scalar\n"
     calls += "from jobq.calls.graph import Graph\n" + imported("models", code, "record", records)

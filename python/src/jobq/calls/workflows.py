@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import UUID
 
-from psycopg.rows import args_row
-
 from jobq.calls.arguments import as_jsonb, as_object
 from jobq.calls.call import Call, scalar
 from jobq.calls.graph import Graph, as_document, payloads_of
-from jobq.models import Input, Json, Steered
+from jobq.models import Json
 from jobq.tracing import with_trace
 
 
@@ -41,11 +39,6 @@ def publish(
         "idempotency_key": idempotency_key,
     }
     return Call("publish", arguments, dict)
-
-
-def list_inputs(job_id: UUID | str) -> Call[list[Input]]:
-    """Return the states and results of the jobs that a job waits for, or waited for."""
-    return Call("list_inputs", locals(), list, args_row(Input))
 
 
 def open_batch(
@@ -92,16 +85,3 @@ def enqueue_graph(
     given = as_document(graph)
     arguments = {"graph": as_jsonb(given), "graph_of": graph_of}
     return Call("enqueue_graph", arguments, dict, inputs=payloads_of(given))
-
-
-def cancel_tree(
-    job_id: UUID | str, reason: str | None = None, scope: str = "all"
-) -> Call[list[Steered]]:
-    """Cancel a job and all connected jobs.
-
-    Args:
-        job_id: any job of the tree.
-        reason: at most 512 characters, stored with the jobs.
-        scope: ``all``, or ``downstream`` for the job and those that wait for it.
-    """
-    return Call("cancel_tree", locals(), list, args_row(Steered))
