@@ -15,7 +15,7 @@ from http_api import SETTINGS, served
 
 from jobq_http import create_app
 from jobq_http.app import OPERATIONS
-from jobq_http.errors import ERROR_TABLE, ERRORS, FRACTIONS, LENGTHS, RENAMED, WORDS, translate
+from jobq_http.errors import DURATIONS, ERROR_TABLE, ERRORS, FRACTIONS, RENAMED, translate
 from jobq_http.openapi import errors_of
 from jobq_http.queues import NewKind
 
@@ -305,7 +305,7 @@ def test_every_length_of_time_is_known_by_its_name_in_sql() -> None:
     members = {m for part in parts.values() for m in part.get("properties", ())}
     lengths = {m.removesuffix("_ms") for m in members if m.endswith("_ms")}
     # For which the server waits or a link is valid, and what the database too knows by these names.
-    assert lengths - {"wait", "valid_for", "initial_delay", "max_delay"} == {*LENGTHS, *WORDS}
+    assert lengths - {"wait", "valid_for", "initial_delay", "max_delay"} == {*DURATIONS}
 
 
 def test_every_error_of_the_database_has_its_status(database: str) -> None:

@@ -15,7 +15,7 @@ from jobq_console.filters import BIG_INTEGER
 from jobq_console.visit import Page, Visit, acting
 from jobq_console.visitor import Visitor
 from jobq_console.words import plural
-from jobq_http import operation
+from jobq_http import call
 from jobq_http.errors import ApiError
 from jobq_http.executions import LAST_LINE
 from jobq_http.streams import following
@@ -88,7 +88,7 @@ async def streams(ask: Visitor, job_id: UUID) -> list[dict[str, Any]]:
 def id_of(visit: Visit) -> UUID:
     """Return the id in the path."""
     missing = ApiError("JOB_NOT_FOUND", message="This job does not exist.")
-    return operation.id_of(visit.request.path_params["job_id"], missing)
+    return call.id_of(visit.request.path_params["job_id"], missing)
 
 
 def read(document: bytes) -> tuple[dict[str, Any], dict[str, str]]:

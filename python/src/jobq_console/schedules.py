@@ -11,7 +11,7 @@ from starlette.responses import Response
 from jobq_console.filters import cursor
 from jobq_console.job import file, read
 from jobq_console.visit import Page, Visit, acting
-from jobq_http import operation
+from jobq_http import call
 from jobq_http.errors import ApiError
 
 PAGE: Final = 20
@@ -64,7 +64,7 @@ async def download(visit: Visit) -> Response:
 def id_of(visit: Visit) -> UUID:
     """Return the id in the path."""
     missing = ApiError("SCHEDULE_NOT_FOUND", status=404, message="This schedule does not exist.")
-    return operation.id_of(visit.request.path_params["schedule_id"], missing)
+    return call.id_of(visit.request.path_params["schedule_id"], missing)
 
 
 async def run_now(visit: Visit) -> Response:

@@ -9,7 +9,7 @@ import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from socket import socket
 from typing import Final, Protocol, TypeAlias
@@ -49,8 +49,8 @@ from jobq_http.connection import connections
 from jobq_http.database import Database, conninfo_for
 from jobq_http.errors import answer
 from jobq_http.limits import Bounds
-from jobq_http.operation import path_of, routes
 from jobq_http.proxies import Proxies
+from jobq_http.routing import path_of, routes
 from jobq_http.standby import Standby
 
 logger = logging.getLogger("jobq.http")
@@ -144,31 +144,27 @@ def create_app(database_url: str, settings: Settings = DEFAULTS) -> Starlette:
     appends = Endings(conninfo_for(database_url, "jobq_reader", settings.patience), STREAMS)
     console = settings.console and settings.console(database_url, keys, standby)
     mcp = settings.mcp and settings.mcp(database_url, keys, standby)
+    databases: list[Database | Site] = [database, *([standby.database] if standby else [])]
     sites = [site for site in (console, mcp) if site]
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        await database.open()
-        for site in sites:
-            await site.open()
         tasks = []
-        if every := settings.maintain_every:
-            tasks.append(asyncio.create_task(maintain(database, every)))
-        if standby:
-            await standby.database.open()
-            tasks.append(asyncio.create_task(standby.watch()))
-        try:
-            yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            for site in reversed(sites):
-                await site.close()
+        async with AsyncExitStack() as stack:
+            for each in databases + sites:
+                await each.open()
+                stack.push_async_callback(each.close)
+            stack.push_async_callback(appends.close)
+            if every := settings.maintain_every:
+                tasks.append(asyncio.create_task(maintain(database, every)))
             if standby:
-                await standby.database.close()
-            await appends.close()
-            await database.close()
+                tasks.append(asyncio.create_task(standby.watch()))
+            try:
+                yield
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
 
     app = Starlette(
         routes=[

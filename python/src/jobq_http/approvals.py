@@ -10,10 +10,10 @@ from msgspec import Meta, Raw
 from starlette.responses import Response
 
 from jobq import models
-from jobq_http.declared import picked, section
+from jobq_http.call import Call, encoded
 from jobq_http.definitions import delivery
 from jobq_http.errors import ApiError
-from jobq_http.operation import Call, encoded
+from jobq_http.operation import picked, section
 from jobq_http.page import Paging
 from jobq_http.values import (
     TEXT,

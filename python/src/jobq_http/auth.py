@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import psycopg
 
+from jobq.calls.call import statement
 from jobq_http.database import Database
 from jobq_http.errors import ApiError
 from jobq_http.limits import Rates
@@ -141,16 +142,13 @@ def create_key(
         psycopg.Error: the name is taken (JQ004), or an argument refused (22023).
     """
     key = f"jobq_{secrets.token_urlsafe(32)}"
-    connection.execute(
-        "select jobq_http.create_api_key("
-        "%(name)s, %(key_hash)s, %(prefix)s, %(scopes)s, %(expires_at)s, %(rate)s)",
-        {
-            "name": name,
-            "key_hash": hashed(key),
-            "prefix": key[:PREFIX_LENGTH],
-            "scopes": list(scopes),
-            "expires_at": expires_at,
-            "rate": requests_per_second,
-        },
-    )
+    given = {
+        "name": name,
+        "key_hash": hashed(key),
+        "prefix": key[:PREFIX_LENGTH],
+        "scopes": list(scopes),
+        "expires_at": expires_at,
+        "requests_per_second": requests_per_second,
+    }
+    connection.execute(statement("jobq_http.create_api_key", tuple(given)), given)
     return key

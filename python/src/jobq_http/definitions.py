@@ -12,9 +12,8 @@ from msgspec import Meta, defstruct
 
 from jobq.models import Version
 from jobq_http import examples
-from jobq_http.declared import section
 from jobq_http.errors import ApiError
-from jobq_http.operation import Answer, Operation
+from jobq_http.operation import Answer, Operation, section
 from jobq_http.page import Paging
 from jobq_http.values import (
     JsonMembers,
@@ -112,7 +111,7 @@ def definition(  # noqa: PLR0917 - a table of them
     one = f"{path}/{{name}}"
     shown = Answer("It.", document, headers=ETAG)
     of = partial(section("definitions"), headers={})
-    put = partial(of, scopes="operate", is_versioned=True, in_thread=True,
+    put = partial(of, scope="operate", is_versioned=True, in_thread=True,
                   names={"name": table, **names}, examples={"one": example})  # fmt: skip
     type_of = {"type": table}
     # fmt: off

@@ -12,9 +12,9 @@ from starlette.responses import Response
 from jobq.calls.arguments import RetryStrategy
 from jobq.models import EndpointStats
 from jobq_http import examples
-from jobq_http.declared import section
+from jobq_http.call import Call, encoded
 from jobq_http.definitions import SHOWN, Definition, DefinitionName, Named, definition, delivery
-from jobq_http.operation import Call, encoded
+from jobq_http.operation import section
 from jobq_http.queues import Pause
 from jobq_http.values import (
     MILLISECOND,
@@ -182,10 +182,6 @@ class Sample(Request):
     def arguments(self) -> dict[str, Any]:
         """Return what jobq_internal.test_endpoint() takes."""
         return {"payload": "{}" if self.input is UNSET else text(self.input)}
-
-    def inputs(self, kind: str | None) -> list[tuple[str, Any]]:
-        """Return the kind and payload of the job."""
-        return [(str(kind), None if self.input is UNSET else self.input)]
 
 
 async def preview_endpoint(call: Call) -> Response:

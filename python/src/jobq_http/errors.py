@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from jobq.errors import JobqError, NotFound
+from jobq_http.values import GIVEN, SPAN
 from jobq_operations.project import read_errors
 
 logger = logging.getLogger("jobq.http")
@@ -106,22 +107,12 @@ CODE_OF_SQLSTATE: Final = {
 }
 # Members of requests that accept fractions.
 FRACTIONS: Final = frozenset({"amount", "cost", "jitter", "max_per_second", "retry_jitter"})
-# Names of durations in the database; here the members end with _ms. Names that are also common
-# words are replaced only before a comma or "must".
-LENGTHS: Final = (
-    "dedup_max_wait",
-    "dedup_period",
-    "keep_cancelled",
-    "keep_dead",
-    "keep_succeeded",
-    "key_rate_period",
-    "rate_period",
-    "retry_in",
-    "retry_initial_delay",
-    "retry_max_delay",
+# Names of durations in the database; here the members end with _ms. Single words are also common
+# ones, so they are replaced only before a comma or "must".
+DURATIONS: Final = [name.removesuffix(SPAN) for name in GIVEN if name.endswith(SPAN)]
+IN_SQL: Final = re.compile(
+    "|".join(rf"\b{name}\b{'' if '_' in name else '(?=,| must)'}" for name in DURATIONS)
 )
-WORDS: Final = ("every", "lease", "timeout")
-IN_SQL: Final = re.compile(rf"\b(?:{'|'.join(LENGTHS)})\b|\b(?:{'|'.join(WORDS)})\b(?=,| must)")
 UNAVAILABLE_CLASSES: Final = frozenset({"08", "40", "53", "57"})
 # The database, or jobq in it, does not exist (yet).
 NOT_DEPLOYED: Final = frozenset({"3D000", "3F000"})

@@ -16,10 +16,10 @@ from msgspec import Meta, Raw
 from starlette.responses import Response, StreamingResponse
 
 from jobq.calls import events
-from jobq_http.declared import section
+from jobq_http.call import Call, encoded
 from jobq_http.errors import ApiError
 from jobq_http.jobs import View
-from jobq_http.operation import Answer, Call, encoded
+from jobq_http.operation import Answer, section
 from jobq_http.values import TEXT, JsonObject, Moment, Name, RequestPart, answer_of
 
 LOOK: Final = 0.5

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 from msgspec import Meta
 from starlette.responses import Response
 
-from jobq_http.declared import section
+from jobq_http.call import Call
 from jobq_http.jobs import Cancel
-from jobq_http.operation import Call
+from jobq_http.operation import section
 from jobq_http.page import BigInteger, Integer, Paging, page
 from jobq_http.values import answer, page_of
 

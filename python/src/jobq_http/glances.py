@@ -8,9 +8,9 @@ import msgspec
 from msgspec import Meta, Raw
 from starlette.responses import Response
 
-from jobq_http.declared import section
+from jobq_http.call import Call, encoded
 from jobq_http.jobs import Filters
-from jobq_http.operation import Call, encoded
+from jobq_http.operation import section
 from jobq_http.page import BigInteger, Limit, Paging, next_of
 from jobq_http.values import Count, RequestPart, Text, answer, page_of, request
 

@@ -11,8 +11,8 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from jobq import __version__
-from jobq_http.declared import section
-from jobq_http.operation import Answer, Call, encoded
+from jobq_http.call import Call, encoded
+from jobq_http.operation import Answer, section
 from jobq_http.values import answer
 
 PAGE: Final = (files("jobq_http") / "pages" / "index.html").read_text()

@@ -10,9 +10,9 @@ from msgspec import Meta, Raw
 from starlette.responses import Response
 
 from jobq.models import State
-from jobq_http.declared import section
+from jobq_http.call import Call, encoded
 from jobq_http.errors import ApiError
-from jobq_http.operation import Answer, Call, encoded
+from jobq_http.operation import Answer, section
 from jobq_http.operators import same
 from jobq_http.page import Paging, page
 from jobq_http.schedules import RecurringJob, RecurringJobPage, RecurringStatus

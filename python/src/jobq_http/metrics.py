@@ -18,8 +18,8 @@ from prometheus_client.exposition import generate_latest
 from starlette.responses import Response
 
 from jobq.version import __version__
-from jobq_http.declared import section
-from jobq_http.operation import Answer, Call
+from jobq_http.call import Call
+from jobq_http.operation import Answer, section
 
 logger = logging.getLogger("jobq.http")
 

@@ -13,11 +13,11 @@ from starlette.responses import Response
 from jobq.calls.arguments import Dedup
 from jobq.models import AfterFailure
 from jobq_http import examples, metrics
-from jobq_http.declared import section
+from jobq_http.call import Call, encoded, json
 from jobq_http.errors import ApiError
 from jobq_http.jobs import Job
-from jobq_http.operation import Answer, Call, encoded, json
-from jobq_http.schedules import NewRecurringJob, Recurrence, RecurrenceOfKind, graph_inputs
+from jobq_http.operation import Answer, section
+from jobq_http.schedules import NewRecurringJob, Recurrence, RecurrenceOfKind
 from jobq_http.values import (
     ConcurrencyKey,
     JobOptions,
@@ -27,7 +27,6 @@ from jobq_http.values import (
     Name,
     Request,
     answer,
-    inputs_of,
     list_of,
     text,
 )
@@ -136,7 +135,7 @@ async def create_job(call: Call) -> Response:
         key = one_key(call.request.headers, job.idempotency_key)
         if key is not None and job.name:
             raise ApiError("INVALID_REQUEST", "name, idempotency_key: one of them")
-        await call.check([*inputs_of([declared]), *graph_inputs(declared)])
+        await call.check(job.inputs())
         rows = await call.fetch(
             "jobq_http.submit_schedule",
             given=text(declared),
@@ -146,7 +145,7 @@ async def create_job(call: Call) -> Response:
     else:
         job.idempotency_key = one_key(call.request.headers, job.idempotency_key)
         declared = job.declared()
-        await call.check(inputs_of([declared]))
+        await call.check(job.inputs())
         rows = await call.fetch(
             "jobq_http.submit_job", given=text(declared), is_endpoint=is_endpoint
         )
@@ -185,7 +184,7 @@ async def create_jobs(call: Call) -> Response:
     batch = await call.body(Batch)
     given = [one_of_many(n, job) for n, job in enumerate(batch.jobs)]
     jobs = [job.declared() for job in given]
-    await call.check(inputs_of(jobs))
+    await call.check([each for job in given for each in job.inputs()])
     endpoints = sorted({job.endpoint for job in given if isinstance(job, Invocation)})
     rows = await call.fetch("jobq_http.submit_jobs", jobs=text(jobs), endpoints=endpoints)
     items = [{"job_id": job_id, "created": created} for _, job_id, created in rows]

@@ -12,10 +12,11 @@ from typing import Any, Final, get_args
 import msgspec
 from starlette.responses import Response
 
-from jobq_http.declared import section
-from jobq_http.errors import ENQUEUES, Error, meaning
+from jobq_http.call import Call, json
+from jobq_http.errors import ENQUEUES, Error, meaning, status_of
 from jobq_http.examples import ID, MOMENT
-from jobq_http.operation import LAG, Answer, Call, Operation, json
+from jobq_http.operation import Answer, Operation, section
+from jobq_http.routing import LAG
 
 REFERENCE: Final = "#/components/schemas/{name}"
 PARAMETER: Final = re.compile(r"{(\w+)}")
@@ -63,15 +64,12 @@ PATH_PARAMETERS: Final[dict[str, dict[str, Any]]] = {
 
 LAG_MEANING: Final = "If a standby has answered: its maximum lag in seconds."
 
-# Errors that an operation can always have; with a key; with a body.
-ALWAYS: Final = {500: ["INTERNAL_ERROR"], 503: ["REPO_UNAVAILABLE"], 504: ["TIMEOUT"]}
-KEYED: Final = {
-    400: ["INVALID_REQUEST"],
-    401: ["UNAUTHORIZED"],
-    403: ["FORBIDDEN"],
-    429: ["RATE_LIMITED"],
-}
-WITH_BODY: Final = {413: ["MESSAGE_TOO_LARGE"], 422: ["INVALID_MESSAGE"]}
+# Errors that every operation with a key can have, and every one with a body.
+KEYED: Final = (
+    "INVALID_REQUEST", "UNAUTHORIZED", "FORBIDDEN", "RATE_LIMITED",
+    "INTERNAL_ERROR", "REPO_UNAVAILABLE", "TIMEOUT",
+)  # fmt: skip
+WITH_BODY: Final = ("MESSAGE_TOO_LARGE", "INVALID_MESSAGE")
 
 
 # Examples, by the names of members, and else by their formats and types.
@@ -200,9 +198,8 @@ def described(operation: Operation, name: str, schemas: Mapping[str, Any]) -> di
     """Return an operation for the specification."""
     scopes = operation.scopes
     scoped = f"Scopes: {', '.join(scopes)}."
-    is_special = hasattr(operation.handler, "__name__")
     texts = [
-        operation.handler.__doc__ if is_special else "",
+        "" if isinstance(operation.does, str) else operation.does.__doc__,
         "The header `Idempotency-Key` is refused." if operation.refuses_key else "",
         scoped if scopes else "",
     ]
@@ -270,18 +267,16 @@ def responses(operation: Operation, schemas: Mapping[str, Any]) -> dict[str, Any
 
 def errors_of(operation: Operation) -> dict[int, list[str]]:
     """Return the codes of an operation's errors, by status."""
-    groups: list[Mapping[int, Sequence[str]]] = [operation.errors]
+    codes = operation.errors.split()
     if operation.scopes:
-        groups += [KEYED, ALWAYS]
+        codes += KEYED
     if operation.reads_body:
-        groups.append(WITH_BODY)
+        codes += WITH_BODY
     if (operation.method, operation.path) in ENQUEUES:
-        groups.append({503: ["QUEUE_UNAVAILABLE"]})
+        codes.append("QUEUE_UNAVAILABLE")
     found: dict[int, list[str]] = {}
-    for group in groups:
-        for status, codes in group.items():
-            known = found.setdefault(status, [])
-            known += [code for code in codes if code not in known]
+    for code in dict.fromkeys(codes):
+        found.setdefault(status_of(code), []).append(code)
     return found
 
 

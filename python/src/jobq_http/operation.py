@@ -1,47 +1,35 @@
-"""Operations: the handler of a path and method, its scopes, and its description."""
+"""Operations by declaration: a request calls one function of the database, or a handler.
+
+Parameters of the path and the query and members of the body become arguments by their names:
+durations without ``_ms``, JSON as text. The answer takes its members from the returned row, or else
+from the request.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
-from urllib.parse import unquote
-from uuid import UUID
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, InitVar, dataclass, field
+from datetime import timedelta
+from decimal import Decimal
+from functools import cache, partial
+from typing import Any, Final, get_args, get_origin
 
 import msgspec
-from msgspec import Struct
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
+import psycopg
+from msgspec import Raw
 from starlette.responses import Response
-from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
-from jobq_http.database import Database, Fetch
+from jobq_http.call import Call, encoded, etag, json
 from jobq_http.errors import ApiError
-from jobq_http.limits import check_address, read_json
-from jobq_http.standby import Standby
-from jobq_http.values import RequestPart
-
-T = TypeVar("T")
+from jobq_http.page import Paging, cut, page
+from jobq_http.values import MILLISECOND, SPAN, RequestPart
 
 CHANGING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-# The maximum lag of an answer of a standby, in seconds.
-LAG: Final = "x-jobq-lag"
-# Query parameters that are not texts.
-TYPES: Final = {
-    "limit": int, "max_buckets": int, "period_ms": int, "wait_ms": int, "newest": bool,
-}  # fmt: skip
-# Characters that remain escaped in a path until its parameters are read.
-KEPT: Final = str.maketrans({"%": "%25", "/": "%2F"})
-NUMBER: Final = re.compile("0*[1-9][0-9]{0,9}")
-# The errors if an id in a path is not valid.
-IDS: Final = {
-    "batch_id": "BATCH_NOT_FOUND", "execution_id": "JOB_NOT_FOUND", "job_id": "JOB_NOT_FOUND",
-}  # fmt: skip
-CANONICAL: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+# Errors of the database if another request has stored the next version at the same time.
+CHANGED: Final = (psycopg.errors.SerializationFailure, psycopg.errors.UniqueViolation)
+# Parameters that take an id or a name.
+TEXTS: Final = frozenset({"schedule"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,44 +42,86 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False)
 class Operation:
     """The operation of a path and method.
 
     Attributes:
-        method: GET, POST, PUT or DELETE.
-        path: the path with parameters in braces.
-        handler: the function that answers a call.
+        route: its method and path, which has parameters in braces.
+        does: the function that it calls, by default in the schema jobq; or a handler.
         summary: one line, for the specification.
-        scopes: the scopes that allow it: the first that the key has determines the database role;
+        scope: the scopes that allow it: the first that the key has determines the database role;
             empty for everybody.
-        answers: its successful answers, by status.
-        errors: codes of its own errors, by status.
+        answer: type of its successful answer; answers by status; or None for no content.
         tag: section of the specification.
-        name: its name in the specification.
+        errors: codes of its own errors.
+        status: status of its successful answer; 201 also if its member ``created`` is true.
+        name: its name in the specification, by default that of what it does.
         body: type of the request's JSON, or None.
         query: type of the query string, or None; without a key, other parameters are ignored.
         headers: types of the headers that it reads.
         examples: requests, by name.
         is_long: whether it may exceed the server's time limit.
         may_lag: whether a standby may answer.
+        fixed: constant arguments of the function.
+        names: names of arguments that differ from those in the request.
+        columns: names of members of the answer that differ from those of the columns.
+        always: constant members of the answer, or of each of its items.
+        value: name of the member that is the function's single value.
+        place: of a list, the function's parameter for its start, the type of that, and the
+            parameter for the number of items.
+        order: of a list that the function returns as a whole, the sort key of an item.
+        is_versioned: whether the answer's version is its ETag.
+        in_thread: whether to compute the arguments of the body outside of the event loop.
+        guards: the type of the definition in the path, whose version the header If-Match names.
+        absent: the code of the error if the function returns null.
+        then: the function whose row is the answer, and its parameter: a path's parameter, or the
+            value of the first function.
     """
 
-    method: str
-    path: str
-    handler: Callable[[Call], Awaitable[Response]]
+    route: InitVar[str]
+    does: Any
     summary: str
-    scopes: tuple[str, ...]
-    answers: Mapping[int, Answer]
-    errors: Mapping[int, Sequence[str]] = field(default_factory=dict)
-    tag: str = "jobs"
+    scope: InitVar[str]
+    answer: InitVar[Any] = None
+    _: KW_ONLY
+    tag: str
+    errors: str = ""
+    status: int = 200
     name: str = ""
     body: Any = None
-    query: Any = None
+    query: type[RequestPart] | None = None
     headers: Mapping[str, Any] = field(default_factory=dict)
     examples: Mapping[str, Any] = field(default_factory=dict)
     is_long: bool = False
     may_lag: bool = False
+    fixed: Mapping[str, object] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
+    always: Mapping[str, object] = field(default_factory=dict)
+    value: str | None = None
+    place: tuple[str, Any, str] | None = None
+    order: Callable[[Mapping[str, Any]], Any] | None = None
+    is_versioned: bool = False
+    in_thread: bool = False
+    guards: str | None = None
+    absent: str | None = None
+    then: tuple[str, str] | None = None
+
+    def __post_init__(self, route: str, scope: str, answer: Any) -> None:  # noqa: ANN401 - any type
+        self.method, self.path = route.split()
+        self.scopes = tuple(scope.split())
+        self.name = self.name or getattr(self.does, "__name__", str(self.does)).split(".")[-1]
+        if answer is None:
+            self.status = 204
+            answer = Answer("It is done.")
+        if not isinstance(answer, dict):
+            answer = {self.status: answer}
+        self.answers = {
+            status: each if isinstance(each, Answer) else Answer(meaning(each), each)
+            for status, each in answer.items()
+        }
+        self.model = next(iter(self.answers.values())).model
 
     @property
     def reads_body(self) -> bool:
@@ -103,186 +133,149 @@ class Operation:
         """Whether it creates something without supporting the header Idempotency-Key."""
         return 201 in self.answers and "Idempotency-Key" not in self.headers
 
+    async def respond(self, call: Call) -> Response:
+        """Answer a request."""
+        if not isinstance(self.does, str):
+            answer: Response = await self.does(call)
+            return answer
+        given: dict[str, Any] = call.given()
+        wanted = call.query(self.query) if self.query else None
+        arguments = await self._arguments(call, given, wanted)
+        found = await self._fetch(call, arguments)
+        if self.absent and only_value(found) is None:
+            raise ApiError(self.absent, ", ".join(f"{n} {v}" for n, v in call.given().items()))
+        if self.then:
+            function, name = self.then
+            given.setdefault(name, only_value(found))
+            found = await call.fetch_named(function, **{name: given[name]})
+        rows = [{self.columns.get(name, name): row[name] for name in row} for row in found]
+        if isinstance(wanted, Paging) and self.order:
+            kind, document = item_of(self.model, "items"), only_value(rows)
+            items = (
+                msgspec.json.decode(document)
+                if isinstance(document, bytes)
+                else [picked(kind, row) for row in rows]
+            )
+            return cut(call, wanted, items, self.order)
+        if isinstance(wanted, Paging):
+            return page(call, [(row["item"], row["cursor"]) for row in rows])
+        return self._answer(given, rows)
 
-class Version(Struct):
-    """The version of a document."""
+    async def _arguments(
+        self, call: Call, given: dict[str, Any], wanted: RequestPart | None
+    ) -> dict[str, Any]:
+        """Return the arguments of the function, and add what the request says to `given`."""
+        arguments = {**given, **self.fixed}
+        if wanted is not None:
+            given |= wanted.given()
+            arguments |= wanted.arguments()
+        if self.body is not None:
+            body = await call.body(self.body)
+            join(body, given)
+            if inputs := body.inputs(given.get("name")):
+                await call.check(inputs)
+            given |= body.given()
+            own = body.arguments
+            arguments |= await asyncio.to_thread(own) if self.in_thread else own()
+        if isinstance(wanted, Paging):
+            for name in Paging.__struct_fields__:
+                arguments.pop(name, None)
+            if self.place:
+                start, kind, size = self.place
+                arguments |= {start: wanted.position(call, kind), size: wanted.limit}
+        arguments = {self.names.get(name, name): value for name, value in arguments.items()}
+        return arguments | {name: str(arguments[name]) for name in TEXTS & arguments.keys()}
 
-    version: int
+    async def _fetch(self, call: Call, arguments: dict[str, Any]) -> list[dict[str, Any]]:
+        """Call the function, if the definition has the version of If-Match."""
+        wanted = call.request.headers.get("if-match")
+        if self.guards is None or wanted is None:
+            return await call.fetch_named(self.does, **arguments)
+        try:
+            async with call.transaction() as fetch:
+                shown = await fetch("show_definition", type=self.guards, name=call.text("name"))
+                check_version(wanted, etag(only_value(shown)))
+                return await fetch(self.does, **arguments)
+        except CHANGED as error:
+            raise ApiError("PRECONDITION_FAILED", "it has just changed") from error
+
+    def _answer(self, given: dict[str, Any], rows: list[dict[str, Any]]) -> Response:
+        if self.model is None:
+            return Response(status_code=self.status)
+        only = only_value(rows)
+        if self.value is None and isinstance(only, bytes):
+            return json(only, self.status, {"etag": etag(only)} if self.is_versioned else None)
+        names = self.model.__struct_fields__
+        kind = item_of(self.model, names[0]) if len(names) == 1 else None
+        if kind is not None:
+            items = [picked(kind, {**row, **self.always}) for row in rows]
+            return encoded({names[0]: items}, self.status)
+        [row] = rows
+        given |= {self.names.get(name, name): value for name, value in given.items()}
+        # Members of the request that are not given are null, if the answer must have them.
+        asked = set(self.body.__struct_fields__) if self.body else set()
+        said = dict.fromkeys(required(self.model) & asked) | given | row
+        said |= {**({self.value: only} if self.value else {}), **self.always}
+        answer = picked(self.model, said)
+        return encoded(answer, 201 if answer.get("created") else self.status)
 
 
-def etag(item: bytes) -> str:
-    """Return the entity tag of a document."""
-    return f'"{msgspec.json.decode(item, type=Version).version}"'
+def join(body: RequestPart, given: Mapping[str, Any]) -> None:
+    """Set the members of a body that the path names too; refuse another value."""
+    for name in given.keys() & set(body.__struct_fields__):
+        if getattr(body, name) not in (None, given[name]):
+            raise ApiError("INVALID_REQUEST", f"{name}: not the one in the path")
+        setattr(body, name, given[name])
 
 
-class Call:
-    """One request to an operation.
+def check_version(wanted: str, present: str) -> None:
+    """Compare the ETag of a definition with an If-Match header."""
+    if wanted.strip() != "*" and present not in [tag.strip() for tag in wanted.split(",")]:
+        raise ApiError("PRECONDITION_FAILED", f"the version is {present}")
 
-    Attributes:
-        request: Starlette's request.
-        role: the database role.
-        acting_for: the name for the audit; None if the call is not audited.
-    """
 
-    __slots__ = ("_database", "acting_for", "request", "role")
+def only_value(rows: list[dict[str, Any]]) -> Any:  # noqa: ANN401 - any column's
+    """Return the value of a single row with a single column, else None."""
+    return next(iter(rows[0].values())) if len(rows) == 1 and len(rows[0]) == 1 else None
 
-    def __init__(self, request: Request, database: Database, role: str) -> None:
-        self.request = request
-        self.role = role
-        self.acting_for: str | None = None
-        self._database = database
 
-    def audit(self) -> None:
-        """Let the audit name the key of this call, at the cost of a statement."""
-        key = self.request.scope.get("jobq.key")
-        self.acting_for = f"API key {key.name}" if key else None
+@cache
+def required(model: Any) -> frozenset[str]:  # noqa: ANN401 - any type
+    """Return the names of the members that a type must have."""
+    return frozenset(f.name for f in msgspec.structs.fields(model) if f.required)
 
-    async def fetch(self, function: str, **arguments: object) -> list[tuple[Any, ...]]:
-        """Call a function of the database and return its rows."""
-        return await self._database.fetch(self.role, function, self.acting_for, **arguments)
 
-    def transaction(self) -> AbstractAsyncContextManager[Fetch]:
-        """Open a transaction that sees one state of the database, and yield its calls."""
-        return self._database.transaction(self.role, self.acting_for)
+def item_of(model: Any, name: str) -> Any:  # noqa: ANN401 - any type
+    """Return the type of the items of a member that is a list, else None."""
+    kind = next(f.type for f in msgspec.structs.fields(model) if f.name == name)
+    return get_args(kind)[0] if get_origin(kind) is list else None
 
-    async def check(self, inputs: Sequence[tuple[str, Any]]) -> None:
-        """Refuse payloads, given with their kinds, that do not match the schemas."""
-        await self._database.check(self.role, inputs)
 
-    async def fetch_named(self, function: str, **arguments: object) -> list[dict[str, Any]]:
-        """Call a function of the database and return its rows as dicts."""
-        return await self._database.fetch_named(self.role, function, self.acting_for, **arguments)
-
-    async def body(self, model: type[T]) -> T:
-        """Return the request's JSON as a model.
-
-        Raises:
-            ApiError: it is too large.
-            RecursionError: it is nested too deeply; the database limits payloads further.
-            msgspec.MsgspecError: it is not JSON, or does not match the model.
-        """
-        bounds = self.request.app.state.bounds
-        body = await read_json(self.request, bounds)
-        return msgspec.json.decode(body or b"{}", type=model)
-
-    async def stay_admitted(self) -> None:
-        """Check that the key of a long request is still valid."""
-        scope = self.request.scope
-        address = (scope.get("client") or ("",))[0]
-        await scope["app"].state.keys.look_up(scope["jobq.bearer"], address)
-
-    def query(self, model: type[T]) -> T:
-        """Return the query string's parameters as a model; refuse one that is given twice."""
-        items = self.request.query_params.multi_items()
-        given: dict[str, object] = dict(items)
-        if len(given) < len(items):
-            raise ApiError("INVALID_REQUEST", "a query parameter is given twice")
-        for name in given.keys() & TYPES.keys():
-            given[name] = msgspec.convert(given[name], TYPES[name], strict=False)
-        return msgspec.convert(given, model)
-
-    def text(self, name: str) -> str:
-        """Return a parameter of the path."""
-        value: str = self.request.path_params[name]
+def picked(model: Any, row: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any type
+    """Return the members of a type from a row, ready for JSON; of a simple type, the value."""
+    if not hasattr(model, "__struct_fields__"):
+        [value] = row.values()
         return value
-
-    def given(self) -> dict[str, Any]:
-        """Return the parameters of the path; an id that is no UUID is one of nothing."""
-        given: dict[str, Any] = dict(self.request.path_params)
-        for name in IDS.keys() & given.keys():
-            given[name] = id_of(given[name], ApiError(IDS[name]))
-        if "attempt" in given:
-            if not NUMBER.fullmatch(given["attempt"]) or int(given["attempt"]) >= 2**31:
-                raise ApiError("INVALID_REQUEST", "attempt: a number from 1")
-            given["attempt"] = int(given["attempt"])
-        return given
-
-    def job_id(self) -> UUID:
-        """Return the id of the job in the path."""
-        job_id: UUID = self.given()["job_id"]
-        return job_id
+    found = {}
+    for name in model.__struct_fields__:
+        column = name if name in row else name.removesuffix(SPAN)
+        if column in row:
+            value = row[column]
+            if isinstance(value, bytes):
+                value = Raw(value)
+            elif isinstance(value, timedelta):
+                value = round(value / MILLISECOND)
+            elif isinstance(value, Decimal):
+                value = float(value)
+            found[name] = value
+    return found
 
 
-def id_of(text: str, missing: ApiError) -> UUID:
-    """Return an id in a path; raise `missing` if it is no UUID, so that nothing has it."""
-    if not CANONICAL.fullmatch(text):
-        raise missing
-    return UUID(text)
+def meaning(model: Any) -> str:  # noqa: ANN401 - any type
+    """Return the description of a type, its first line."""
+    return (model.__doc__ or "It.").strip().splitlines()[0]
 
 
-def is_known(request: Request, etag: str) -> bool:
-    """Whether the client already has this version."""
-    if request.method not in {"GET", "HEAD"}:
-        return False
-    known = request.headers.get("if-none-match", "")
-    return etag in (tag.strip().removeprefix("W/") for tag in known.split(",")) or known == "*"
-
-
-def json(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Answer with encoded JSON."""
-    return Response(body, status, headers, media_type="application/json")
-
-
-def encoded(value: object, status: int = 200) -> Response:
-    """Answer with a value as JSON."""
-    return json(msgspec.json.encode(value), status)
-
-
-def routes(operations: Sequence[Operation]) -> list[Route]:
-    """Return one route for each path."""
-    methods: dict[str, dict[str, Operation]] = {}
-    for operation in operations:
-        methods.setdefault(operation.path, {})[operation.method] = operation
-    return [Route(path, Endpoint(chosen)) for path, chosen in methods.items()]
-
-
-def path_of(scope: Scope) -> str:
-    """Return the path of a request; a slash that is part of a name remains escaped."""
-    raw: bytes = scope.get("raw_path") or scope["path"].encode()
-    if b"%" not in raw:
-        path: str = scope["path"]
-        return path
-    segments = raw.decode("latin-1").split("/")
-    return "/".join(unquote(segment).translate(KEPT) for segment in segments)
-
-
-class Endpoint:
-    """The ASGI application of one path."""
-
-    def __init__(self, operations: Mapping[str, Operation]) -> None:
-        self._operations = dict(operations)
-        if "GET" in operations:
-            self._operations["HEAD"] = operations["GET"]
-        self._allow = ", ".join(self._operations)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request by the operation of its method."""
-        operation = self._operations.get(scope["method"])
-        if operation is None:
-            raise HTTPException(405, headers={"allow": self._allow})
-        scope["jobq.operation"] = operation
-        check_address(scope)
-        given = scope["path_params"]
-        scope["path_params"] = {name: unquote(value) for name, value in given.items()}
-        key = scope.get("jobq.key")
-        role = key.role(operation.scopes) if key and operation.scopes else "jobq_reader"
-        state = scope["app"].state
-        is_audited = "operate" in operation.scopes and scope["method"] in CHANGING
-        standby: Standby | None = state.standby if operation.may_lag else None
-        source = standby if standby and standby.is_fit else state
-        call = Call(Request(scope, receive), source.database, role)
-        if operation.refuses_key and "idempotency-key" in call.request.headers:
-            raise ApiError("INVALID_REQUEST", "Idempotency-Key: only POST /jobs takes it")
-        if is_audited:
-            call.audit()
-        async with asyncio.timeout(None if operation.is_long else state.patience):
-            if operation.query is None and operation.scopes:
-                call.query(RequestPart)
-            if operation.reads_body and operation.body is None:
-                await call.body(RequestPart)
-            response = await operation.handler(call)
-        if "etag" in response.headers and is_known(call.request, response.headers["etag"]):
-            response = Response(status_code=304, headers={"etag": response.headers["etag"]})
-        if source is standby:
-            response.headers[LAG] = f"{standby.lag:.3f}"
-        await response(scope, receive, send)
+def section(tag: str) -> Callable[..., Operation]:
+    """Return a function that declares operations of a section of the specification."""
+    return partial(Operation, tag=tag)

@@ -8,8 +8,8 @@ from uuid import UUID
 from msgspec import UNSET, Meta, UnsetType
 
 from jobq import models
-from jobq_http.declared import section
 from jobq_http.errors import ApiError
+from jobq_http.operation import section
 from jobq_http.values import (
     Attempts,
     JobIds,

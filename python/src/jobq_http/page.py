@@ -16,8 +16,8 @@ import msgspec
 from msgspec import Meta
 from starlette.responses import Response
 
+from jobq_http.call import Call, encoded, json
 from jobq_http.errors import ApiError
-from jobq_http.operation import Call, encoded, json
 from jobq_http.values import RequestPart
 
 T = TypeVar("T")

@@ -9,8 +9,7 @@ from msgspec import Meta
 from jobq import models
 from jobq.calls import options
 from jobq.models import QueueStats, words_of
-from jobq_http.declared import section
-from jobq_http.operation import Answer
+from jobq_http.operation import Answer, section
 from jobq_http.page import Paging
 from jobq_http.values import (
     GIVEN,
@@ -125,7 +124,6 @@ Released = answer(
 CUSTOMER = {"queue": "reports", "concurrency_key": "customer-42"}
 
 
-Keep = Annotated[float, Meta(ge=3_600_000, le=31_536_000_000_000, multiple_of=1)]
 Path = Annotated[list[Text], Meta(min_length=1, max_length=16)]
 Version = Annotated[float, Meta(ge=1, le=9_007_199_254_740_991, multiple_of=1)]
 # What `GIVEN` has no type for, or where a kind has another.
@@ -137,10 +135,6 @@ TYPES: Final[dict[str, Any]] = {
         Annotated[list[Text], Meta(max_length=16)],
         "Path of the dedup key in the payload; an empty path is the whole payload.",
     ),
-    "keep_cancelled_ms": Keep,
-    "keep_dead_ms": Keep,
-    "keep_succeeded_ms": Annotated[float, Meta(ge=0, le=31_536_000_000_000, multiple_of=1)],
-    "lease_ms": Annotated[float, Meta(ge=1000, le=86_400_000, multiple_of=1)],
     "retry_on": Annotated[list[Text], Meta(max_length=100)],
 }
 

@@ -10,9 +10,9 @@ from starlette.responses import Response
 
 from jobq.calls.arguments import Missed, ScheduleDedup
 from jobq.models import Backfilled
-from jobq_http.declared import section
+from jobq_http.call import Call, json
 from jobq_http.errors import ApiError
-from jobq_http.operation import Answer, Call, json
+from jobq_http.operation import Answer, section
 from jobq_http.page import Integer, Paging
 from jobq_http.queues import Pause
 from jobq_http.values import (
@@ -28,8 +28,8 @@ from jobq_http.values import (
     Request,
     answer,
     answer_of,
-    inputs_of,
     list_of,
+    member,
     page_of,
     request,
     text,
@@ -46,7 +46,6 @@ RecurringStatus = Literal["ACTIVE", "PAUSED", "RETIRED"]
 
 # The names in the database.
 COLUMNS = {"timezone": "time_zone", "input": "payload", "endpoint": "kind"}
-LENGTHS = {"every_ms": "every", "timeout_ms": "timeout"}
 
 
 class Timing(Request, kw_only=True):
@@ -72,19 +71,8 @@ class Timing(Request, kw_only=True):
     def declared(self) -> dict[str, Any]:
         """Return the object for the database."""
         given = {k: v for k, v in msgspec.structs.asdict(self).items() if v is not UNSET}
-        for name, column in LENGTHS.items():
-            if given.get(name) is not None:
-                given[name] = f"{given[name]} ms"
-            if name in given:
-                given[column] = given.pop(name)
-        if isinstance(self.graph, SlotGraph):
-            given["graph"] = self.graph.declared()
-        return {COLUMNS.get(name, name): value for name, value in given.items()}
-
-
-def graph_inputs(declared: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Return the kinds and payloads of the graph of a recurring job."""
-    return inputs_of((declared.get("graph") or {"jobs": []})["jobs"])
+        declared = dict(member(*item) for item in given.items())
+        return {COLUMNS.get(name, name): value for name, value in declared.items()}
 
 
 class Revision(Timing, kw_only=True):
@@ -209,14 +197,14 @@ async def update_job(call: Call) -> Response:
     """Change a recurring job: creates a new version, and the old one is RETIRED."""
     job_id = call.job_id()
     revision = await call.body(Revision)
-    changes = revision.declared()
-    inputs = graph_inputs(changes)
+    kind = None
     if revision.input is not UNSET:
         [(item,)] = await call.fetch("jobq_http.show_job", job_id=job_id)
-        inputs.append((msgspec.json.decode(item, type=Kind).kind, revision.input))
-    if inputs:
+        kind = msgspec.json.decode(item, type=Kind).kind
+    if inputs := revision.inputs(kind):
         await call.check(inputs)
-    [(item,)] = await call.fetch("jobq_http.revise_job", job_id=job_id, changes=text(changes))
+    changes = text(revision.declared())
+    [(item,)] = await call.fetch("jobq_http.revise_job", job_id=job_id, changes=changes)
     if item is None:
         raise ApiError("JOB_NOT_UPDATABLE")
     return json(item)

@@ -11,9 +11,9 @@ from msgspec import Meta, Raw, Struct
 from starlette.responses import Response
 
 from jobq.client.notifications import Endings
-from jobq_http.declared import section
+from jobq_http.call import Call
 from jobq_http.events import END, check_streams, streaming
-from jobq_http.operation import Answer, Call
+from jobq_http.operation import Answer, section
 from jobq_http.values import RequestPart
 
 # How long a reader waits for a notification before it looks, in seconds: at first, and at most.

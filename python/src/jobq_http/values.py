@@ -7,7 +7,7 @@ or an answer is a list of names: ``name?`` may be null, ``name~`` left out, and 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
 from types import UnionType
@@ -33,6 +33,8 @@ SPAN: Final = "_ms"
 MILLISECOND: Final = timedelta(milliseconds=1)
 # Parameters of type numeric, which take no float.
 NUMBERS: Final = frozenset({"amount", "cost"})
+# Members with the payload of a job.
+PAYLOADS: Final = frozenset({"input", "payload"})
 # PostgreSQL cannot store a NUL.
 TEXT: Final = r"^[^\u0000]*$"
 
@@ -61,6 +63,7 @@ AnyJson = Annotated[Any, Meta(description="Any JSON.")]
 JsonObject = Annotated[dict[str, Any], Meta(description="A JSON object.")]
 Count = Annotated[int, Meta(ge=0)]
 Delay = Annotated[float, Meta(ge=0, le=31_536_000_000, multiple_of=1)]
+Keep = Annotated[float, Meta(ge=3_600_000, le=31_536_000_000_000, multiple_of=1)]
 Places = Annotated[float, Meta(ge=1, le=32767, multiple_of=1)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 JobIds = Annotated[list[UUID], Meta(max_length=10_000)]
@@ -87,9 +90,12 @@ GIVEN: Final = members(
     (Rate, "key_rate_burst key_rate_limit rate_burst rate_limit"),
     (
         Milliseconds,
-        "dedup_max_wait_ms dedup_period_ms key_rate_period_ms rate_period_ms timeout_ms",
+        "dedup_max_wait_ms dedup_period_ms every_ms key_rate_period_ms rate_period_ms timeout_ms",
     ),
     (Delay, "retry_in_ms retry_initial_delay_ms retry_max_delay_ms"),
+    (Keep, "keep_cancelled_ms keep_dead_ms"),
+    (Annotated[float, Meta(ge=0, le=31_536_000_000_000, multiple_of=1)], "keep_succeeded_ms"),
+    (Annotated[float, Meta(ge=1000, le=86_400_000, multiple_of=1)], "lease_ms"),
     (Share, "retry_jitter"),
     (Cost, "cost"),
     (Moment, "created_after created_before expires_at run_at since until"),
@@ -165,14 +171,16 @@ class RequestPart(Struct, forbid_unknown_fields=True):
 
     def declared(self) -> dict[str, Any]:
         """Return it as an object for the database."""
-        return {
-            n.removesuffix(SPAN): f"{v} ms" if n.endswith(SPAN) else v
-            for n, v in self.given().items()
-        }
+        return dict(member(*item) for item in self.given().items())
 
-    def inputs(self, _kind: str | None) -> list[tuple[str, Any]]:
+    def inputs(self, kind: str | None = None) -> list[tuple[str, Any]]:
         """Return the kinds and payloads of its jobs; the kind may be in the path."""
-        return []
+        given = self.given()
+        named = given.get("kind") or given.get("endpoint") or kind
+        own = [(named, given.get(n)) for n in PAYLOADS & {*self.__struct_fields__} if named]
+        parts = [part for v in given.values() for part in (v if isinstance(v, list) else [v])]
+        nested = [part.inputs() for part in parts if isinstance(part, RequestPart)]
+        return [*own, *(each for some in nested for each in some)]
 
 
 class Request(RequestPart):
@@ -195,6 +203,15 @@ def argument(name: str, value: Any) -> tuple[str, Any]:  # noqa: ANN401 - any ty
     if isinstance(value, RequestPart):
         return name, text(value.declared())
     return name, text(value) if isinstance(value, Raw | dict) else value
+
+
+def member(name: str, value: Any) -> tuple[str, Any]:  # noqa: ANN401 - any type
+    """Return a member as one of an object for the database: a duration without ``_ms``."""
+    if name.endswith(SPAN):
+        return name.removesuffix(SPAN), None if value is None else f"{value} ms"
+    if isinstance(value, list):
+        return name, [member("", each)[1] for each in value]
+    return name, value.declared() if isinstance(value, RequestPart) else value
 
 
 def text(value: object) -> str:
@@ -340,8 +357,3 @@ class JobOfKind(JobOptions, kw_only=True):
     kind: Name
     payload: Json | UnsetType = UNSET
     concurrency_key: ConcurrencyKey | None = None
-
-
-def inputs_of(jobs: Iterable[dict[str, Any]]) -> list[tuple[str, Any]]:
-    """Return the kinds and payloads of jobs."""
-    return [(job["kind"], job.get("payload")) for job in jobs]

@@ -13,9 +13,9 @@ from msgspec import Meta
 from starlette.responses import Response
 
 from jobq import models
-from jobq_http.declared import picked, section
+from jobq_http.call import Call, encoded
 from jobq_http.examples import ID
-from jobq_http.operation import Call, encoded
+from jobq_http.operation import picked, section
 from jobq_http.page import Paging
 from jobq_http.values import (
     JsonMembers,

@@ -10,8 +10,7 @@ from msgspec import Meta, Raw
 
 from jobq import models
 from jobq.models import AfterFailure
-from jobq_http.declared import section
-from jobq_http.operation import Answer
+from jobq_http.operation import Answer, section
 from jobq_http.page import Paging
 from jobq_http.values import (
     JobOfKind,
@@ -20,7 +19,6 @@ from jobq_http.values import (
     Request,
     answer,
     answer_of,
-    inputs_of,
     list_of,
     page_of,
     request,
@@ -112,10 +110,6 @@ class NewBatch(Request, kw_only=True):
     on_end: Callback | None = None
     on_first_death: Callback | None = None
 
-    def inputs(self, _kind: str | None) -> list[tuple[str, Any]]:
-        """Return the kinds and payloads of its jobs."""
-        return inputs_of(job.declared() for job in self.given().values())
-
 
 BatchCancellation = request(
     "BatchCancellation",
@@ -146,10 +140,6 @@ class SlotGraph(Request, kw_only=True):
 
     jobs: Annotated[list[SlotNode], Meta(min_length=1, max_length=10_000)]
 
-    def declared(self) -> dict[str, Any]:
-        """Return the object for the database."""
-        return {"jobs": [node.declared() for node in self.jobs]}
-
 
 class NewNode(SlotNode, kw_only=True):
     """A job of a graph."""
@@ -171,13 +161,8 @@ class NewGraph(Request, kw_only=True):
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of jobq.enqueue_graph()."""
-        arguments = super().arguments()
-        jobs = [node.declared() for node in arguments.pop("jobs")]
-        return {"graph": text({"jobs": jobs}), **arguments}
-
-    def inputs(self, _kind: str | None) -> list[tuple[str, Any]]:
-        """Return the kinds and payloads of its jobs."""
-        return inputs_of(node.declared() for node in self.jobs)
+        declared = self.declared()
+        return {"graph": text({"jobs": declared.pop("jobs")}), **declared}
 
 
 NodeReference = answer("NodeReference", "A job of a graph.", "name job_id")
