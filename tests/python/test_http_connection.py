@@ -134,3 +134,17 @@ async def test_half_sent_requests_leave_room_for_others(
             writer.close()
     [line] = [r.message for r in caplog.records if "connections are open" in r.message]
     assert line.startswith("20 ")
+
+
+async def test_head_does_not_follow_a_job(database: str) -> None:
+    """The connection is free for the next request, and no stream stays open."""
+    async with served(database) as api:
+        job = await api.job()
+        async with asyncio.timeout(10), connected(api) as (reader, writer):
+            for method, path in (("HEAD", f"/jobs/{job['job_id']}/events"), ("GET", "/healthz")):
+                writer.write(
+                    f"{method} {path} HTTP/1.1\r\nHost: jobq\r\n"
+                    f"Authorization: {api.client.headers['authorization']}\r\n\r\n".encode()
+                )
+                head = await reader.readuntil(b"\r\n\r\n")
+                assert head.startswith(b"HTTP/1.1 200"), path

@@ -14,6 +14,7 @@ import msgspec
 import psycopg
 from msgspec import Meta, Raw
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from jobq.calls import events
 from jobq_http.call import Call, encoded
@@ -87,7 +88,18 @@ def streaming(events: AsyncGenerator[bytes, None]) -> Response:
         events: yields the events, an empty text each time it finds none, and `END` at last.
     """
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-    return StreamingResponse(kept_alive(events), 200, headers, "text/event-stream")
+    return Followed(kept_alive(events), 200, headers, "text/event-stream")
+
+
+class Followed(StreamingResponse):
+    """An answer that lasts; that to HEAD ends at once, so that the connection is free."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the answer."""
+        if scope["method"] == "HEAD":
+            await StreamingResponse([], self.status_code, self.headers)(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
 
 
 async def kept_alive(events: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
