@@ -331,8 +331,10 @@ def test_random_producers_and_claimers_leave_no_job_behind(connect: Connect, n: 
     def consume(connection: Connection) -> None:
         draw = random.Random(next(seeds))
         query = "select job_id from jobq.claim('{default}', 'worker', %s)"
-        found: list[Any] = [None]
-        while found or not is_over.is_set():
+        found: list[Any] = []
+        was_over = False
+        while found or not was_over:
+            was_over = is_over.is_set()  # asked before the claim, which then sees every job
             with connection.transaction() as transaction:
                 found = column(connection, query, draw.randint(1, 9))
                 if draw.random() < 0.4:
