@@ -9,6 +9,7 @@ import logging
 import re
 import socket
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -24,6 +25,7 @@ from waiting import until_async
 
 from jobq import AsyncClient, JobContext, Registry, Retry, Worker
 from jobq.worker import tuning
+from jobq.worker.metrics import Probe
 from jobq_cli.logs import JsonFormatter, PrettyFormatter, configure_logging
 
 if TYPE_CHECKING:
@@ -155,6 +157,21 @@ async def test_metrics_and_health_are_served(database: str, client: AsyncClient)
     assert health.json()["ok"] is True
     assert health.json()["worker"] == "me"
     assert nothing.status_code == 404
+
+
+async def test_a_request_that_is_too_long_ends_without_a_traceback(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    probe = Probe(Worker("postgresql://127.0.0.1:1/x", Registry()))
+    port = await probe.open("127.0.0.1", 0)
+    async with asyncio.timeout(30):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /" + b"x" * 200_000)
+        with suppress(ConnectionError):
+            assert await reader.read() == b""
+    writer.close()
+    await probe.close()
+    assert caplog.records == []
 
 
 def test_a_worker_that_has_no_database_is_not_ready() -> None:

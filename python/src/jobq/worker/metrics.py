@@ -259,7 +259,7 @@ class Probe:
             self._server.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError, TimeoutError, ValueError, asyncio.IncompleteReadError):
+        with suppress(OSError, TimeoutError, EOFError, asyncio.LimitOverrunError):
             async with asyncio.timeout(1.0):
                 request = await reader.readuntil(b"\r\n\r\n")
                 words = request.split(b"\r\n", 1)[0].split()
