@@ -36,7 +36,7 @@ LIMIT_TIME = "set local statement_timeout = '{}s'"
 LISTEN = re.compile(r"(?:un)?listen \w+")
 ROLES = {"jobq_producer", "jobq_worker", "jobq_operator", "jobq_reader"}
 # What calls a function of the database by its name.
-CALLERS = {"Call", "_do", "acting", "fetch", "fetch_named", "of", "put"}
+CALLERS = {"Call", "_do", "acting", "fetch", "of", "put"}
 STATEMENT = re.compile(
     r"\s*(?:select|insert into|update [\w.]+ set|delete from|with \w+ as"
     r"|(?:create|drop|alter) (?:or replace|temp|table|role|index|function|schema|view|type)"

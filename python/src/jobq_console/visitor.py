@@ -85,9 +85,9 @@ class Visitor:
             return self._standby.database
         return self._database
 
-    async def fresh(self, function: str, **arguments: object) -> list[dict[str, Any]]:
+    async def fresh(self, function: str, **arguments: object) -> list[Any]:
         """Return the result of a function that only reads, as it is now."""
-        return await self._database.fetch_named(self._role, function, None, **arguments)
+        return await self._database.fetch(self._role, function, None, **arguments)
 
     async def document(self, function: str, **arguments: object) -> Any:  # noqa: ANN401 - JSON
         """Return the JSON document that a function returns."""

@@ -203,8 +203,8 @@ async def maintain(database: Database, every: float) -> None:
     """Call jobq.maintain() about every so many seconds; any number of servers and workers may."""
     while True:
         try:
-            rows = await database.fetch_named("jobq_worker", "maintain")
-            if any(row["has_more"] for row in rows):
+            rows = await database.fetch("jobq_worker", "maintain")
+            if any(row.has_more for row in rows):
                 continue
         except psycopg.Error as error:
             logger.warning("maintain: %s", error)

@@ -119,10 +119,10 @@ async def show_approval(call: Call) -> Response:
     """Return the question of a link, if it is open."""
     wanted: Any = call.query(Linked)
     link = links().read(wanted.link)
-    rows = await call.fetch_named("list_waits", job_id=link.job_id, max_rows=MOST)
+    rows = await call.fetch("list_waits", job_id=link.job_id, max_rows=MOST)
     for row in rows:
-        if row["name"] == link.name:
-            return encoded(picked(Question, row))
+        if row.name == link.name:
+            return encoded(picked(Question, row._asdict()))
     raise ApiError(
         "QUESTION_CLOSED", "it was answered, or its time is over, or it is not asked yet"
     )

@@ -60,8 +60,8 @@ class Call:
         key = self.request.scope.get("jobq.key")
         self.acting_for = f"API key {key.name}" if key else None
 
-    async def fetch(self, function: str, **arguments: object) -> list[tuple[Any, ...]]:
-        """Call a function of the database and return its rows."""
+    async def fetch(self, function: str, **arguments: object) -> list[Any]:
+        """Call a function of the database and return its rows, named tuples."""
         return await self._database.fetch(self.role, function, self.acting_for, **arguments)
 
     def transaction(self) -> AbstractAsyncContextManager[Fetch]:
@@ -71,10 +71,6 @@ class Call:
     async def check(self, inputs: Sequence[tuple[str, Any]]) -> None:
         """Refuse payloads, given with their kinds, that do not match the schemas."""
         await self._database.check(self.role, inputs)
-
-    async def fetch_named(self, function: str, **arguments: object) -> list[dict[str, Any]]:
-        """Call a function of the database and return its rows as dicts."""
-        return await self._database.fetch_named(self.role, function, self.acting_for, **arguments)
 
     async def body(self, model: type[T]) -> T:
         """Return the request's JSON as a model.

@@ -5,23 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import msgspec
 import psycopg
-from psycopg import AsyncConnection, AsyncCursor, IsolationLevel
+from psycopg import AsyncConnection, IsolationLevel
 from psycopg.abc import Buffer
 from psycopg.adapt import Loader
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.rows import dict_row
+from psycopg.rows import namedtuple_row
 
 from jobq.calls.call import statement
 from jobq.client.json_schemas import JsonSchemas
 from jobq.database import OWN_CALLS, AsyncPool, confirmed, renewed
 from jobq_operations.reachability import ready
 
-T = TypeVar("T")
-Fetch: TypeAlias = "Callable[..., Awaitable[list[dict[str, Any]]]]"
+Fetch: TypeAlias = "Callable[..., Awaitable[list[Any]]]"
 
 PATIENCE_OF_READY = 0.5  # seconds
 # How long a pool tries to reconnect before it waits for the next call. If it were longer, calls
@@ -94,8 +93,8 @@ class Database:
 
     async def fetch(
         self, role: str, function: str, acting_for: str | None = None, **arguments: object
-    ) -> list[tuple[Any, ...]]:
-        """Call a function as a role and return its rows, with JSON as bytes.
+    ) -> list[Any]:
+        """Call a function as a role and return its rows, named tuples with JSON as bytes.
 
         Args:
             role: the role.
@@ -107,14 +106,7 @@ class Database:
             psycopg.Error: the function raised an error, or the database does not respond.
         """
         async with self._connection(role, acting_for) as connection:
-            return await called(connection.cursor(), function, arguments)
-
-    async def fetch_named(
-        self, role: str, function: str, acting_for: str | None = None, **arguments: object
-    ) -> list[dict[str, Any]]:
-        """Call a function like fetch(), and return its rows as dicts."""
-        async with self._connection(role, acting_for) as connection:
-            return await called(connection.cursor(row_factory=dict_row), function, arguments)
+            return await called(connection, function, arguments)
 
     @asynccontextmanager
     async def transaction(self, role: str, acting_for: str | None) -> AsyncIterator[Fetch]:
@@ -129,9 +121,7 @@ class Database:
                     async with connection.transaction():
                         if acting_for is not None:
                             await connection.execute("select jobq_http.act_for(%s)", [acting_for])
-                        yield lambda function, **arguments: called(
-                            connection.cursor(row_factory=dict_row), function, arguments
-                        )
+                        yield lambda function, **arguments: called(connection, function, arguments)
             finally:
                 if not connection.closed:
                     await connection.set_isolation_level(None)
@@ -164,8 +154,11 @@ class Database:
                 await asyncio.to_thread(self._schemas.check, inputs)
 
 
-async def called(cursor: AsyncCursor[T], function: str, arguments: Mapping[str, object]) -> list[T]:
+async def called(
+    connection: AsyncConnection[Any], function: str, arguments: Mapping[str, object]
+) -> list[Any]:
     """Call a function and return its rows."""
+    cursor = connection.cursor(row_factory=namedtuple_row)
     await cursor.execute(statement(function, tuple(arguments)), arguments)
     return await cursor.fetchall()
 

@@ -188,12 +188,12 @@ async def preview_endpoint(call: Call) -> Response:
     """Preview a delivery, with masked secrets."""
     name = call.text("name")
     payload = (await call.body(Sample)).arguments()["payload"]
-    rows = await call.fetch_named("get_delivery", kind=name)
+    rows = await call.fetch("get_delivery", kind=name)
     with delivery():
         from jobq_delivery.endpoint import Endpoint as Delivery  # noqa: PLC0415 - an extra
         from jobq_delivery.preview import preview  # noqa: PLC0415 - an extra
 
-        found = Delivery.read(**decoded(rows[0])) if rows else None
+        found = Delivery.read(**decoded(rows[0]._asdict())) if rows else None
         return encoded(await asyncio.to_thread(preview, name, found, payload))
 
 

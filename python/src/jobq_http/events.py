@@ -150,20 +150,20 @@ async def page_events(call: Call) -> Response:
     deadline = time.monotonic() + wanted.wait_ms / 1000
     place: dict[str, object] = {"after": wanted.after, "since": wanted.since}
     while True:
-        [row] = await call.fetch_named(
+        [row] = await call.fetch(
             "listen_events",
             queues=wanted.queue and [wanted.queue],
             kinds=wanted.kind and [wanted.kind],
             max_events=wanted.limit,
             **place,
         )
-        items = row.pop("events")
         is_over = call.request.app.state.is_stopping or time.monotonic() >= deadline
-        if items != b"[]" or is_over:
-            return encoded({"items": Raw(items), **row})
+        if row.events != b"[]" or is_over:
+            given = row._asdict()
+            return encoded({"items": Raw(given.pop("events")), **given})
         await call.stay_admitted()
-        place = {"after": row["cursor"]}
-        if not row["is_behind"]:
+        place = {"after": row.cursor}
+        if not row.is_behind:
             await asyncio.sleep(min(LOOK * random.uniform(0.4, 0.6), wanted.wait_ms / 1000))  # noqa: S311
 
 

@@ -147,19 +147,22 @@ class Operation:
         if self.then:
             function, name = self.then
             given.setdefault(name, only_value(found))
-            found = await call.fetch_named(function, **{name: given[name]})
-        rows = [{self.columns.get(name, name): row[name] for name in row} for row in found]
+            found = await call.fetch(function, **{name: given[name]})
+        if isinstance(wanted, Paging) and not self.order:
+            return page(call, found)
+        rows = [
+            {self.columns.get(name, name): value for name, value in row._asdict().items()}
+            for row in found
+        ]
         if isinstance(wanted, Paging) and self.order:
-            kind, document = item_of(self.model, "items"), only_value(rows)
+            kind, document = item_of(self.model, "items"), only_value(found)
             items = (
                 msgspec.json.decode(document)
                 if isinstance(document, bytes)
                 else [picked(kind, row) for row in rows]
             )
             return cut(call, wanted, items, self.order)
-        if isinstance(wanted, Paging):
-            return page(call, [(row["item"], row["cursor"]) for row in rows])
-        return self._answer(given, rows)
+        return self._answer(given, rows, only_value(found))
 
     async def _arguments(
         self, call: Call, given: dict[str, Any], wanted: RequestPart | None
@@ -186,11 +189,11 @@ class Operation:
         arguments = {self.names.get(name, name): value for name, value in arguments.items()}
         return arguments | {name: str(arguments[name]) for name in TEXTS & arguments.keys()}
 
-    async def _fetch(self, call: Call, arguments: dict[str, Any]) -> list[dict[str, Any]]:
+    async def _fetch(self, call: Call, arguments: dict[str, Any]) -> list[Any]:
         """Call the function, if the definition has the version of If-Match."""
         wanted = call.request.headers.get("if-match")
         if self.guards is None or wanted is None:
-            return await call.fetch_named(self.does, **arguments)
+            return await call.fetch(self.does, **arguments)
         try:
             async with call.transaction() as fetch:
                 shown = await fetch("show_definition", type=self.guards, name=call.text("name"))
@@ -199,10 +202,9 @@ class Operation:
         except CHANGED as error:
             raise ApiError("PRECONDITION_FAILED", "it has just changed") from error
 
-    def _answer(self, given: dict[str, Any], rows: list[dict[str, Any]]) -> Response:
+    def _answer(self, given: dict[str, Any], rows: list[dict[str, Any]], only: Any) -> Response:  # noqa: ANN401 - any column's
         if self.model is None:
             return Response(status_code=self.status)
-        only = only_value(rows)
         if self.value is None and isinstance(only, bytes):
             return json(only, self.status, {"etag": etag(only)} if self.is_versioned else None)
         names = self.model.__struct_fields__
@@ -234,9 +236,9 @@ def check_version(wanted: str, present: str) -> None:
         raise ApiError("PRECONDITION_FAILED", f"the version is {present}")
 
 
-def only_value(rows: list[dict[str, Any]]) -> Any:  # noqa: ANN401 - any column's
+def only_value(rows: list[Any]) -> Any:  # noqa: ANN401 - any column's
     """Return the value of a single row with a single column, else None."""
-    return next(iter(rows[0].values())) if len(rows) == 1 and len(rows[0]) == 1 else None
+    return rows[0][0] if len(rows) == 1 and len(rows[0]) == 1 else None
 
 
 @cache

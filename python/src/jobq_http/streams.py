@@ -21,7 +21,7 @@ FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 2.0
 
 Place = Annotated[str, Meta(pattern="^[0-9]{1,9}-[0-9]{1,9}$")]
-Read = Callable[..., Awaitable[list[dict[str, Any]]]]
+Read = Callable[..., Awaitable[list[Any]]]
 
 
 class Reading(RequestPart):
@@ -51,7 +51,7 @@ async def stream_chunks(call: Call) -> Response:
     state = call.request.app.state
     wanted = call.request.headers.get("last-event-id") or call.query(Reading).after
     return await following(
-        call.fetch_named, call.stay_admitted, state.appends, lambda: bool(state.is_stopping),
+        call.fetch, call.stay_admitted, state.appends, lambda: bool(state.is_stopping),
         job_id=call.job_id(), stream=call.text("stream"), after=wanted,
     )  # fmt: skip
 
@@ -85,9 +85,9 @@ async def following(
         page, pause = first, FIRST_PAUSE
         with appends.of(str(job_id)) as wait:
             while True:
-                chunks = msgspec.json.decode(page["chunks"], type=list[Chunk])
+                chunks = msgspec.json.decode(page.chunks, type=list[Chunk])
                 yield b"".join(map(event_of, chunks))
-                if page["is_ended"]:
+                if page.is_ended:
                     break
                 if is_over():
                     return
@@ -95,7 +95,7 @@ async def following(
                     await wait(pause)
                 pause = FIRST_PAUSE if chunks else min(2 * pause, LONGEST_PAUSE)
                 await stay()
-                [page] = await read("read_stream", **given, after=page["cursor"])
+                [page] = await read("read_stream", **given, after=page.cursor)
         yield END
 
     return streaming(chunk_events())

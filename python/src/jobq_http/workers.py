@@ -141,7 +141,7 @@ async def claim_jobs(call: Call) -> Response:
     until = time.monotonic() + min(wanted.wait_ms / 1000, server.longest_wait)
     pause = FIRST_LOOK
     while True:
-        rows = await call.fetch_named("claim", **given)
+        rows = await call.fetch("claim", **given)
         left = until - time.monotonic()
         if rows or left <= 0 or server.is_stopping:
             break
@@ -150,7 +150,7 @@ async def claim_jobs(call: Call) -> Response:
         await asyncio.sleep(min(left, pause * random.uniform(0.8, 1.2)))  # noqa: S311
         pause = min(LOOK, 2 * pause)
         await call.stay_admitted()
-    return encoded({"jobs": [picked(ClaimedJob, row) for row in rows]})
+    return encoded({"jobs": [picked(ClaimedJob, row._asdict()) for row in rows]})
 
 
 ATTEMPT = "POST /jobs/{job_id}/attempts/{attempt}"

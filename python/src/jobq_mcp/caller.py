@@ -37,9 +37,10 @@ class Caller:
         """
         role = LOG_IN if self._key is None else self._key.role(scopes)
         acting_for = "MCP" if self._key is None else f"API key {self._key.name} by MCP"
-        return await self._database.fetch_named(
+        rows = await self._database.fetch(
             role, function, None if scopes in {LOOK, FOLLOW} else acting_for, **arguments
         )
+        return [row._asdict() for row in rows]
 
     async def value(self, scopes: tuple[str, ...], function: str, **arguments: object) -> Any:  # noqa: ANN401 - any column's
         """Return the single value of a function."""
