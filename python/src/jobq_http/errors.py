@@ -90,12 +90,6 @@ HINTS: Final = {
     "ALL_QUEUES_NEEDED": "use a server whose login has all queues, or send a signal to one job",
 }
 
-# Path parameters with the id of a job.
-ID_PARAMETERS: Final = {
-    "job_id": "JOB_NOT_FOUND",
-    "execution_id": "EXECUTION_NOT_FOUND",
-}
-
 # Requests for which an outage means that no jobs are accepted.
 ENQUEUES: Final = frozenset({("POST", "/jobs"), ("POST", "/jobs:batch")})
 
@@ -279,11 +273,11 @@ def named(error: ApiError, parameters: Mapping[str, str]) -> ApiError:
     if error.code == "SCHEDULE_NOT_FOUND":
         message = f"Recurring job with ID '{parameters['job_id']}' does not exist."
         return ApiError("JOB_NOT_FOUND", message=message)
-    if error.code != "JOB_NOT_FOUND" or not parameters.keys() & ID_PARAMETERS.keys():
-        return error
-    name = next(name for name in ID_PARAMETERS if name in parameters)
-    code = ID_PARAMETERS[name]
-    return ApiError(code, hint=error.hint, message=ERRORS[code][1].format(id=parameters[name]))
+    for name, code in (("job_id", "JOB_NOT_FOUND"), ("execution_id", "EXECUTION_NOT_FOUND")):
+        if error.code == "JOB_NOT_FOUND" and name in parameters:
+            message = ERRORS[code][1].format(id=parameters[name])
+            return ApiError(code, hint=error.hint, message=message)
+    return error
 
 
 def envelope(error: ApiError, request_id: str) -> bytes:

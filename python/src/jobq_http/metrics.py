@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, Final
 
 import psycopg
@@ -42,11 +41,6 @@ BUILD: Final = Gauge(
     "1, with the version of this server as a label.",
     ("version",),
     registry=REGISTRY,
-)
-READ_LAG: Final = partial(
-    Gauge,
-    "jobq_read_lag_seconds",
-    "Lag of the read database; NaN while it does not respond.",
 )
 BUILD.labels(__version__).set(1)
 
@@ -183,7 +177,8 @@ async def show_metrics(call: Call) -> Response:
     own = CollectorRegistry()
     own.register(state.scrape)
     if state.standby:
-        READ_LAG(registry=own).set(state.standby.lag)
+        text = "Lag of the read database; NaN while it does not respond."
+        Gauge("jobq_read_lag_seconds", text, registry=own).set(state.standby.lag)
     body = generate_latest(own) + generate_latest(REGISTRY)
     return Response(body, media_type=CONTENT_TYPE_LATEST)
 
