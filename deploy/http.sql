@@ -1,4 +1,4 @@
--- Deploy jobq:http to pg
+-- Deploy jobq:http to pg, after @v1.0.0
 \set script `python3 -IS sql/render.py deploy http`
 select 1 / (:'script' <> '')::int as rendered \gset
 :script

@@ -1,4 +1,4 @@
--- Deploy jobq:schedule to pg
+-- Deploy jobq:schedule to pg, after @v1.0.0
 \set script `python3 -IS sql/render.py deploy schedule`
 select 1 / (:'script' <> '')::int as rendered \gset
 :script

@@ -1,4 +1,4 @@
--- Revert jobq:http from pg
+-- Revert jobq:http from pg, after @v1.0.0
 \set script `python3 -IS sql/render.py revert http`
 select 1 / (:'script' <> '')::int as rendered \gset
 :script

@@ -1,4 +1,4 @@
--- Revert jobq:schedule from pg
+-- Revert jobq:schedule from pg, after @v1.0.0
 \set script `python3 -IS sql/render.py revert schedule`
 select 1 / (:'script' <> '')::int as rendered \gset
 :script

@@ -1,4 +1,4 @@
--- Verify jobq:http on pg
+-- Verify jobq:http on pg, after @v1.0.0
 \set script `python3 -IS sql/render.py verify http`
 select 1 / (:'script' <> '')::int as rendered \gset
 :script

@@ -1,4 +1,4 @@
--- Verify jobq:schedule on pg
+-- Verify jobq:schedule on pg, after @v1.0.0
 \set script `python3 -IS sql/render.py verify schedule`
 select 1 / (:'script' <> '')::int as rendered \gset
 :script

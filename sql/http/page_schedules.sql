@@ -20,15 +20,17 @@ set search_path = pg_catalog, pg_temp
 as $$
     select
         jobq_private.schedule_document(s, page_schedules.vocabulary),
-        case when lead(l.schedule_id) over (order by l.schedule_id desc) is not null
-            then l.schedule_id end
+        case when exists (
+            select from jobq_internal.list_schedules(
+                page_schedules.status, page_schedules.kind, page_schedules.queue, l.schedule_id, 1
+            )
+        ) then l.schedule_id end
     from jobq_internal.list_schedules(
         page_schedules.status, page_schedules.kind, page_schedules.queue,
-        page_schedules.before, page_schedules.max_schedules + 1
+        page_schedules.before, page_schedules.max_schedules
     ) as l
     join jobq_private.schedule as s on s.schedule_id = l.schedule_id
     order by l.schedule_id desc
-    limit page_schedules.max_schedules
 $$;
 
 grant execute on function jobq_http.page_schedules to jobq_operator, jobq_reader;

@@ -57,14 +57,16 @@ begin
         ),
         stored as (
             insert into jobq_private.moved_job as m (job_id, moves, shard_id, job)
-            select
-                g.job_id, 1, _successor, to_jsonb(g) || jsonb_build_object('key_created_at', (
-                    select k.created_at
-                    from jobq_private.idempotency_key as k
-                    where k.kind = g.kind and k.idempotency_key = g.idempotency_key
-                    and k.job_id = g.job_id
-                ))
+            select g.job_id, 1, _successor, to_jsonb(g) || jsonb_build_object(
+                'key_created_at', k.created_at,
+                -- The successor postpones it itself if its endpoint is paused.
+                'run_at', coalesce(p.run_at, g.run_at)
+            )
             from gone as g
+            left join jobq_private.idempotency_key as k
+                on k.kind = g.kind and k.idempotency_key = g.idempotency_key and k.job_id = g.job_id
+            left join jobq_private.parked_job as p
+                on p.job_id = g.job_id and g.run_at = jobq_private.parked_until()
             on conflict on constraint moved_job_pkey do update
             set moves = m.moves + 1, shard_id = excluded.shard_id, job = excluded.job,
                 moved_at = excluded.moved_at

@@ -109,6 +109,27 @@ def test_waiting_jobs_move_as_they_are(routed: Routed) -> None:
     assert sorted(keys, key=lambda key: (key is None, key)) == ["customer-7", None]
 
 
+def test_a_delivery_that_waits_for_a_paused_endpoint_is_resumed_where_it_moves(
+    routed: Routed,
+) -> None:
+    for url in routed.shards:
+        rows(url, "select jobq.put_endpoint('send', 'HTTP', '{\"url\": \"https://a.example\"}')")
+        rows(url, "select jobq.pause_endpoint('send')")
+    with Client(routed.shards[1]) as one:
+        job = one.enqueue("send")
+    before = live(routed.shards[1])
+    claim = "select job_id from jobq.claim('{default}', 'w')"
+    assert rows(routed.shards[1], claim) == []
+    assert live(routed.shards[1]) != before  # postponed
+    drain(routed)
+    said = routed.command("move", "1", "--to", "0", "--login", routed.login)
+    assert said == "1 jobs moved to shard 0\n"
+    assert live(routed.shards[0])[str(job.job_id)]["run_at"] == before[str(job.job_id)]["run_at"]
+    assert rows(routed.shards[0], claim) == []
+    rows(routed.shards[0], "select jobq.resume_endpoint('send')")
+    assert rows(routed.shards[0], claim) == [(job.job_id,)]
+
+
 def test_a_job_for_which_a_client_waits_stays(routed: Routed) -> None:
     with Client(routed.shards[1]) as one:
         job, other = one.enqueue("work"), one.enqueue("work")

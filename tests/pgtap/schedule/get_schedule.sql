@@ -1,6 +1,6 @@
 -- What the functions that show schedules promise, and jobq_http.submit_schedule().
 begin;
-select plan(32);
+select plan(33);
 
 select jobq.create_schedule(
     's' || n, 'k' || (n % 2), '@daily', queue => case when n < 4 then 'q' end
@@ -86,6 +86,9 @@ select results_eq(
 );
 select is_empty(
     $$ select from jobq_http.page_schedules(kind => 'nothing') $$, 'there may be nothing at all'
+);
+select isnt_empty(
+    $$ select from jobq_http.page_schedules(max_schedules => 1000) $$, 'a page may have 1000'
 );
 select results_eq(
     $$ select p.item ->> 'version', p.item ->> 'status', p.cursor

@@ -1,6 +1,6 @@
 -- What jobq_internal.tick() promises: each slot once, missed ones by policy, overlap by strategy.
 begin;
-select plan(67);
+select plan(69);
 
 -- Sets the slot that a schedule has next, as if nobody had ticked since.
 create function pg_temp.make_due(name text, at timestamptz)
@@ -365,6 +365,18 @@ select is(
     (jobq_internal.get_schedule('vanished')).next_run_at, now() + interval '10 min',
     'a job that is forgotten has ended'
 );
+
+-- when the clock was set back after its slot
+select jobq.create_schedule(
+    'set back', 'slow4', every => '10 min', from_completion => true, ends_at => now() + interval '10 min 5 s'
+);
+select pg_temp.make_due('set back', now());
+select jobq_internal.tick();
+delete from jobq_private.job
+where job_id = (jobq_internal.get_schedule('set back')).awaited_job_id;
+update jobq_private.schedule set last_tick_at = now() + interval '10 s' where name = 'set back';
+select lives_ok('select jobq_internal.tick()', 'a next slot after ends_at does not stop tick()');
+select is((jobq_internal.get_schedule('set back')).next_run_at, null, 'and the schedule has ended');
 
 -- when the key is held by a job of somebody else
 select jobq.enqueue('slow3', dedup_key => 'held', dedup => 'skip') as held \gset
