@@ -405,10 +405,10 @@ as $$
     end
 $$;
 
--- The jobs of each partition as text, and their positions; null if all have one partition. Jobs
--- without a key or a parent have one partition.
+-- The jobs of each partition, and their positions; null if all have one partition. Jobs without a
+-- key or a parent have one partition.
 create function jobq_router.parts_of_jobs(jobs jsonb)
-returns table (partition integer, part text, places integer[])
+returns table (partition integer, part jsonb, places integer[])
 language plpgsql
 set enable_sort = off -- so that each part keeps the order of its jobs
 as $$
@@ -420,13 +420,13 @@ declare
 begin
     if jsonb_typeof(parts_of_jobs.jobs) is distinct from 'array'
     or not parts_of_jobs.jobs @? any (_bound) then
-        return query select _lot, parts_of_jobs.jobs::text, null::integer[];
+        return query select _lot, parts_of_jobs.jobs, null::integer[];
         return;
     end if;
     select e.slots || '', e.is_settled into _slots, _is_settled
     from jobq_private.current_epoch as e;
     return query
-    select p.partition, '[' || string_agg(p.job::text, ',') || ']', array_agg(p.n)
+    select p.partition, jsonb_agg(p.job), array_agg(p.n)
     from (
         select j.job, j.n, case
             when j.job ->> 'after' is not null or j.job ->> 'batch_id' is not null

@@ -11,7 +11,7 @@ as $$
     select format(
         'create function jobq_router.%I(%s) returns %s language plproxy as '
         '$plproxy$ cluster ''jobq''; %s; $plproxy$',
-        called.name, array_to_string(w.first || c.types, ', '), c.result,
+        called.name, array_to_string(w.first || called.inputs, ', '), c.result,
         replace(
             case
                 when called.answer = 'value' and not exists (
@@ -29,11 +29,7 @@ as $$
     ) as w (way, first, body)
     cross join lateral (
         select
-            array_agg(case when i.is_text then 'text' else i.type end order by i.n) as types,
-            string_agg(
-                '$' || i.n + cardinality(w.first) || case when i.is_text then '::jsonb' else '' end,
-                ', ' order by i.n
-            ) as given,
+            string_agg('$' || i + cardinality(w.first), ', ' order by i) as given,
             case
                 when called.answer = 'set' then called.result
                 when called.answer = 'record'
@@ -41,10 +37,7 @@ as $$
                 when w.way = 'one' and called.answer = 'value' then called.result
                 else 'setof ' || called.result
             end as result
-        from (
-            select g.type, g.n, called.class = 'jobs' and g.type = 'jsonb' as is_text
-            from unnest(called.inputs) with ordinality as g (type, n)
-        ) as i
+        from generate_series(1, cardinality(called.inputs)) as i
     ) as c
     where case
         when called.class in ('own', 'refused') then false
