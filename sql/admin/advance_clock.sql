@@ -1,8 +1,8 @@
 -- Purpose: For tests: moves waiting jobs into the past, as if this much time had
 -- passed.
--- Invariant: changes run_at, expiries and deadlines of waits; not schedules and leases.
--- No role is granted it, so only the owner of the tables can call it. Raises: 22004,
--- 22023.
+-- Invariant: changes run_at, expiries and deadlines of waits; not schedules and leases, nor
+-- deliveries that wait for a paused endpoint. No role is granted it, so only the owner of
+-- the tables can call it. Raises: 22004, 22023.
 -- Argument by: the time, 0 to 36500 days.
 -- Returns: how many jobs were moved.
 -- Example: select jobq_internal.advance_clock('1 hour');
@@ -23,7 +23,7 @@ begin
     with moved as (
         update jobq_private.job as j
         set run_at = j.run_at - advance_clock.by, expires_at = j.expires_at - advance_clock.by
-        where j.state in ('queued', 'retrying')
+        where j.state in ('queued', 'retrying') and j.run_at <> jobq_private.parked_until()
         returning j.job_id
     )
     select array_agg(m.job_id) into _moved from moved as m;

@@ -1,6 +1,6 @@
 -- What jobq_internal.advance_clock() promises to tests.
 begin;
-select plan(8);
+select plan(10);
 
 select jobq.enqueue('k', run_at => now() + interval '1 h') as later \gset
 select jobq.enqueue('k', run_at => now() + interval '1 h', concurrency_key => 'a') as keyed \gset
@@ -16,6 +16,15 @@ select results_eq(
 select jobq_internal.advance_clock('3 h');
 select is_empty($$ select from jobq.claim('{default}', 'w', 10) $$, 'what expires meanwhile');
 select is((jobq.get_job(:'expiring')).last_error_code, 'EXPIRED', 'is dead');
+select jobq.put_endpoint('send', 'HTTP', '{"url": "https://a.example"}');
+select jobq.pause_endpoint('send');
+select jobq.enqueue('send') as delivery \gset
+select is_empty($$ select from jobq.claim('{default}', 'w') $$, 'a delivery to a paused endpoint');
+select jobq_internal.advance_clock('1 h');
+select jobq.resume_endpoint('send');
+select is(
+    (select job_id from jobq.claim('{default}', 'w')), :'delivery'::uuid, 'is resumed later, too'
+);
 select throws_ok('select jobq_internal.advance_clock(null)', '22004', null, 'null is refused');
 select throws_ok('select jobq_internal.advance_clock(''-1 s'')', '22023', null, 'and so is the past');
 select is(
