@@ -3,7 +3,7 @@
 -- Invariant: reads no table and takes no lock.
 -- Raises: 22004, 22023, JQ009.
 -- Argument after: the result is strictly later than this time, from 1900 to 9998.
--- Returns: the next time; null if there is none, which requires an expression with a year.
+-- Returns: the next time; null if there is none, because its years or the year 9998 have passed.
 -- Example: select jobq.next_tick('0 9 * * MON', 'Asia/Kolkata');
 create or replace function jobq.next_tick(
     cron text,

@@ -22,7 +22,7 @@ begin
         when 'paused' then jobq_private.schedule_first(_found, now())
     end;
     for _tick in 1 .. ticks loop
-        exit when not coalesce(slot_at < coalesce(_found.ends_at, 'infinity'), false);
+        exit when not coalesce(slot_at < coalesce(_found.ends_at, '9999-01-01 UTC'), false);
         local_time := slot_at at time zone _found.time_zone;
         return next;
         exit when _found.from_completion;

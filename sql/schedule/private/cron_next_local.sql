@@ -16,7 +16,10 @@ declare
     _time time;
     _year integer := pg_catalog.date_part('year', _date);
     _next_month date;
-    _last_year constant integer := case when cron.years is null then _year + 40 else 2199 end;
+    -- Clients read times up to the year 9999, in any zone.
+    _last_year constant integer := case
+        when cron.years is null then least(_year + 40, 9998) else 2199
+    end;
 begin
     while _year <= _last_year loop
         -- of a timestamp: that of a date would depend on the session's time zone

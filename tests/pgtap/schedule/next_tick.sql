@@ -1,6 +1,6 @@
 begin;
 
-select plan(211);
+select plan(212);
 
 set local timezone = 'America/New_York';
 
@@ -110,6 +110,7 @@ insert into calendar (cron, after, expected, claim) values
     ('0 0 0 1 1 * 2020/5', '2026-01-01', '2030-01-01', 'years step from a number'),
     ('0 0 0 1 1 ? 2025', '2026-01-01', null, 'nothing is left after the last year'),
     ('0 0 0 1 1 ? 2199', '2199-01-01', null, 'nothing is left after 2199'),
+    ('0 0 29 2 *', '9998-12-31', null, 'no client could read a time in the year 10000'),
     ('0 0 1 1 *', '2199-01-01', '2200-01-01', 'without a year it goes on'),
     ('@yearly', '2026-01-01', '2027-01-01', '@yearly'),
     ('@annually', '2026-01-01', '2027-01-01', '@annually'),

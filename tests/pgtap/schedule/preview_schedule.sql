@@ -1,6 +1,6 @@
 -- What jobq_internal.preview_schedule() and preview_cron() promise.
 begin;
-select plan(22);
+select plan(23);
 
 select results_eq(
     $$ select * from jobq_internal.preview_cron('0 9 * * MON', 'Asia/Kolkata', 3,
@@ -56,6 +56,11 @@ select results_eq(
     $$ select p.slot_at from jobq_internal.preview_schedule('beat', 20) as p $$,
     $$ select '2099-01-01 UTC'::timestamptz + n * interval '10 min'
     from generate_series(0, 19) as n $$, 'for as many slots as are asked for'
+);
+select jobq.create_schedule('far', 'k', every => '3660 days', starts_at => '9998-01-01 UTC');
+select results_eq(
+    $$ select p.slot_at from jobq_internal.preview_schedule('far') as p $$,
+    $$ values ('9998-01-01 UTC'::timestamptz) $$, 'but for none that no client could read'
 );
 create temporary table foreseen as select p.* from jobq_internal.preview_schedule('beat', 2) as p;
 alter table jobq_private.schedule disable trigger schedule_version;
