@@ -375,6 +375,49 @@ def test_a_slot_does_not_fire_again_when_everything_about_it_is_forgotten(
     assert value(connection, "select count(*) from jobq_internal.tick()") == 0
 
 
+@pytest.mark.oldest_version
+def test_a_tick_does_not_take_the_next_job_of_another_tick_for_an_ended_one(
+    connect: Connect,
+) -> None:
+    late, ticker, watcher = connect(), connect(), connect()
+    late.isolation_level = ticker.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+    ticker.execute(
+        "select jobq.create_schedule('after', 'k', every => '1 s', from_completion => true)"
+    )
+    ticker.execute("update jobq_private.schedule set next_run_at = now() - interval '1 hour'")
+    first = value(ticker, "select job_id from jobq_internal.tick()")
+    ticker.execute("select from jobq.claim_job(%s, 'w')", [first])
+    ticker.execute("select jobq.complete(%s, 1)", [first])
+    # Makes the late tick wait while it searches: it has its snapshot, and no lock yet.
+    ticker.execute("select pg_advisory_lock(42)")
+    ticker.execute("""
+        create function public.waits() returns boolean language sql volatile
+        as 'select pg_advisory_xact_lock_shared(42) is not null';
+        alter table jobq_private.schedule enable row level security, force row level security;
+        create policy everyone on jobq_private.schedule using (true);
+        create policy slow on jobq_private.schedule as restrictive using (public.waits())
+    """)
+    waiting = "select wait_event_type from pg_stat_activity where pid = %s"
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(value, late, "select count(*) from jobq_internal.tick()")
+        eventually(
+            lambda: value(watcher, waiting, late.info.backend_pid) == "Lock",
+            "the late tick does not wait",
+        )
+        eventually(
+            lambda: value(ticker, "select count(*) from jobq_internal.tick()") == 1,
+            "the next job is not due",
+        )
+        ticker.execute("select pg_advisory_unlock(42)")
+        assert future.result(PATIENCE) == 0
+    query = """
+        select next_run_at is null and awaited_job_id = (
+            select job_id from jobq_private.job where state = 'queued'
+        ) from jobq_private.schedule
+    """
+    assert value(watcher, query) is True
+
+
 def test_a_tick_does_not_wait_for_a_producer_of_the_same_kind(connect: Connect) -> None:
     producer, ticker = connect(), connect()
     create_hourly(ticker, 7)

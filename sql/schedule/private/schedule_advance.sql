@@ -30,7 +30,7 @@ begin
         return null;
     end if;
     with planned as materialized (
-        select s.schedule_id, s.next_run_at as due_at, p.slots, p.next_run_at, p.problem
+        select s.schedule_id, p.*
         from jobq_private.schedule as s
         cross join lateral jobq_private.schedule_slots(
             s.parsed, s.every, case when s.from_completion then 'all' else s.missed end, s.catch_up,
@@ -54,7 +54,7 @@ begin
             retry_at = null,
             failure = null
         from planned as p
-        where s.schedule_id = p.schedule_id and s.next_run_at = p.due_at
+        where s.schedule_id = p.schedule_id
         returning s.*, p.slots
     )
     select array_agg(row(
