@@ -1,8 +1,8 @@
--- Purpose: how a job that this one has called has ended; no row while it is live, or if it
--- is not a child. A deleted one is gone.
+-- Purpose: how a job that another one has called has ended; no row while it is live. A deleted
+-- one is gone.
 -- Invariant: a child is kept as long as its caller; see needed_until().
 create or replace function jobq_private.child_end(
-    job_id uuid, child_id uuid, out payload jsonb, out finished_at timestamptz
+    child_id uuid, out payload jsonb, out finished_at timestamptz
 )
 returns setof record
 language sql
@@ -14,17 +14,13 @@ as $$
             'result', a.result, 'error_code', a.last_error_code, 'error', a.last_error
         ),
         coalesce(a.finished_at, '-infinity')
-    from jobq_private.edge as e
+    from (select jobq_private.id_time(child_end.child_id) - interval '1 day' as since) as t
     left join lateral (
         select l.*
         from jobq_private.job_archive as l
-        where l.job_id = child_end.child_id
-        and l.finished_at >= jobq_private.id_time(child_end.child_id) - interval '1 day'
+        where l.job_id = child_end.child_id and l.finished_at >= t.since
         order by l.finished_at desc
         limit 1
     ) as a on true
-    where e.child = child_end.job_id
-    and e.parent = child_end.child_id
-    and e.after_failure in ('call', 'detach')
-    and not exists (select from jobq_private.job as j where j.job_id = child_end.child_id)
+    where not exists (select from jobq_private.job as j where j.job_id = child_end.child_id)
 $$;

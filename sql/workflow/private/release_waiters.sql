@@ -24,18 +24,9 @@ declare
         from unnest(pending) as l
         where l.about in ('event', 'call')
     );
-    _open bigint[];
-    _waiting uuid[];
-    _held uuid[];
-    _locked uuid[];
-    _due uuid[];
-begin
-    if _events = '{}' then
-        return '{}'::bigint[];
-    end if;
     -- Transactions that emit, end a called job or begin to wait do not see each other's rows.
     -- Tests this before it reads the waiters, so that these include the rows of those that ended.
-    _open := array(
+    _open constant bigint[] := array(
         select l.pending_id
         from unnest(_events) as l
         where jobq_private.is_locked('expecting', hashtext(l.event) & 1023)
@@ -44,8 +35,15 @@ begin
             else jobq_private.is_locked('emitting', hashtext(l.event) & 1023)
         end
     );
-    _waiting := array(
-        select distinct j.job_id
+    _waits jobq_private.waiter[];
+    _held uuid[];
+    _due uuid[];
+begin
+    if _events = '{}' then
+        return '{}'::bigint[];
+    end if;
+    _waits := array(
+        select w
         from unnest(_events) as l
         join jobq_private.waiter as w on w.event = l.event and l.id in (_all, w.job_id)
         join jobq_private.job as j on j.job_id = w.job_id
@@ -55,55 +53,38 @@ begin
             where e.event = l.event and e.job_id in (l.id, _all)
         ))
     );
-    if queues is not null then  -- a login that works the other queues has to release their jobs
-        perform jobq_private.wake(array(
-            select distinct j.queue
-            from jobq_private.job as j
-            where j.job_id = any(_waiting) and j.queue <> all(queues)
-        ));
-    end if;
     _held := array(
         select j.job_id
         from jobq_private.job as j
-        where j.job_id = any(_waiting) and j.state = 'queued'
-        and (queues is null or j.queue = any(queues))
+        where j.job_id = any(array(select w.job_id from unnest(_waits) as w))
+        and j.state = 'queued' and (queues is null or j.queue = any(queues))
         order by j.job_id
         for no key update skip locked
     );
-    _locked := array(
-        select u from unnest(_waiting) as u
-        except all
-        select h from unnest(_held) as h
-    );
-    -- "is true": one hash, instead of a loop over the jobs for each waiter
     _due := array(
         select w.job_id
-        from unnest(_events) as l
-        join jobq_private.waiter as w
-            on w.event = l.event and l.id in (_all, w.job_id) and not w.needs_all
-        where (w.job_id in (select h from unnest(_held) as h)) is true
+        from unnest(_waits) as w
+        where not w.needs_all and w.job_id in (select h from unnest(_held) as h)
         union
         select s
         from unnest(jobq_private.settle_calls(array(
             select w.job_id
-            from unnest(_events) as l
-            join jobq_private.waiter as w on w.event = l.event and w.needs_all
-            where (w.job_id in (select h from unnest(_held) as h)) is true
+            from unnest(_waits) as w
+            where w.needs_all and w.job_id in (select h from unnest(_held) as h)
         ))) as s
     );
     if _due <> '{}' then
-        update jobq_private.job as j
-        set run_at = least(j.run_at, clock_timestamp())
+        update jobq_private.job as j set run_at = least(j.run_at, clock_timestamp())
         where j.job_id = any(_due);
         perform jobq_private.announce_jobs(_due);
     end if;
     return array(
         select l.pending_id
         from unnest(_events) as l
-        where _locked <> '{}' and exists (
-            select from jobq_private.waiter as w
-            where w.event = l.event and l.id in (_all, w.job_id)
-            and (w.job_id in (select u from unnest(_locked) as u)) is true
+        where l.event in (
+            select w.event
+            from unnest(_waits) as w
+            where w.job_id not in (select h from unnest(_held) as h)
         )
         or l.pending_id = any(_open) and (l.about = 'event' or exists (
             select from jobq_private.edge as d

@@ -40,7 +40,7 @@ begin
     from settled as s
     join jobq_private.job as j on j.job_id = s.job_id
     cross join lateral (select jobq_private.ended_job(s.event) offset 0) as c (child_id)
-    cross join lateral jobq_private.child_end(s.job_id, c.child_id) as e
+    cross join lateral jobq_private.child_end(c.child_id) as e
     on conflict on constraint step_pkey do nothing;
     return _settled;
 end

@@ -15,13 +15,14 @@ as $$
 declare
     _most constant integer := 10 + 1000 / cardinality(pending);
     _edges jobq_private.pending_edge[];
+    _parents uuid[];
     _held uuid[];
     _watched uuid[];
     _passed bigint[];
 begin
+    due := '{}';
+    put_off := '{}';
     if not exists (select from unnest(pending) as l where l.about in ('parent', 'child')) then
-        due := '{}';
-        put_off := '{}';
         return;
     end if;
     _edges := array(
@@ -43,6 +44,7 @@ begin
             )
         ) as e
     );
+    _parents := array(select e.parent from unnest(_edges) as e where e.about = 'child');
     _held := array(
         select j.job_id
         from jobq_private.job as j
@@ -61,9 +63,7 @@ begin
     where j.ctid = any(array(
         select p.ctid
         from jobq_private.job as p
-        where p.job_id = any(array(
-            select e.parent from unnest(_edges) as e where e.about = 'child'
-        ))
+        where p.job_id = any(_parents)
         and not p.is_awaited and (queues is null or p.queue = any(queues))
         order by p.job_id
         for no key update skip locked
@@ -71,9 +71,7 @@ begin
     _watched := array(
         select p.job_id
         from jobq_private.job as p
-        where p.job_id = any(array(
-            select e.parent from unnest(_edges) as e where e.about = 'child'
-        ))
+        where p.job_id = any(_parents)
         and p.is_awaited and (queues is null or p.queue = any(queues))
         order by p.job_id
         for key share skip locked
@@ -81,24 +79,24 @@ begin
     _edges := jobq_private.end_edges(_edges, _held);
     perform jobq_private.close_edges(_edges, _held, queues);
     _passed := jobq_private.unsettled(pending, _edges, _held, _watched, queues);
-    with last as materialized (
-        select e.pending_id, (array_agg(o.id order by o.id desc))[1] as id
-        from unnest(_edges) as e
-        cross join lateral (
-            select case e.about when 'parent' then e.child else e.parent end as id
-        ) as o
-        group by e.pending_id
-        having count(*) = _most
-    ),
-    moved_on as (
+    with moved_on as (
         update jobq_private.pending as l
         set
             beyond = n.id, has_passed = l.has_passed or l.pending_id = any(_passed),
             due_at = clock_timestamp()
-        from last as n
+        from (
+            select e.pending_id, (array_agg(o.id order by o.id desc))[1] as id
+            from unnest(_edges) as e
+            cross join lateral (
+                select case e.about when 'parent' then e.child else e.parent end as id
+            ) as o
+            group by e.pending_id
+            having count(*) = _most
+        ) as n
         where l.pending_id = n.pending_id
+        returning l.pending_id
     )
-    select coalesce(array_agg(n.pending_id), '{}') into due from last as n;
+    select coalesce(array_agg(m.pending_id), '{}') into due from moved_on as m;
     put_off := array(
         select l.pending_id
         from unnest(pending) as l

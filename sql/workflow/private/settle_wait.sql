@@ -1,5 +1,5 @@
--- Purpose: the result of a job's wait for the first of some events: the saved one, the
--- event that has arrived, or a timeout; null while it waits.
+-- Purpose: the result of a job's wait for the first of some events: the event that has
+-- arrived, or a timeout; null while it waits.
 -- Invariant: saves the result as a step, so that every later attempt gets the same. A
 -- signal to the job has precedence over an event of that name. With one snapshot for
 -- the transaction, a result that another session has saved since is invisible: fails to
@@ -15,13 +15,6 @@ declare
     _all constant uuid := uuid '00000000-0000-0000-0000-000000000000';
     _end jsonb;
 begin
-    select s.value into _end
-    from jobq_private.step as s
-    where s.job_id = settle_wait.job_id and s.name = 'event:' || settle_wait.name;
-    if found then
-        return _end;
-    end if;
-
     select
         jsonb_build_object('outcome', 'arrived', 'payload', a.payload)
         || case when w.event = settle_wait.name then '{}' else jsonb_build_object('event', w.event) end
@@ -38,7 +31,7 @@ begin
         union all
         select c.payload, c.finished_at
         from (select jobq_private.ended_job(w.event) offset 0) as i (child_id)
-        cross join lateral jobq_private.child_end(settle_wait.job_id, i.child_id) as c
+        cross join lateral jobq_private.child_end(i.child_id) as c
         where starts_with(w.event, 'job_ended:')
     ) as a
     order by a.arrived_at, w.event

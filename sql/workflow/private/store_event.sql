@@ -6,6 +6,7 @@ returns boolean
 language plpgsql
 as $$
 declare
+    _all constant uuid := uuid '00000000-0000-0000-0000-000000000000';
     _put_off bigint[];
 begin
     -- An emit and a wait in two open transactions do not see each other's rows. Each
@@ -29,6 +30,13 @@ begin
     if _put_off <> '{}' or current_setting('transaction_isolation') <> 'read committed' then
         insert into jobq_private.pending (about, id, event)
         values ('event', store_event.job_id, store_event.event);
+        -- Those that work the queues of the jobs that it has not released must look.
+        perform jobq_private.wake(array(
+            select distinct j.queue
+            from jobq_private.waiter as w
+            join jobq_private.job as j on j.job_id = w.job_id
+            where w.event = store_event.event and store_event.job_id in (w.job_id, _all)
+        ));
     end if;
     return true;
 end

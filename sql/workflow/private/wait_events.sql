@@ -11,9 +11,6 @@ language plpgsql
 as $$
 declare
     _events constant text[] := array(select distinct e from unnest(events) as e);
-    _slots constant integer[] := array(
-        select distinct hashtext(e) & 1023 from unnest(events) as e order by 1
-    );
     _end jsonb;
     _due timestamptz;
 begin
@@ -28,45 +25,47 @@ begin
     end if;
     perform jobq_private.lock_attempt(wait_events.job_id, wait_events.attempt);
 
-    _end := jobq_private.settle_wait(job_id, attempt, name, _events);
-    if _end is null then
-        if exists (
-            select from unnest(_events) as e
-            where starts_with(e, 'job_ended:') and not exists (
-                select from jobq_private.edge as d
-                where d.child = wait_events.job_id
-                and d.parent = jobq_private.ended_job(e)
-                and d.after_failure in ('call', 'detach')
-            )
-        ) then
-            perform jobq_private.raise_error(
-                'INVALID_ARGUMENT', 'job_ended: needs the id of a job that this one has called'
-            );
-        end if;
-        -- As in store_event(): an emit takes a lock of its own class, and one of the
-        -- two sees the other.
-        perform pg_advisory_xact_lock_shared(jobq_private.lock_class('expecting'), s)
-        from unnest(_slots) as s;
-        with stored as (
-            insert into jobq_private.waiter as w (job_id, event, deadline)
-            select
-                wait_events.job_id, e,
-                clock_timestamp() + coalesce(wait_events.timeout, interval '36500 days')
-            from unnest(_events) as e
-            on conflict on constraint waiter_pkey do update set event = w.event
-            returning w.deadline
+    select s.value into _end
+    from jobq_private.step as s
+    where s.job_id = wait_events.job_id and s.name = 'event:' || wait_events.name;
+    if found then
+        return _end;
+    elsif exists (
+        select from unnest(_events) as e
+        where starts_with(e, 'job_ended:') and not exists (
+            select from jobq_private.edge as d
+            where d.child = wait_events.job_id
+            and d.parent = jobq_private.ended_job(e)
+            and d.after_failure in ('call', 'detach')
         )
-        select min(s.deadline) into _due from stored as s;
-        insert into jobq_private.pending (about, id, event)
-        select
-            case when c.job_id is null then 'event' else 'call' end,
-            coalesce(c.job_id, wait_events.job_id), case when c.job_id is null then e end
-        from unnest(_events) as e
-        cross join lateral (select jobq_private.ended_job(e)) as c (job_id)
-        where jobq_private.is_locked('emitting', hashtext(e) & 1023)
-        or current_setting('transaction_isolation') <> 'read committed';
-        _end := jobq_private.settle_wait(job_id, attempt, name, _events);
+    ) then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'job_ended: needs the id of a job that this one has called'
+        );
     end if;
+    -- As in store_event(): an emit takes a lock of its own class, and one of the two sees
+    -- the other.
+    perform pg_advisory_xact_lock_shared(jobq_private.lock_class('expecting'), s.slot)
+    from (select distinct hashtext(e) & 1023 as slot from unnest(_events) as e order by 1) as s;
+    with stored as (
+        insert into jobq_private.waiter as w (job_id, event, deadline)
+        select
+            wait_events.job_id, e,
+            clock_timestamp() + coalesce(wait_events.timeout, interval '36500 days')
+        from unnest(_events) as e
+        on conflict on constraint waiter_pkey do update set event = w.event
+        returning w.deadline
+    )
+    select min(s.deadline) into _due from stored as s;
+    insert into jobq_private.pending (about, id, event)
+    select
+        case when c.job_id is null then 'event' else 'call' end,
+        coalesce(c.job_id, wait_events.job_id), case when c.job_id is null then e end
+    from unnest(_events) as e
+    cross join lateral (select jobq_private.ended_job(e)) as c (job_id)
+    where jobq_private.is_locked('emitting', hashtext(e) & 1023)
+    or current_setting('transaction_isolation') <> 'read committed';
+    _end := jobq_private.settle_wait(job_id, attempt, name, _events);
     if _end is null then
         perform jobq.release(wait_events.job_id, wait_events.attempt, _due);
     end if;
