@@ -9,7 +9,9 @@ as $$
 declare
     _batch jobq_private.batch;
     _is_settled boolean := true;
-    _outcome text;
+    _is_over boolean;
+    _has_dead boolean;
+    _has_failed boolean;
 begin
     -- Two transactions that end the last members do not see each other's changes. Only
     -- the holder of this lock may delete the row of pending; the lock does not block
@@ -29,54 +31,45 @@ begin
     ) then
         return true;
     end if;
-    if _batch.on_first_death is not null and exists (
+    _is_over := _batch.sealed_at is not null and not exists (
+        select from jobq_private.job as j where j.batch_id = _batch.batch_id
+    );
+    if _is_over then
+        perform from jobq_private.batch as b
+        where b.batch_id = _batch.batch_id
+        for update skip locked;
+        if not found then
+            return false;
+        end if;
+        _is_over := not exists (  -- a member may have been added before the lock
+            select from jobq_private.job as j where j.batch_id = _batch.batch_id
+        );
+    end if;
+    _has_dead := _batch.on_first_death is not null and exists (
         select from jobq_private.job_archive as a
         where a.batch_id = _batch.batch_id and a.state = 'dead'
-    ) then
-        _is_settled := jobq_private.run_callback(_batch.on_first_death, 'queued');
+    );
+    if _has_dead or _is_over then
+        _is_settled := jobq_private.run_callback(
+            _batch.on_first_death, case when _has_dead then 'queued' else 'cancelled' end,
+            format('no job of batch %s is dead', _batch.batch_id)
+        );
     end if;
-    if not _is_settled or _batch.sealed_at is null or exists (
-        select from jobq_private.job as j where j.batch_id = _batch.batch_id
-    ) then
-        return _is_settled;
-    end if;
-    perform from jobq_private.batch as b
-    where b.batch_id = _batch.batch_id
-    for update skip locked;
-    if not found then
-        return false;
-    -- A member may have been added before the lock.
-    elsif exists (select from jobq_private.job as j where j.batch_id = _batch.batch_id) then
-        return true;
-    end if;
-    _outcome := case
-        when _batch.has_lost or exists (
+    if _is_over then
+        _has_failed := _batch.has_lost or exists (
             select from jobq_private.job_archive as a
             where a.batch_id = _batch.batch_id and a.state in ('dead', 'cancelled')
-        )
-        then 'cancelled' else 'queued'
-    end;
-    -- Tries each job, even if another one's row is locked.
-    _is_settled := jobq_private.run_callback(
-        _batch.on_success, _outcome,
-        format('not all jobs of batch %s have succeeded', _batch.batch_id)
-    );
-    _is_settled := jobq_private.run_callback(_batch.on_end, 'queued') and _is_settled;
-    -- A member may have died after the look above.
-    _outcome := case
-        when exists (
-            select from jobq_private.job_archive as a
-            where a.batch_id = _batch.batch_id and a.state = 'dead'
-        )
-        then 'queued' else 'cancelled'
-    end;
-    _is_settled := jobq_private.run_callback(
-        _batch.on_first_death, _outcome,
-        format('no job of batch %s is dead', _batch.batch_id)
-    ) and _is_settled;
-    update jobq_private.batch as b
-    set ended_at = clock_timestamp()
-    where b.batch_id = _batch.batch_id and b.ended_at is null;
+        );
+        -- Tries each job, even if another one's row is locked.
+        _is_settled := jobq_private.run_callback(
+            _batch.on_success, case when _has_failed then 'cancelled' else 'queued' end,
+            format('not all jobs of batch %s have succeeded', _batch.batch_id)
+        ) and _is_settled;
+        _is_settled := jobq_private.run_callback(_batch.on_end, 'queued') and _is_settled;
+        update jobq_private.batch as b
+        set ended_at = clock_timestamp()
+        where b.batch_id = _batch.batch_id and b.ended_at is null;
+    end if;
     return _is_settled;
 end
 $$;

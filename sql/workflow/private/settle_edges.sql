@@ -65,7 +65,6 @@ begin
         from jobq_private.job as p
         where p.job_id = any(_parents)
         and not p.is_awaited and (queues is null or p.queue = any(queues))
-        order by p.job_id
         for no key update skip locked
     ));
     _watched := array(
@@ -73,7 +72,6 @@ begin
         from jobq_private.job as p
         where p.job_id = any(_parents)
         and p.is_awaited and (queues is null or p.queue = any(queues))
-        order by p.job_id
         for key share skip locked
     );
     _edges := jobq_private.end_edges(_edges, _held);
