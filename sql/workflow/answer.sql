@@ -32,19 +32,15 @@ declare
         'by', coalesce(nullif(_acting_for, ''), session_user)
     );
     _form jsonb;
-    _problem text;
 begin
-    if num_nulls(answer.name, answer.is_approved, answer.data) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'name, is_approved and data');
-    elsif length(answer.reason) > 512 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'reason must have at most 512 characters'
-        );
-    elsif length(answer.answered_by) not between 1 and 256 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'answered_by must have 1 to 256 characters'
-        );
-    end if;
+    perform jobq_private.check_given('name, is_approved and data', num_nulls(
+        answer.name, answer.is_approved, answer.data
+    ));
+    perform jobq_private.check_argument(case
+        when length(answer.reason) > 512 then 'reason must have at most 512 characters'
+        when length(answer.answered_by) not between 1 and 256
+        then 'answered_by must have 1 to 256 characters'
+    end);
     perform jobq.get_job(answer.job_id);
     perform jobq_private.check_event(_event, _payload);
 
@@ -55,10 +51,9 @@ begin
     if not found then
         perform jobq_private.refuse_answer(answer.job_id, answer.name);
     elsif answer.is_approved then
-        _problem := jobq_private.schema_violation(_form, answer.data, 'data');
-        if _problem is not null then
-            perform jobq_private.raise_error('PAYLOAD_INVALID', _problem);
-        end if;
+        perform jobq_private.check_problem(
+            'PAYLOAD_INVALID', jobq_private.schema_violation(_form, answer.data, 'data')
+        );
     end if;
     perform jobq_private.store_event(_event, answer.job_id, _payload);
     insert into jobq_private.audit (action, subject, reason, acting_for)

@@ -22,14 +22,11 @@ declare
     end;
     _first integer := append.first;
 begin
-    if num_nulls(append.stream, append.chunks) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'stream and chunks');
-    elsif _size is null or _size not between 1 and 1000 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT',
-            'chunks must be a JSON array of 1 to 1000 chunks'
-        );
-    end if;
+    perform jobq_private.check_given(
+        'stream and chunks', num_nulls(append.stream, append.chunks)
+    );
+    perform jobq_private.check_argument(case when (_size between 1 and 1000) is not true
+        then 'chunks must be a JSON array of 1 to 1000 chunks' end);
     perform jobq_private.lock_attempt(append.job_id, append.attempt);
     if _first is null then
         _first := 1 + coalesce((
@@ -42,11 +39,8 @@ begin
             limit 1
         ), 0);
     end if;
-    if _first > 1000000000 - _size then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'a stream has at most 999999999 chunks in a generation'
-        );
-    end if;
+    perform jobq_private.check_argument(case when _first > 1000000000 - _size
+        then 'a stream has at most 999999999 chunks in a generation' end);
     perform jobq_internal.append_many(
         array_fill(append.job_id, array[_size]), array_fill(append.attempt, array[_size]),
         array_fill(append.stream, array[_size]),

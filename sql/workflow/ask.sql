@@ -27,26 +27,21 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _event constant text := 'answer:' || ask.name;
-    _problem constant text := jobq_private.schema_problem(ask.form, 'form');
     _worker constant text := (
         select j.worker from jobq_private.job as j where j.job_id = ask.job_id
     );
 begin
-    if num_nulls(ask.name, ask.question) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'name and question');
-    elsif length(ask.name) not between 1 and 249 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'name must have 1 to 249 characters'
-        );
-    elsif length(ask.question) not between 1 and 4096 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'question must have 1 to 4096 characters'
-        );
-    elsif _problem is not null or length(ask.form::text) > 65536 then
-        perform jobq_private.raise_error(
-            'SCHEMA_INVALID', coalesce(_problem, 'form must have at most 65536 characters')
-        );
-    end if;
+    perform jobq_private.check_given('name and question', num_nulls(ask.name, ask.question));
+    perform jobq_private.check_argument(case
+        when length(ask.name) not between 1 and 249 then 'name must have 1 to 249 characters'
+        when length(ask.question) not between 1 and 4096
+        then 'question must have 1 to 4096 characters'
+    end);
+    perform jobq_private.check_problem('SCHEMA_INVALID', coalesce(
+        jobq_private.schema_problem(ask.form, 'form'),
+        case when length(ask.form::text) > 65536
+            then 'form must have at most 65536 characters' end
+    ));
     select w.outcome, w.payload into outcome, payload
     from jobq.wait_for(ask.job_id, ask.attempt, _event, ask.timeout) as w;
     if outcome = 'waiting' then

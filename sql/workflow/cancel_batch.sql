@@ -25,16 +25,9 @@ declare
     _held uuid[];
 begin
     perform jobq_private.find_batch(cancel_batch.batch_id);
-    if cancel_batch.max_jobs is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs');
-    elsif cancel_batch.max_jobs not between 1 and 100000
-        or length(cancel_batch.reason) > 512
-    then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT',
-            'max_jobs must be from 1 to 100000, reason at most 512 characters'
-        );
-    end if;
+    perform jobq_private.check_count('max_jobs', cancel_batch.max_jobs, 1, 100000);
+    perform jobq_private.check_argument(case when length(cancel_batch.reason) > 512
+        then 'reason must have at most 512 characters' end);
     perform jobq.seal_batch(cancel_batch.batch_id);
     _held := array(
         select j.job_id

@@ -19,13 +19,11 @@ declare
     _held uuid[];
 begin
     perform jobq.get_job(cancel_tree.job_id);
-    if cancel_tree.scope is null or cancel_tree.scope not in ('all', 'downstream') then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', 'scope must be all or downstream');
-    elsif length(cancel_tree.reason) > 512 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'reason must have at most 512 characters'
-        );
-    end if;
+    perform jobq_private.check_argument(case
+        when (cancel_tree.scope in ('all', 'downstream')) is not true
+        then 'scope must be all or downstream'
+        when length(cancel_tree.reason) > 512 then 'reason must have at most 512 characters'
+    end);
     _held := array(
         select j.job_id
         from jobq_private.job as j

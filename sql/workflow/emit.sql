@@ -16,12 +16,10 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform jobq_private.check_event(emit.event, emit.payload);
-    if emit.event ~ '^(answer|message|job_ended):' then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT',
-            'event must not begin with ''answer:'', ''message:'' or ''job_ended:'''
-        );
-    end if;
+    perform jobq_private.check_argument(case
+        when emit.event ~ '^(answer|message|job_ended):'
+        then 'event must not begin with ''answer:'', ''message:'' or ''job_ended:'''
+    end);
     if row_security_active('jobq_private.event') and not exists (
         select from jobq_private.held_queue as h where h.any_of && array['*']
     ) then

@@ -21,14 +21,12 @@ declare
     _copy_id uuid;
 begin
     if fork.from_step is not null then
-        select s.saved_at into _from
-        from jobq_private.step as s
-        where s.job_id = _job.job_id and s.name = fork.from_step;
-        if not found then
-            perform jobq_private.raise_error('INVALID_ARGUMENT', format(
-                'from_step must be a recorded step of job_id %s', _job.job_id
-            ));
-        end if;
+        _from := (
+            select s.saved_at from jobq_private.step as s
+            where s.job_id = _job.job_id and s.name = fork.from_step
+        );
+        perform jobq_private.check_argument(case when _from is null
+            then format('from_step must be a recorded step of job_id %s', _job.job_id) end);
     end if;
     _copy_id := (jobq_private.store_jobs(array[
         jobq_private.copy_of(_job, jsonb_build_object('fork_of', _job.job_id))

@@ -26,9 +26,8 @@ declare
     _jobs jsonb;
 begin
     perform jobq_private.check_event(publish.event, publish.payload);
-    if jsonb_typeof(publish.metadata) <> 'object' then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', 'metadata must be a JSON object');
-    end if;
+    perform jobq_private.check_argument(case when jsonb_typeof(publish.metadata) <> 'object'
+        then 'metadata must be a JSON object' end);
     _jobs := jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
         'kind', s.kind, 'queue', s.queue, 'idempotency_key', publish.idempotency_key
     )) || jsonb_build_object(

@@ -26,17 +26,15 @@ declare
     _until timestamptz;
     _after integer[];
 begin
-    if num_nulls(read_stream.stream, read_stream.wait, read_stream.max_chunks) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'stream, wait and max_chunks');
-    elsif read_stream.after !~ '^[0-9]{1,9}-[0-9]{1,9}$'
-        or read_stream.wait not between '0' and '30 s'
-        or read_stream.max_chunks not between 1 and 1000
-    then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT',
-            'after must be a cursor such as 1-20, wait from 0 to 30 s, max_chunks from 1 to 1000'
-        );
-    end if;
+    perform jobq_private.check_given('stream, wait and max_chunks', num_nulls(
+        read_stream.stream, read_stream.wait, read_stream.max_chunks
+    ));
+    perform jobq_private.check_argument(case
+        when read_stream.after !~ '^[0-9]{1,9}-[0-9]{1,9}$'
+            or read_stream.wait not between '0' and '30 s'
+            or read_stream.max_chunks not between 1 and 1000
+        then 'after must be a cursor such as 1-20, wait from 0 to 30 s, max_chunks from 1 to 1000'
+    end);
     _until := clock_timestamp() + read_stream.wait;
     read_stream.cursor := coalesce(read_stream.after, '0-0');
     _after := string_to_array(read_stream.cursor, '-')::integer[];

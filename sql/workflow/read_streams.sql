@@ -17,9 +17,9 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if num_nulls(job_ids, streams, afters) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_ids, streams and afters');
-    end if;
+    perform jobq_private.check_given(
+        'job_ids, streams and afters', num_nulls(job_ids, streams, afters)
+    );
     return query
     select r.*
     from unnest(job_ids, streams, afters) with ordinality as i (job_id, stream, after, n)

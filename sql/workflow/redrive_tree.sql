@@ -24,12 +24,10 @@ declare
     _back uuid[];
 begin
     perform jobq.get_job(redrive_tree.job_id);
-    if redrive_tree.scope is null or redrive_tree.scope not in ('failed', 'downstream', 'all')
-    then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'scope must be failed, downstream or all'
-        );
-    end if;
+    perform jobq_private.check_argument(case
+        when (redrive_tree.scope in ('failed', 'downstream', 'all')) is not true
+        then 'scope must be failed, downstream or all'
+    end);
     _all := array(
         select t.job_id
         from jobq_private.tree(redrive_tree.job_id, case redrive_tree.scope

@@ -26,8 +26,6 @@ set enable_mergejoin = off
 set enable_nestloop = off
 as $$
 #variable_conflict use_column
-declare
-    _name text;
 begin
     perform jobq_private.check_results(
         save_steps.job_ids, save_steps.attempts, save_steps.results
@@ -43,15 +41,14 @@ begin
             'INVALID_ARGUMENT', 'names: one for each job_id, and at most 1000'
         );
     end if;
-    select s.name into _name
-    from unnest(save_steps.names) as s (name)
-    where length(s.name) not between 1 and 256 or s.name like 'event:%'
-    limit 1;
-    if found then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
-            'name must have 1 to 256 characters, and not begin with ''event:'': ''%s''', left(_name, 300)
-        ));
-    end if;
+    perform jobq_private.check_argument((
+        select format(
+            'name must have 1 to 256 characters, and not begin with ''event:'': ''%s''', left(s.name, 300)
+        )
+        from unnest(save_steps.names) as s (name)
+        where length(s.name) not between 1 and 256 or s.name like 'event:%'
+        limit 1
+    ));
     -- Before the steps are read: another session may be about to save one for the attempt.
     perform from jobq_private.job as j
     where j.job_id = any(save_steps.job_ids) and j.lease_expires_at is not null

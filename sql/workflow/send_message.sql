@@ -21,15 +21,12 @@ declare
     _number integer;
 begin
     perform jobq_private.check_event(send_message.name, send_message.payload);
-    if length(send_message.name) > 200 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'name must have 1 to 200 characters'
-        );
-    elsif _job.finished_at is not null then
-        perform jobq_private.raise_error('ILLEGAL_STATE', format(
-            'job_id %s is %s: it cannot receive messages', send_message.job_id, _job.state
-        ));
-    end if;
+    perform jobq_private.check_argument(case when length(send_message.name) > 200
+        then 'name must have 1 to 200 characters' end);
+    perform jobq_private.check_problem('ILLEGAL_STATE', case
+        when _job.finished_at is not null
+        then format('job_id %s is %s: it cannot receive messages', _job.job_id, _job.state)
+    end);
     loop
         _number := 1 + coalesce((
             select right(e.event, 9)::integer

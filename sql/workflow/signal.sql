@@ -17,17 +17,14 @@ declare
     _job jobq.job := jobq.get_job(signal.job_id);
 begin
     perform jobq_private.check_event(signal.name, signal.payload);
-    if signal.name ~ '^(answer|message|job_ended):' then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT',
-            'name must not begin with ''answer:'', ''message:'' or ''job_ended:'''
-        );
-    end if;
-    if _job.finished_at is not null then
-        perform jobq_private.raise_error('ILLEGAL_STATE', format(
-            'job_id %s is %s: it cannot receive signals', signal.job_id, _job.state
-        ));
-    end if;
+    perform jobq_private.check_argument(case
+        when signal.name ~ '^(answer|message|job_ended):'
+        then 'name must not begin with ''answer:'', ''message:'' or ''job_ended:'''
+    end);
+    perform jobq_private.check_problem('ILLEGAL_STATE', case
+        when _job.finished_at is not null
+        then format('job_id %s is %s: it cannot receive signals', signal.job_id, _job.state)
+    end);
     return jobq_private.store_event(signal.name, signal.job_id, signal.payload);
 end
 $$;

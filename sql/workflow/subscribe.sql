@@ -13,9 +13,9 @@ as $$
 declare
     _violated text;
 begin
-    if num_nulls(subscribe.event, subscribe.kind) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'event and kind');
-    end if;
+    perform jobq_private.check_given('event and kind', num_nulls(
+        subscribe.event, subscribe.kind
+    ));
     insert into jobq_private.subscription as s (event, kind, queue)
     values (subscribe.event, subscribe.kind, subscribe.queue)
     on conflict on constraint subscription_pkey do update

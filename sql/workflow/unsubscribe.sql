@@ -11,9 +11,9 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if num_nulls(unsubscribe.event, unsubscribe.kind) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'event and kind');
-    end if;
+    perform jobq_private.check_given('event and kind', num_nulls(
+        unsubscribe.event, unsubscribe.kind
+    ));
     delete from jobq_private.subscription as s
     where s.event = unsubscribe.event and s.kind = unsubscribe.kind;
     if not found then

@@ -16,32 +16,29 @@ declare
         cross join lateral unnest(j.after) as a (parent)
     );
     _new uuid[];
-    _missing uuid;
 begin
     if _batches <> '{}' then
         perform jobq_private.join_batches(_batches);
     end if;
-    if array_position(_parents, null) is not null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'a job_id in after');
-    elsif exists (
-        select from unnest(attach_jobs.jobs) as j where cardinality(j.after) > 100000
-    ) then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'after must have at most 100000 jobs'
-        );
-    end if;
+    perform jobq_private.check_given(
+        'a job_id in after', num_nonnulls(array_position(_parents, null))
+    );
+    perform jobq_private.check_argument((
+        select 'after must have at most 100000 jobs'
+        from unnest(attach_jobs.jobs) as j where cardinality(j.after) > 100000
+        limit 1
+    ));
 
     insert into jobq_private.edge (child, parent, after_failure)
     select distinct j.job_id, a.parent, coalesce(j.after_failure, 'cancel')
     from unnest(attach_jobs.jobs) as j
     cross join lateral unnest(j.after) as a (parent);
-    select p.parent into _missing
-    from unnest(_parents, jobq_private.ends_of(_parents)) as p (parent, ended_as)
-    where p.ended_as = 'gone'
-    limit 1;
-    if found then
-        perform jobq_private.raise_error('JOB_NOT_FOUND', format('job_id %s', _missing));
-    end if;
+    perform jobq_private.check_problem('JOB_NOT_FOUND', (
+        select format('job_id %s', p.parent)
+        from unnest(_parents, jobq_private.ends_of(_parents)) as p (parent, ended_as)
+        where p.ended_as = 'gone'
+        limit 1
+    ));
     -- This transaction has created these, so nobody else can lock their rows.
     update jobq_private.job as j
     set is_awaited = true

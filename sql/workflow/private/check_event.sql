@@ -5,22 +5,18 @@ returns void
 language plpgsql
 stable
 as $$
-declare
-    _problem text[];
 begin
-    if num_nulls(check_event.event, check_event.payload) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'event and payload');
-    elsif length(check_event.event) not between 1 and 256 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'event must have 1 to 256 characters'
-        );
-    end if;
-    select jobq_private.value_problem(
+    perform jobq_private.check_given('event and payload', num_nulls(
+        check_event.event, check_event.payload
+    ));
+    perform jobq_private.check_argument(case
+        when length(check_event.event) not between 1 and 256
+        then 'event must have 1 to 256 characters'
+    end);
+    perform jobq_private.check_problem(p.problem[1], 'payload: ' || p.problem[2])
+    from jobq_private.setting as g
+    cross join lateral jobq_private.value_problem(
         check_event.payload, g.max_payload_bytes, g.max_payload_depth
-    ) into _problem
-    from jobq_private.setting as g;
-    if _problem is not null then
-        perform jobq_private.raise_error(_problem[1], 'payload: ' || _problem[2]);
-    end if;
+    ) as p (problem);
 end
 $$;

@@ -12,21 +12,15 @@ declare
     _jobs jobq_private.new_job[];
 begin
     select l.* into _links from jobq_private.graph_links(_nodes, null) as l;
-    if kind = any(_links.names) or _links.others <> '{}'
-        or jsonb_path_exists(_nodes, '$[*].batch_id')
-    then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT',
-            'a graph of a schedule may refer only to its own jobs, none named like the schedule''s kind, and to no batch'
-        );
-    elsif jsonb_path_exists(_nodes, '$[*].keyvalue() ? (
-        (@.key == "expires_at" || @.key == "run_at") && @.value != null
-    )') then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT',
-            'jobs of a schedule''s graph cannot have run_at or expires_at'
-        );
-    end if;
+    perform jobq_private.check_argument(case
+        when kind = any(_links.names) or _links.others <> '{}'
+            or jsonb_path_exists(_nodes, '$[*].batch_id')
+        then 'a graph of a schedule may refer only to its own jobs, none named like the schedule''s kind, and to no batch'
+        when jsonb_path_exists(_nodes, '$[*].keyvalue() ? (
+            (@.key == "expires_at" || @.key == "run_at") && @.value != null
+        )')
+        then 'jobs of a schedule''s graph cannot have run_at or expires_at'
+    end);
     perform jobq_private.check_arrows(_links.arrows, _links.names);
     _jobs := jobq_private.node_jobs(_nodes);
     for _n in 1 .. cardinality(_jobs) loop

@@ -8,9 +8,7 @@ as $$
 declare
     _batch jobq_private.batch;
 begin
-    if find_batch.batch_id is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'batch_id');
-    end if;
+    perform jobq_private.check_given('batch_id', num_nulls(find_batch.batch_id));
     select b.* into _batch
     from jobq_private.batch as b
     where b.batch_id = find_batch.batch_id;

@@ -17,11 +17,10 @@ begin
         return _new_id;
     end if;
     _job := jobq.get_job(graph_of);
-    if _job.finished_at is not null then
-        perform jobq_private.raise_error('ILLEGAL_STATE', format(
-            'job_id %s is %s: it can add no more jobs to its graph', graph_of, _job.state
-        ));
-    end if;
+    perform jobq_private.check_problem('ILLEGAL_STATE', case
+        when _job.finished_at is not null
+        then format('job_id %s is %s: it can add no more jobs to its graph', graph_of, _job.state)
+    end);
     insert into jobq_private.node as n (job_id, graph_id, name)
     values (graph_of, _new_id, _job.kind)
     on conflict on constraint node_pkey do nothing;

@@ -11,7 +11,6 @@ language plpgsql
 stable
 as $$
 declare
-    _taken text;
     _missing text;
 begin
     names := array(
@@ -19,15 +18,12 @@ begin
         from jsonb_array_elements(nodes) with ordinality as e (node, place)
         order by e.place
     );
-    select n.name into _taken
-    from jobq_private.node as n
-    where n.graph_id = graph_links.graph_id and n.name = any(graph_links.names)
-    limit 1;
-    if found then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', format('name %s is already in the graph', _taken)
-        );
-    end if;
+    perform jobq_private.check_argument((
+        select format('name %s is already in the graph', n.name)
+        from jobq_private.node as n
+        where n.graph_id = graph_links.graph_id and n.name = any(graph_links.names)
+        limit 1
+    ));
     with named as materialized (
         select e.place::integer as place, m.is_before, w.name
         from jsonb_array_elements(graph_links.nodes) with ordinality as e (node, place)
@@ -75,13 +71,11 @@ begin
         ),
         (select min(x.name) from existing as x where x.job_id is null)
     into others, arrows, _missing;
-    select coalesce(_missing, min(o.job_id::text)) into _missing
-    from unnest(others, jobq_private.ends_of(others)) as o (job_id, ended_as)
-    where o.ended_as = 'gone';
-    if _missing is not null then
-        perform jobq_private.raise_error(
-            'JOB_NOT_FOUND', format('%s is neither a job id nor a name in the graph', _missing)
-        );
-    end if;
+    perform jobq_private.check_problem('JOB_NOT_FOUND', (
+        select coalesce(_missing, min(o.job_id::text))
+            || ' is neither a job id nor a name in the graph'
+        from unnest(others, jobq_private.ends_of(others)) as o (job_id, ended_as)
+        where o.ended_as = 'gone'
+    ));
 end
 $$;

@@ -10,16 +10,13 @@ declare
     _problem text;
     _nodes constant jsonb := graph -> 'jobs';
 begin
-    if graph is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'graph');
-    elsif jsonb_typeof(graph) <> 'object' or graph - 'jobs' <> '{}'
-        or jsonb_typeof(_nodes) is distinct from 'array'
-        or jsonb_array_length(_nodes) not between 1 and 100000
-    then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'graph must be an object with jobs, an array of 1 to 100000'
-        );
-    end if;
+    perform jobq_private.check_given('graph', num_nulls(graph));
+    perform jobq_private.check_argument(case
+        when jsonb_typeof(graph) <> 'object' or graph - 'jobs' <> '{}'
+            or jsonb_typeof(_nodes) is distinct from 'array'
+            or jsonb_array_length(_nodes) not between 1 and 100000
+        then 'graph must be an object with jobs, an array of 1 to 100000'
+    end);
     select format('job %s: %s', n.place, p.problem) into _problem
     from jsonb_array_elements(_nodes) with ordinality as n (node, place)
     cross join lateral (
@@ -43,9 +40,7 @@ begin
         having count(*) > 1
         limit 1
     ));
-    if _problem is not null then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
-    end if;
+    perform jobq_private.check_argument(_problem);
     return _nodes;
 end
 $$;

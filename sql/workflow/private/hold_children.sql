@@ -15,40 +15,37 @@ declare
     _children constant uuid[] := array(
         select distinct others[a.child - size] from unnest(arrows) as a where a.child > size
     );
-    _free uuid;
 begin
     if exists (
         select from unnest(arrows) as a
         join jobq_private.job as j on j.job_id = others[a.parent - size]
         where a.parent > size and j.state = 'blocked'
     ) then
-        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-            perform jobq_private.raise_error(
-                'INVALID_ARGUMENT', 'before requires the isolation level read committed'
-            );
-        end if;
+        perform jobq_private.check_argument(case
+            when current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+            then 'before requires the isolation level read committed'
+        end);
         perform pg_advisory_xact_lock(jobq_private.lock_class('joining'), 0);
     end if;
     perform from jobq_private.job as j
     where j.job_id = any(_children)
     order by j.job_id
     for no key update;
-    select c.job_id into _free
-    from unnest(_children) as c (job_id)
-    where not exists (
-        select from jobq_private.job as j where j.job_id = c.job_id and j.state = 'blocked'
-    )
-    or exists (
-        select from jobq_private.batch as b
-        where c.job_id in (b.on_success, b.on_end, b.on_first_death)
-    )
-    limit 1;
-    if found then
-        perform jobq_private.raise_error('ILLEGAL_STATE', format(
+    perform jobq_private.check_problem('ILLEGAL_STATE', (
+        select format(
             'job_id %s is %s; only a blocked job that no batch starts can wait for more jobs',
-            _free, jobq_private.state_of(_free)
-        ));
-    end if;
+            c.job_id, jobq_private.state_of(c.job_id)
+        )
+        from unnest(_children) as c (job_id)
+        where not exists (
+            select from jobq_private.job as j where j.job_id = c.job_id and j.state = 'blocked'
+        )
+        or exists (
+            select from jobq_private.batch as b
+            where c.job_id in (b.on_success, b.on_end, b.on_first_death)
+        )
+        limit 1
+    ));
     return array(
         select row(size + d.place, size + c.place)::jobq_private.arrow
         from unnest(others) with ordinality as c (job_id, place)

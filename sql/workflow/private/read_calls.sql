@@ -11,20 +11,15 @@ declare
     _children jobq_private.child_call[];
 begin
     perform jobq_private.check_attempts(job_ids, attempts);
-    if calls is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'children');
-    elsif jsonb_typeof(calls) <> 'array' or jsonb_array_length(calls) <> cardinality(job_ids) then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'calls must be a JSON array with the length of job_ids'
-        );
-    elsif jsonb_path_exists(
-        calls, 'strict $[*] ? (@.type() != "array" || @.size() < 1 || @.size() > 1000)'
-    ) or jsonb_path_exists(calls, 'strict $[*][*] ? (@.type() != "object")')
-    then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'children must be a JSON array of 1 to 1000 objects'
-        );
-    end if;
+    perform jobq_private.check_given('children', num_nulls(calls));
+    perform jobq_private.check_argument(case
+        when jsonb_typeof(calls) <> 'array' or jsonb_array_length(calls) <> cardinality(job_ids)
+        then 'calls must be a JSON array with the length of job_ids'
+        when jsonb_path_exists(
+            calls, 'strict $[*] ? (@.type() != "array" || @.size() < 1 || @.size() > 1000)'
+        ) or jsonb_path_exists(calls, 'strict $[*][*] ? (@.type() != "object")')
+        then 'children must be a JSON array of 1 to 1000 objects'
+    end);
     _children := array(
         select row(
             i.n, i.job_id, i.attempt, e.child ->> 'name', e.child, null, null

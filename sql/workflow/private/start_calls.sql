@@ -16,7 +16,6 @@ set enable_mergejoin = off
 as $$
 declare
     _children jobq_private.child_call[] := jobq_private.read_calls(job_ids, attempts, calls);
-    _taken text;
     _new jsonb;
     _ids uuid[];
     _jobs jobq_private.new_job[];
@@ -42,15 +41,12 @@ begin
         cross join jobq_private.setting as g
         order by c.place
     );
-    select c.name into _taken
-    from unnest(_children) as c
-    where c.child_id is null
-    limit 1;
-    if found then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
-            'children: the name %s is taken by a step', to_jsonb(_taken)
-        ));
-    end if;
+    perform jobq_private.check_argument((
+        select format('children: the name %s is taken by a step', to_jsonb(c.name))
+        from unnest(_children) as c
+        where c.child_id is null
+        limit 1
+    ));
     select
         jsonb_agg(c.document - '{name,cancel}'::text[] order by c.place),
         array_agg(c.child_id order by c.place)

@@ -49,11 +49,8 @@ begin
     order by n.name
     on conflict on constraint node_name_key do nothing;
     get diagnostics _named = row_count;
-    if _named < _size then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'a name is already in the graph: another job has just added it'
-        );
-    end if;
+    perform jobq_private.check_argument(case when _named < _size
+        then 'a name is already in the graph: another job has just added it' end);
     insert into jobq_private.edge (child, parent, after_failure)
     select _all[a.child], _all[a.parent], coalesce((
         select min(e.after_failure) from jobq_private.edge as e where e.child = _all[a.child]

@@ -14,15 +14,13 @@ declare
     _end jsonb;
     _due timestamptz;
 begin
-    if (array_ndims(events) = 1 and cardinality(events) <= 100) is not true then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', 'events must be 1 to 100');
-    end if;
+    perform jobq_private.check_argument(case
+        when (array_ndims(events) = 1 and cardinality(events) <= 100) is not true
+        then 'events must be 1 to 100'
+        when wait_events.timeout not between '0' and '36500 days'
+        then 'timeout must be between 0 and 36500 days'
+    end);
     perform jobq_private.check_event(e, 'null') from unnest(name || events) as e;
-    if wait_events.timeout < interval '0' or wait_events.timeout > interval '36500 days' then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'timeout must be between 0 and 36500 days'
-        );
-    end if;
     perform jobq_private.lock_attempt(wait_events.job_id, wait_events.attempt);
 
     select s.value into _end
@@ -30,19 +28,18 @@ begin
     where s.job_id = wait_events.job_id and s.name = 'event:' || wait_events.name;
     if found then
         return _end;
-    elsif exists (
-        select from unnest(_events) as e
+    end if;
+    perform jobq_private.check_argument((
+        select 'job_ended: needs the id of a job that this one has called'
+        from unnest(_events) as e
         where starts_with(e, 'job_ended:') and not exists (
             select from jobq_private.edge as d
             where d.child = wait_events.job_id
             and d.parent = jobq_private.ended_job(e)
             and d.after_failure in ('call', 'detach')
         )
-    ) then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'job_ended: needs the id of a job that this one has called'
-        );
-    end if;
+        limit 1
+    ));
     -- As in store_event(): an emit takes a lock of its own class, and one of the two sees
     -- the other.
     perform pg_advisory_xact_lock_shared(jobq_private.lock_class('expecting'), s.slot)
