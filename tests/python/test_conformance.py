@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
@@ -25,17 +24,6 @@ import asyncio, runpy, jobq.worker.heartbeat, jobq.worker.queries
 {}
 runpy.run_module("jobq_conformance.worker", run_name="__main__")
 """
-
-
-@pytest.fixture(autouse=True)
-def _no_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hide Sqitch: the record that it keeps costs a private server more than a scenario does."""
-    found = shutil.which
-
-    def which(name: str, *options: Any) -> str | None:
-        return None if name == "sqitch" else found(name, *options)
-
-    monkeypatch.setattr(shutil, "which", which)
 
 
 def holds(outcome: suite.Outcome) -> None:
