@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 60.0
 """Seconds until something that must happen is called missing."""
-MANY = 10_000
+MANY = 4_000
 SLACK = 200
 """Buffers for deeper indexes, and for pages of dead entries that nobody has vacuumed."""
 PASSES = {"due_in": 2}
