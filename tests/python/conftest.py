@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 CHANCE = pytest.StashKey[str | None]()
 DEADLINE = pytest.StashKey[deadline.Deadline]()
+LAST = ("~",)
+"""After the names of all groups."""
 MEMORY = Path("/dev/shm")
 MEMORY_NEEDED = 4 * 2**30
 
@@ -119,10 +121,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> Generator[None, None, None]:
-    """Keep the tests of an older server together, so that it starts once.
+    """Keep the tests of a group together, so that what they share is made once.
 
-    What one process does alone goes first, then what is long, so that the others do not wait
-    for it in the end. Marks are read by pytest-xdist; then pytest itself sorts by parameters.
+    The tests of an older server are a group. Groups go first, then what is long, so that no
+    process waits for another in the end. Marks are read by pytest-xdist; then pytest itself sorts
+    by parameters, which mixes groups.
     """
     for item in items:
         call = getattr(item, "callspec", None)
@@ -131,7 +134,10 @@ def pytest_collection_modifyitems(
             item.add_marker(pytest.mark.xdist_group(f"pg{version}"))
     yield
     items.sort(
-        key=lambda item: [item.get_closest_marker(mark) is None for mark in ("xdist_group", "long")]
+        key=lambda item: (
+            min((mark.args for mark in item.iter_markers("xdist_group")), default=LAST),
+            item.get_closest_marker("long") is None,
+        )
     )
 
 

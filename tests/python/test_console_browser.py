@@ -458,7 +458,11 @@ async def test_the_keyboard_leads_everywhere(
         for path in (*PAGES, *others):
             await page.goto(f"/console/{path}")
             await page.evaluate(FOCUS)
-            for _ in range(len(await page.evaluate(WANTED)) + 20):
+            for _ in await page.evaluate(WANTED):
+                await page.keyboard.press("Tab")
+            for _ in range(20):  # for what is a stop besides, such as the link to the content
+                if not await page.evaluate(WANTED):
+                    break
                 await page.keyboard.press("Tab")
             stops = await page.evaluate("stops.map(([, name, isSeen]) => [name, isSeen])")
             assert stops[0][0] == "Skip to content", path

@@ -32,7 +32,7 @@ of_deployed = pytest.mark.xdist_group("sqitch")
 """Marks what shares a database that took Sqitch long to deploy."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def exported(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The copy that the other databases are made from, with rendered scripts as in the wheel.
 
