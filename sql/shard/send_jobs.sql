@@ -32,22 +32,27 @@ begin
     perform jobq_private.check_count('max_jobs', send_jobs.max_jobs, 1, 1000);
     if _successor is not null and not exists (select from jobq_private.moved_job as m where m.job is not null) then
         with waiting as materialized (
-            select j.job_id
-            from jobq_private.job as j
-            where j.state in ('queued', 'retrying')
-            and not j.is_awaited
-            and num_nonnulls(j.batch_id, j.schedule_id, j.dedup_key, j.cancel_requested_at) = 0
-            and not exists (select from jobq_private.edge as e where e.child = j.job_id)
-            and not exists (select from jobq_private.edge as e where e.parent = j.job_id)
-            and not exists (select from jobq_private.step as t where t.job_id = j.job_id)
-            and not exists (select from jobq_private.waiter as w where w.job_id = j.job_id)
-            and not exists (select from jobq_private.stream_chunk as c where c.job_id = j.job_id)
-            and not exists (select from jobq_private.node as n where n.job_id = j.job_id)
-            and not exists (select from jobq_private.pending as p where p.id = j.job_id)
-            and j.job_id not in (select v.job_id from jobq_private.event as v)
-            and hashtext(j.job_id::text) & 1023 <> all(_awaited)
+            select w.job_id
+            from (
+                select j.job_id, j.ctid
+                from jobq_private.job as j
+                where j.state in ('queued', 'retrying')
+                and not j.is_awaited
+                and num_nonnulls(j.batch_id, j.schedule_id, j.dedup_key, j.cancel_requested_at) = 0
+                and not exists (select from jobq_private.edge as e where e.child = j.job_id)
+                and not exists (select from jobq_private.edge as e where e.parent = j.job_id)
+                and not exists (select from jobq_private.step as t where t.job_id = j.job_id)
+                and not exists (select from jobq_private.waiter as w where w.job_id = j.job_id)
+                and not exists (select from jobq_private.stream_chunk as c where c.job_id = j.job_id)
+                and not exists (select from jobq_private.node as n where n.job_id = j.job_id)
+                and not exists (select from jobq_private.pending as p where p.id = j.job_id)
+                and j.job_id not in (select v.job_id from jobq_private.event as v)
+                and hashtext(j.job_id::text) & 1023 <> all(_awaited)
+                offset 0
+            ) as w
+            -- Not a job that has run since this snapshot: it may have steps by now.
+            where jobq_private.lock_job(w.ctid)
             limit send_jobs.max_jobs
-            for update skip locked
         ),
         gone as (
             delete from jobq_private.job as j

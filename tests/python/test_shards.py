@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
+from test_schedules import eventually, value
 
 from jobq import Client
 from jobq.errors import DatabaseUnavailable, InvalidArgument, JobNotFound
@@ -173,6 +175,40 @@ def test_a_shard_that_is_away_stops_only_what_is_its(
 def test_a_database_of_no_cluster_is_refused(database: str) -> None:
     with ShardedClient([database]) as client, pytest.raises(InvalidArgument, match="no cluster"):
         client.enqueue("work")
+
+
+def test_a_job_that_has_run_since_a_move_looked_for_jobs_stays(
+    connect: Callable[[], Connection],
+) -> None:
+    mover, worker, watcher = connect(), connect(), connect()
+    mover.isolation_level = worker.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+    worker.execute("select jobq.put_shard(0, 'host=a', true), jobq.put_shard(1, 'host=b')")
+    worker.execute("select jobq.put_epoch(1, '{0,1}')")
+    worker.execute("select jobq.put_epoch(2, '{1}')")
+    worker.execute("select jobq_internal.put_successor(0, 1)")
+    job, other = (value(worker, "select jobq.enqueue('k')") for _ in range(2))
+    # Makes the move wait while it looks: it has its snapshot, and no lock yet.
+    worker.execute("select pg_advisory_lock(42)")
+    worker.execute("""
+        create function public.waits() returns boolean language sql volatile
+        as 'select pg_advisory_xact_lock_shared(42) is not null';
+        alter table jobq_private.job enable row level security, force row level security;
+        create policy everyone on jobq_private.job using (true);
+        create policy slow on jobq_private.job as restrictive using (public.waits())
+    """)
+    waiting = "select wait_event_type from pg_stat_activity where pid = %s"
+    with ThreadPoolExecutor(1) as pool:
+        sent = pool.submit(mover.execute, "select job_id from jobq_internal.send_jobs(10)")
+        eventually(
+            lambda: value(watcher, waiting, mover.info.backend_pid) == "Lock",
+            "the move does not wait",
+        )
+        worker.execute("select from jobq.claim_job(%s, 'w')", [job])
+        worker.execute("select jobq.save_step(%s, 1, 'a', '1')", [job])
+        worker.execute("select jobq.release(%s, 1)", [job])
+        worker.execute("select pg_advisory_unlock(42)")
+        assert sent.result(60).fetchall() == [(other,)]
+    assert value(watcher, "select job_id from jobq_private.job") == job
 
 
 def test_the_simulation_prints_the_table_of_the_page() -> None:
