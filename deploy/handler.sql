@@ -1,4 +1,4 @@
--- Deploy jobq:handler to pg
+-- Deploy jobq:handler to pg, after @v1.0.0
 \set script `python3 -IS sql/render.py deploy handler`
 select 1 / (:'script' <> '')::int as rendered \gset
 :script

@@ -1,4 +1,4 @@
--- Deploy jobq:wiring to pg
+-- Deploy jobq:wiring to pg, after @v1.0.0
 \set script `python3 -IS sql/render.py deploy wiring`
 select 1 / (:'script' <> '')::int as rendered \gset
 :script

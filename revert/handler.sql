@@ -1,4 +1,4 @@
--- Revert jobq:handler from pg
+-- Revert jobq:handler from pg, after @v1.0.0
 \set script `python3 -IS sql/render.py revert handler`
 select 1 / (:'script' <> '')::int as rendered \gset
 :script

@@ -1,4 +1,4 @@
--- Revert jobq:wiring from pg
+-- Revert jobq:wiring from pg, after @v1.0.0
 \set script `python3 -IS sql/render.py revert wiring`
 select 1 / (:'script' <> '')::int as rendered \gset
 :script

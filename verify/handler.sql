@@ -1,4 +1,4 @@
--- Verify jobq:handler on pg
+-- Verify jobq:handler on pg, after @v1.0.0
 \set script `python3 -IS sql/render.py verify handler`
 select 1 / (:'script' <> '')::int as rendered \gset
 :script

@@ -1,4 +1,4 @@
--- Verify jobq:wiring on pg
+-- Verify jobq:wiring on pg, after @v1.0.0
 \set script `python3 -IS sql/render.py verify wiring`
 select 1 / (:'script' <> '')::int as rendered \gset
 :script

@@ -34,8 +34,6 @@ declare
     _user constant name := current_user;
     _results jsonb[];
     _is_done boolean;
-    _is_stopped boolean := false;
-    _job record;
     _lost uuid[] := array[]::uuid[];
 begin
     if num_nulls(run, is_batch, job_ids, attempts, payloads, small) > 0
@@ -93,21 +91,18 @@ begin
     if found then
         return;
     end if;
-    for _job in
-        select u.* from unnest(job_ids, attempts, payloads) as u (job_id, attempt, payload)
-    loop
-        if _is_stopped then
-            return query
-            select r.job_id, r.attempt, null::jsonb, coalesce(r.state, 'lost'), null, null
-            from jobq.release_many(array[_job.job_id], array[_job.attempt]) as r;
-            continue;
-        end if;
+    for _n in 1 .. cardinality(job_ids) loop
         select r.* into job_id, attempt, result, state, error_code, error
         from jobq_internal.run_calls(
-            run, true, array[_job.job_id], array[_job.attempt], array[_job.payload], small
+            run, true, job_ids[_n:_n], attempts[_n:_n], payloads[_n:_n], small
         ) as r;
         return next;
-        _is_stopped := coalesce(error_code = '57014', false);
+        if error_code = '57014' then
+            return query
+            select r.job_id, r.attempt, null::jsonb, coalesce(r.state, 'lost'), null, null
+            from jobq.release_many(job_ids[_n + 1:], attempts[_n + 1:]) as r;
+            return;
+        end if;
     end loop;
 end
 $$;

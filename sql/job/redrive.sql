@@ -21,15 +21,9 @@ begin
     perform jobq_private.check_argument(case when redrive.max_attempts not between 1 and 10000
         then 'max_attempts must be from 1 to 10000' end);
     if _job.state in ('dead', 'cancelled') then
-        perform from jobq_private.job_archive as a
-        where a.job_id = _job.job_id and a.finished_at = _job.finished_at
-        for update;
-        -- Where queue grants are enforced, who may not change the job does not find it here.
-        if found then
-            perform from jobq_private.redrive_jobs(
-                array[_job.job_id], array[_job.finished_at], redrive.latest
-            );
-        end if;
+        perform from jobq_private.redrive_jobs(
+            array[_job.job_id], array[_job.finished_at], redrive.latest
+        );
         if found then
             update jobq_private.job as j
             set max_attempts = coalesce(redrive.max_attempts, j.max_attempts)

@@ -20,13 +20,7 @@ declare
 begin
     _look := jobq_private.enter_queue(queue, clock_timestamp());
     _turn := row('{}', '{}', null, 0);
-    if not (
-        coalesce(_look.is_paused or _look.is_limited, false) or _look.has_keys
-        or _look.has_kind_limits
-    ) then
-        _turn.found := jobq_private.find_jobs(queue, max_jobs, except_kinds, kinds);
-        return _turn;
-    elsif _look.is_paused then
+    if _look.is_paused then
         return _turn;
     elsif _look.is_limited then
         _left := least(max_jobs, max_limited, _look.max_starts);

@@ -20,14 +20,9 @@ begin
         then format('job_id %s: an update of jobq.job can change only the state', old.job_id)
     end);
     if old.state in ('dead', 'cancelled') and new.state in ('queued', 'blocked') then
-        perform from jobq_private.job_archive as a
-        where a.job_id = old.job_id and a.finished_at = old.finished_at
-        for update;
-        if found then
-            perform from jobq_private.redrive_jobs(
-                array[old.job_id], array[old.finished_at], target => new.state
-            );
-        end if;
+        perform from jobq_private.redrive_jobs(
+            array[old.job_id], array[old.finished_at], target => new.state
+        );
     elsif old.finished_at is not null then
         update jobq_private.job_archive as a
         set state = new.state

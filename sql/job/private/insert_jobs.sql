@@ -7,6 +7,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     _stored uuid[];
+    _queues text[];
 begin
     if cardinality(jobs) = 0 then
         return '{}'::uuid[];
@@ -31,17 +32,14 @@ begin
             case when dedup is null or (dedup = 'debounce' and attempt > 0) then job_id end
         ))
         where dedup_key is not null do nothing
-        returning j.job_id
+        returning j.job_id, j.queue
     )
-    select array(select s.job_id from stored as s) into _stored;
+    select array(select s.job_id from stored as s), array(select distinct s.queue from stored as s)
+    into _stored, _queues;
     if exists (select from unnest(insert_jobs.jobs) as n where n.max_depth is not null) then
         perform jobq_private.check_queue_depth(_stored);
     end if;
-    perform jobq_private.wake(array(
-        select distinct n.queue
-        from unnest(insert_jobs.jobs) as n
-        where n.job_id in (select s from unnest(_stored) as s)
-    ));
+    perform jobq_private.wake(_queues);
     return _stored;
 end
 $$;

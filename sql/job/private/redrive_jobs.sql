@@ -1,5 +1,5 @@
--- Purpose: return dead or cancelled jobs, which the caller has locked, to the live ones: blocked
--- if they must wait again. A job whose idempotency key or dedup key belongs to another job stays.
+-- Purpose: lock dead or cancelled jobs and return them to the live ones: blocked if they must wait
+-- again. A job whose idempotency key or dedup key belongs to another job stays.
 -- Invariant: the attempt keeps counting, as a fencing token must; failed attempts no longer count
 -- against max_attempts, and the job does not expire again. It counts as awaited.
 create or replace function jobq_private.redrive_jobs(
@@ -19,11 +19,7 @@ declare
     _of_parents constant text[] := '{PARENT_FAILED,PARENT_GONE}'::text[];
     _first constant timestamptz := (select min(f) from unnest(finished_ats) as f);
     _last constant timestamptz := (select max(f) from unnest(finished_ats) as f);
-    _barred constant uuid[] := jobq_private.bar_redrives(job_ids, finished_ats);
-    _free constant uuid[] := array(
-        select i.job_id from unnest(redrive_jobs.job_ids) as i (job_id)
-        where i.job_id not in (select b from unnest(_barred) as b)
-    );
+    _free constant uuid[] := jobq_private.take_redrivable(job_ids, finished_ats);
     _waiting constant uuid[] := jobq_private.on_redrive(_free);
     _back uuid[];
     _queues text[];
@@ -57,8 +53,7 @@ begin
         join jobq_private.job_archive as a
             on a.job_id = any(redrive_jobs.job_ids) and a.job_id = c.job_id
             and a.finished_at = c.finished_at and a.finished_at between _first and _last
-        where (a.state in ('dead', 'cancelled')) is true
-        and a.job_id not in (select b from unnest(_barred) as b)
+        where a.job_id in (select f from unnest(_free) as f)
         order by a.kind, a.dedup_key, a.job_id
         on conflict (kind, dedup_key, (
             case when dedup is null or (dedup = 'debounce' and attempt > 0) then job_id end
