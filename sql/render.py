@@ -65,6 +65,16 @@ STUB = r"""{title}
 select 1 / (:'script' <> '')::int as rendered \gset
 :script
 """
+# A new database is of no release.
+IS_NEW = r"""select to_regclass('jobq_private.job') is null as is_new \gset
+\if :is_new
+\set release 0
+\else
+select jobq.version() as release \gset
+\endif"""
+IS_OLDER = r"select string_to_array(:'release', '.')::integer[] <= '{{{}}}' as is_older \gset"
+# Sqitch's template has them in capitals.
+BRACKETS = re.compile(r"^(begin|commit);\n+", re.MULTILINE | re.IGNORECASE)
 HEAD = "begin;\nset local role jobq_owner;\nset local check_function_bodies = off;\n\n"
 TRIGGER = "\ncreate or replace trigger "
 NAME = r"(?P<name>jobq(?:_\w+)?\.\w+)"
@@ -541,6 +551,7 @@ def single_file(root: Path, floor: int = max(FLOORS)) -> str:
     """Return jobq.sql: the deploy scripts of a floor and those below as one transaction.
 
     Where the core is installed already, psql passes over its tables, and the features are added.
+    Tables of the core that changed after the release of that core are changed first.
     """
     whole = max(FLOORS)
     parts = [
@@ -553,7 +564,7 @@ def single_file(root: Path, floor: int = max(FLOORS)) -> str:
         "set local client_min_messages = warning;",
     ]
     if floor == whole:
-        parts.append("select to_regclass('jobq_private.job') is null as is_new \\gset")
+        parts.append(IS_NEW)
     plan = read_plan(root)
     for name in scripts(plan):
         topic = re.split("[_@]", name)[0]
@@ -563,8 +574,9 @@ def single_file(root: Path, floor: int = max(FLOORS)) -> str:
         is_topic = (root / "sql" / name).is_dir()
         text = render_script(root, plan, "deploy", name) if is_topic else path.read_text()
         is_once = floor == whole and FLOOR_OF.get(topic, 1) == 1 and not is_topic
-        parts += ["\n\\if :is_new"] * is_once
-        parts.append("\n" + re.sub(r"^(begin|commit);\n+", "", text, flags=re.MULTILINE).strip())
+        if is_once:
+            parts.append(f"\n{once(released_before(plan)[name])}")
+        parts.append("\n" + BRACKETS.sub("", text).strip())
         if "set local role" in text:
             parts.append("\nreset role;")
         parts += ["\n\\endif"] * is_once
@@ -573,6 +585,25 @@ def single_file(root: Path, floor: int = max(FLOORS)) -> str:
         digest = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
         text += f"\n\nselect jobq_private.record_release('{digest}');"
     return f"{text}\n\ncommit;\n"
+
+
+def once(tag: str) -> str:
+    """Return the condition in psql under which a core lacks a change that comes after a tag."""
+    if not tag:
+        return "\\if :is_new"
+    return IS_OLDER.format(",".join(re.findall(r"\d+", tag))) + "\n\\if :is_older"
+
+
+def released_before(plan: list[str]) -> dict[str, str]:
+    """Return the last tag before each script, or nothing."""
+    names = iter(scripts(plan))
+    tag, found = "", {}
+    for line in plan:
+        if line.startswith("@"):
+            tag = name_of(line)
+        else:
+            found[next(names)] = tag
+    return found
 
 
 # ---- what is tracked and not written by hand

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,9 @@ REWORKED = {
     "work": ("claim", "complete_many", "private/settle_failures"),
     "job": ("private/job_transition",),
 }
+# Private functions with other names there. Sqitch deploys the topic of the first before topics that
+# call it, and that of the second after one.
+RENAMED = {"job": "archive_jobs", "work": "wake"}
 
 
 def releases(folder: Path) -> tuple[Path, Path]:
@@ -42,16 +46,35 @@ def releases(folder: Path) -> tuple[Path, Path]:
     old = copy_unreleased(folder / "old")
     render.release(old, "v0.1.0")
     new = copy_project(folder / "new", old)
-    sqitch(new, "add", "note", "--note", "a column more")
-    (new / "deploy" / "note.sql").write_text(NOTE)
-    (new / "revert" / "note.sql").write_text(NO_NOTE)
-    (new / "verify" / "note.sql").write_text("select note from jobq_private.job where false;\n")
+    add_note(new)
     for topic, names in REWORKED.items():
         for name in names:
             source = new / "sql" / topic / f"{name}.sql"
             source.write_text(source.read_text().replace("\nbegin\n", "\nbegin\n    null;\n"))
+    for topic, name in RENAMED.items():
+        rename(new, topic, name)
     render.update(new)
     return old, new
+
+
+def add_note(project: Path) -> None:
+    """Add a hand-written change, a column of jobs."""
+    sqitch(project, "add", "note", "--note", "a column more")
+    (project / "deploy" / "note.sql").write_text(NOTE)
+    (project / "revert" / "note.sql").write_text(NO_NOTE)
+    verify = "select note from jobq_private.job where false;\n"
+    (project / "verify" / "note.sql").write_text(verify)
+
+
+def rename(project: Path, topic: str, name: str) -> None:
+    """Give a private function another name, also where it is called."""
+    made = project / "sql" / topic / "private" / f"{name}.sql"
+    made.write_text(re.sub(rf"\b{name}\.", f"{name}_2.", made.read_text()))
+    for path in (project / "sql").glob("*/**/*.sql"):
+        text = path.read_text()
+        if (changed := re.sub(rf"(jobq_private\.{name})\b", r"\1_2", text)) != text:
+            path.write_text(changed)
+    made.rename(made.with_stem(f"{name}_2"))
 
 
 def sqitch(project: Path, verb: str, *options: str, target: str | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import subprocess
 from typing import TYPE_CHECKING, Any
 
@@ -10,18 +11,21 @@ import psycopg
 import pytest
 from commands import invoked
 from psycopg.conninfo import make_conninfo
+from released import add_note
 from test_pgtap import OPTIONS, tap_problem
 
+import jobq_operations.deploy
 import render
 from catalog import catalog
-from jobq import Client, Registry
+from jobq import Client, Registry, __version__
 from jobq.worker import Worker
 from jobq_embedded import Server
 from jobq_operations.deploy import deploy
-from servers import DEBIAN_15, ROOT, SETTINGS, pgtap_script
+from servers import DEBIAN_15, ROOT, SETTINGS, copy_unreleased, pgtap_script
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from servers import Cluster
 
@@ -191,6 +195,40 @@ def test_features_that_come_later_lose_nothing(
         claim = "select kind from jobq.claim('{q,e}', 'w', 9)"
         claimed = [row for _ in range(2) for row in connection.execute(claim).fetchall()]
         assert sorted(claimed) == [("dies",), ("k",)]
+
+
+@pytest.fixture
+def next_project(
+    cluster: Cluster, empty_database: str, project: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Path:  # fmt: skip
+    """The successor of a release, whose core is in the empty database. Jobs have a column more."""
+    copy = copy_unreleased(tmp_path, project)
+    render.release(copy, f"v{__version__}")
+    cluster.psql(empty_database, render.single_file(copy, 1))
+    add_note(copy)
+    render.update(copy)
+    monkeypatch.setattr(jobq_operations.deploy, "project_dir", lambda: copy)
+    return copy
+
+
+@pytest.mark.parametrize("way", ["psql", "deploy"])
+def test_the_core_of_an_older_release_takes_also_what_its_tables_lack(
+    cluster: Cluster, empty_database: str, next_project: Path, way: str
+) -> None:
+    cluster.psql(empty_database, FILL)
+    if way == "psql":
+        cluster.psql(empty_database, render.single_file(next_project))
+    else:
+        assert "features added" in deploy(empty_database)
+    with cluster.database(template="template0") as new:
+        cluster.psql(new, render.single_file(next_project))
+        assert names_of(empty_database) == names_of(new)
+
+
+def names_of(url: str) -> set[Any]:
+    """Return what is in a database, but not the partitions of days, which jobs make."""
+    return {row[:3] for row in catalog(url) if not re.search(r"_20\d{6}", str(row[:3]))}
 
 
 def test_the_command_prints_it() -> None:

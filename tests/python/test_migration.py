@@ -177,12 +177,56 @@ def test_an_upgrade_has_only_what_changed_and_is_undone(
     assert catalog(empty_database) == catalog(database)
 
 
+def test_what_comes_after_a_release_of_the_same_version_is_installed(
+    cluster: Cluster, empty_database: str, project: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """A checkout has the version of its last release until the next one."""
+    copy = copy_unreleased(tmp_path / "released", project)
+    render.release(copy, f"v{__version__}")
+    view = copy / "sql" / "job" / "job.sql"
+    view.write_text(view.read_text() + "comment on view jobq.job is 'Jobs.';\n")
+    render.update(copy)
+    for module in (deploy, migration):
+        monkeypatch.setattr(module, "project_dir", lambda: copy)
+    cluster.psql(empty_database, printed())
+    with cluster.database(template="template0") as new:
+        cluster.psql(new, render.single_file(copy))
+        assert catalog(new) == catalog(empty_database)
+        cluster.psql(new, printed("--from", __version__))
+        assert catalog(new) == catalog(empty_database)
+
+
+@pytest.mark.parametrize(
+    "tag", [name for name in map(render.name_of, render.read_plan(ROOT)) if name[0] == "@"]
+)
+def test_the_scripts_of_this_release_upgrade_each_earlier_one(
+    cluster: Cluster, empty_database: str, database: str, tag: str
+) -> None:
+    """`jobq deploy` would mend what they leave, or cannot do; other tools run them as they are."""
+    version = tag.removeprefix("@v")
+    cluster.psql(empty_database, printed("--to", version))
+    before = catalog(empty_database)
+    if render.name_of(render.read_plan(ROOT)[-1]) == tag:
+        assert "is already" in invoked("", "migration", "--from", version).stderr
+        return
+    names: dict[str, object] = {}
+    form = printed("--from", version, "--format", "alembic")
+    exec(form.replace("from alembic import op\n", ""), names)
+    unchanged = "select from jobq.health(null, 'any') where subject = 'schema' and is_ok"
+    for script, wanted in (("UP", catalog(database)), ("DOWN", before)):
+        with psycopg.connect(empty_database) as connection:
+            connection.execute(str(names[script]).encode())
+            assert connection.execute(unchanged.encode()).fetchone() is not None
+        assert catalog(empty_database) == wanted
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["--from", ""], f"there is no release ; choose one of {__version__}"),
         (["--to", "9.9.9"], f"there is no release 9.9.9; choose one of {__version__}"),
-        (["--from", __version__], "is already"),
+        (["--from", __version__, "--to", __version__], "is already"),
     ],
 )
 def test_a_release_that_does_not_exist_is_refused(arguments: list[str], said: str) -> None:

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from released import sqitch
+from released import rename, sqitch
 
 import render
 from catalog import catalog, seeds
+from jobq import __version__
 from jobq_operations import deploy
 from jobq_operations.schema import compare, release_of
 from servers import ROOT, Cluster, copy_project, copy_unreleased
@@ -55,7 +56,7 @@ def _deploy_the_copy(exported: Path) -> Iterator[None]:
 def deployed(cluster: Cluster) -> Iterator[str]:
     """The URL of a database that Sqitch has deployed, change by change."""
     with cluster.database(template="template0") as url:
-        deploy._upgrade(url, print)
+        deploy._let_sqitch_deploy(url, print)
         yield url
 
 
@@ -99,7 +100,7 @@ def test_rendered_scripts_and_those_of_the_checkout_do_the_same(
 ) -> None:
     """The rendered ones build what the single file does, as another test shows."""
     monkeypatch.setattr(deploy, "project_dir", lambda: project)
-    deploy._upgrade(empty_database, print)
+    deploy._let_sqitch_deploy(empty_database, print)
     assert catalog(empty_database) == catalog(database)
     deploy.revert(empty_database)
     assert schemas(empty_database) == 0
@@ -116,7 +117,7 @@ def test_deploying_twice_changes_nothing(deployed: str) -> None:
 
 
 def test_an_empty_database_is_not_adopted(empty_database: str) -> None:
-    with pytest.raises(deploy.DeployError, match="Verify script"):
+    with pytest.raises(deploy.DeployError, match="this database has no jobq"):
         deploy.adopt(empty_database)
 
 
@@ -160,7 +161,7 @@ def test_a_change_that_a_killed_deployment_left_unrecorded_is_recorded(
             os.killpg(killed.pid, signal.SIGKILL)
             killed.wait()
     assert scalar(empty_database, "select to_regclass('jobq_private.worker') is not null")
-    assert "+ work_tables" not in deploy._upgrade(empty_database, print)
+    assert "+ work_tables" not in deploy._let_sqitch_deploy(empty_database, print)
     assert "Verify successful" in deploy.verify(empty_database)
 
 
@@ -172,7 +173,7 @@ def test_an_installation_that_was_killed_before_all_was_noted_goes_on(
     before = catalog(database)
     deploy._sqitch(database, "deploy", "--log-only", "--to", "limit_tables")
     deploy.deploy(database)
-    assert "Nothing to deploy" in deploy._upgrade(database, print)
+    assert "Nothing to deploy" in deploy._let_sqitch_deploy(database, print)
     assert catalog(database) == before
 
 
@@ -318,7 +319,7 @@ def test_a_record_that_sqitch_does_not_understand_is_made_anew(
         patch.setattr(deploy, "project_dir", lambda: stale)
         deploy.deploy(empty_database)
     deploy.deploy(empty_database)
-    assert "Nothing to deploy" in deploy._upgrade(empty_database, print)
+    assert "Nothing to deploy" in deploy._let_sqitch_deploy(empty_database, print)
     assert catalog(empty_database) == catalog(database)
 
 
@@ -376,25 +377,125 @@ def test_deployments_that_meet_in_an_empty_database_install_it_once(
     assert sum(line.startswith("schema installed") for line in said) == 1
     assert said.count("the schema is up to date") == 3
     assert catalog(empty_database) == catalog(database)
-    assert "Nothing to deploy" in deploy._upgrade(empty_database, print)
+    assert "Nothing to deploy" in deploy._let_sqitch_deploy(empty_database, print)
+
+
+def add_column(project: Path, name: str) -> None:
+    """Add a hand-written change, which adds a column to the table of throttles."""
+    for verb, text in (
+        # In capitals, as `sqitch add` writes it.
+        ("deploy", "BEGIN;\nset local role jobq_owner;\nalter table jobq_private.throttle"
+                   f" add column {name} text;\nCOMMIT;"),
+        ("revert", f"alter table jobq_private.throttle drop column {name};"),
+        ("verify", f"select {name} from jobq_private.throttle where false;"),
+    ):  # fmt: skip
+        path = project / verb / f"throttle_{name}.sql"
+        path.write_text(f"-- jobq:throttle_{name}\n{text}\n")
+    with (project / "sqitch.plan").open("a") as plan:
+        plan.write(f"throttle_{name} 2026-11-24T01:00:00Z {render.PLANNER} # A column\n")
+
+
+@pytest.fixture
+def released_copy(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with one release, of this version."""
+    copy = copy_unreleased(tmp_path, project)
+    render.release(copy, f"v{__version__}")
+    monkeypatch.setattr(deploy, "project_dir", lambda: copy)
+    return copy
+
+
+def test_tables_of_a_release_that_psql_installed_are_upgraded(
+    cluster: Cluster, empty_database: str, released_copy: Path
+) -> None:
+    cluster.psql(empty_database, render.single_file(released_copy))
+    add_column(released_copy, "colour")
+    with pytest.raises(deploy.DeployError, match=r"colour is missing.*run `jobq deploy`"):
+        deploy.verify(empty_database)
+    deploy.deploy(empty_database)
+    assert scalar(empty_database, "select count(colour) from jobq_private.throttle") == 0
+    assert "Verify successful" in deploy.verify(empty_database)
+
+
+@pytest.mark.parametrize("way", ["deploy", "adopt"])
+def test_what_psql_installed_of_a_release_without_some_functions_is_recorded(
+    cluster: Cluster, empty_database: str, released_copy: Path, way: str
+) -> None:
+    """The scripts that verify the release before name those functions."""
+    rename(released_copy, "work", "wake")
+    render.update(released_copy)
+    cluster.psql(empty_database, render.single_file(released_copy))
+    getattr(deploy, way)(empty_database)
+    assert "Verify successful" in deploy.verify(empty_database)
+
+
+def test_a_column_that_a_killed_deployment_left_unrecorded_is_recorded(
+    cluster: Cluster, empty_database: str, released_copy: Path
+) -> None:
+    deploy.deploy(empty_database)
+    for name in ("colour", "shape"):
+        add_column(released_copy, name)
+    cluster.psql(empty_database, released_copy / "deploy" / "throttle_colour.sql")
+    deploy.deploy(empty_database)
+    assert scalar(empty_database, "select count(shape) from jobq_private.throttle") == 0
+    assert "Verify successful" in deploy.verify(empty_database)
+
+
+def test_a_database_of_a_newer_release_is_left_as_it_is(database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(
+            "create or replace function jobq.version() returns text language sql"
+            " as $$select '99.1.0'$$"
+        )
+    before = catalog(database)
+    for act in (deploy.deploy, deploy.verify, lambda url: deploy.revert(url, "1.0.0")):
+        with pytest.raises(deploy.DeployError, match=r"has jobq 99\.1\.0, .* newer") as raised:
+            act(database)
+        assert raised.value.remedy.startswith("use jobq 99.1.0")
+    assert catalog(database) == before
+
+
+def test_a_user_without_rights_gets_the_remedy(database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("create role nobody_in_particular login password 'secret'")
+        try:
+            url = make_conninfo(database, user="nobody_in_particular", password="secret")
+            for act in (deploy.deploy, deploy.verify, deploy.adopt):
+                with pytest.raises(deploy.DeployError, match="user may not deploy") as raised:
+                    act(url)
+                assert raised.value.remedy.startswith("use the login that deployed it before")
+        finally:
+            connection.execute("drop role nobody_in_particular")
+
+
+def test_a_database_without_records_is_verified_by_comparison(
+    database: str, empty_database: str
+) -> None:
+    assert deploy.verify(database) == "the schema is that of this release"
+    with psycopg.connect(database) as connection:
+        connection.execute("drop trigger job_birth on jobq_private.job")
+    with pytest.raises(deploy.DeployError, match=r"trigger job_birth .* is missing") as raised:
+        deploy.verify(database)
+    assert raised.value.remedy == "run `jobq deploy`"
+    with pytest.raises(deploy.DeployError, match="this database has no jobq; run `jobq deploy`"):
+        deploy.verify(empty_database)
+
+
+def test_upgrades_that_meet_wait_for_each_other(empty_database: str, released_copy: Path) -> None:
+    deploy.deploy(empty_database)
+    add_column(released_copy, "colour")
+    lines: list[str] = []
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda _: deploy.deploy(empty_database, lines.append), range(2)))
+    assert "waiting for another deployment" in lines
+    assert [line for line in lines if "Blocked" in line or "not ok" in line] == []
+    assert sum("+ throttle_colour" in line for line in lines) == 1
 
 
 def test_an_upgrade_of_tables_waits_for_others_briefly(
-    empty_database: str, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    empty_database: str, released_copy: Path
 ) -> None:
-    copy = copy_unreleased(tmp_path, project)
-    monkeypatch.setattr(deploy, "project_dir", lambda: copy)
-    render.release(copy, "v1")
     deploy.deploy(empty_database)
-    for verb, text in (
-        ("deploy", "begin; set local role jobq_owner; alter table jobq_private.throttle"
-                   " add column colour text; commit;"),
-        ("revert", "alter table jobq_private.throttle drop column colour;"),
-        ("verify", "select colour from jobq_private.throttle where false;"),
-    ):  # fmt: skip
-        (copy / verb / "throttle_colour.sql").write_text(f"-- jobq:throttle_colour\n{text}\n")
-    with (copy / "sqitch.plan").open("a") as plan:
-        plan.write(f"throttle_colour 2026-11-24T01:00:00Z {render.PLANNER} # A colour\n")
+    add_column(released_copy, "colour")
     with psycopg.connect(empty_database) as holder:
         pid = holder.info.backend_pid
         holder.execute("select from jobq_private.throttle")

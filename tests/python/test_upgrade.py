@@ -236,7 +236,7 @@ def test_an_upgrade_loses_nothing_and_is_undone(
         stack.enter_context(working(url, tmp_path, releases.source, "old"))
         await_success(connection, load)
 
-        deploy.deploy(url, print)
+        assert deploy.deploy(url, print) == "the schema is up to date", "a script failed"
         with cluster.database(template="template0") as fresh:
             cluster.psql(fresh, releases.new / "jobq.sql")
             assert schema(url) == schema(fresh)

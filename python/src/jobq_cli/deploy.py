@@ -51,13 +51,12 @@ def print_sql(is_core: bool) -> None:
 @click.command(
     params=[
         option("--from", "since", help="The installed release, such as 1.0.0; none by default."),
-        option("--to", "until", default=__version__, show_default=True,
-               help="The target release."),
+        option("--to", "until", show_default=__version__, help="The target release."),
         option("--format", "form", default="sql", type=click.Choice(list(FORMATS)),
                help="The tool."),
     ]
 )  # fmt: skip
-def migration(since: str | None, until: str, form: Any) -> None:  # noqa: ANN401 - a Format
+def migration(since: str | None, until: str | None, form: Any) -> None:  # noqa: ANN401 - a Format
     """Print a migration that installs or upgrades the schema in your own tool.
 
     Everything runs in the tool's transaction, as a user who may create roles. Use either these

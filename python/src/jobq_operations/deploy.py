@@ -14,25 +14,37 @@ import runpy
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import psycopg
 from psycopg import errors, pq
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from jobq.version import __version__
 from jobq_embedded import ServerError, find_bin_dir
-from jobq_operations.project import project_dir
+from jobq_operations.project import (
+    is_code,
+    join,
+    project_dir,
+    read_plan,
+    rendered,
+    scripts_between,
+)
 from jobq_operations.schema import (
     Difference,
     Unmendable,
     compare,
     lock,
     mend,
+    numbers,
     of_features,
     record,
+    release_of,
+    replaced_by,
     statements,
 )
 
@@ -46,10 +58,12 @@ _OPTIONS = "-c lock_timeout=500ms -c client_min_messages=warning"
 # With this, errors of Sqitch's psql begin with their SQLSTATE.
 _VERBOSE = ("--set", "VERBOSITY=verbose")
 _DEPLOY = ("deploy", "--mode", "change", "--verify", *_VERBOSE)
+# Scripts that verify an older release miss functions that a newer one has dropped.
+_ADOPT = ("deploy", "--log-only", "--no-verify")
 # A change that is applied but not recorded by Sqitch: its objects exist already (duplicate schema,
-# table or object).
+# table, object or column).
 _UNRECORDED = re.compile(
-    r"^  \+ (\S+) \.\.+ (?:psql:.*\n)*?psql:.*ERROR:  (?:42P06|42P07|42710):", re.MULTILINE
+    r"^  \+ (\S+) \.\.+ (?:psql:.*\n)*?psql:.*ERROR:  (?:42P06|42P07|42710|42701):", re.MULTILINE
 )
 # Errors if a part of jobq is left: its schema, table, role or type exists.
 _ALREADY_THERE = (
@@ -57,11 +71,12 @@ _ALREADY_THERE = (
 )  # fmt: skip
 # Errors if another session holds a required lock.
 _IN_THE_WAY = (errors.LockNotAvailable, errors.DeadlockDetected, errors.QueryCanceled)
-_BLOCKED = re.compile(r"ERROR:  (?:55P03|40P01):")
+_BLOCKED = re.compile(r"ERROR:  (?:55P03|40P01):|Blocked by another instance of Sqitch")
 _TRIES = 60
 _SECONDS_BETWEEN_TRIES = 1.0
 _NAMED = 8
-_ONE_AT_A_TIME = "select pg_advisory_xact_lock(hashtextextended('jobq deploy', 0))"
+_IS_ALONE = "select pg_try_advisory_lock(hashtextextended('jobq deploy', 0))"
+_ALONE = "set lock_timeout = 0; select pg_advisory_lock(hashtextextended('jobq deploy', 0))"
 _HOLDERS = """
     select format('%s (%s, %s, for %s, as %s): %s', 'pid ' || a.pid,
         coalesce(a.application_name, ''), a.state, date_trunc('second', now() - a.xact_start),
@@ -91,6 +106,7 @@ _ANOTHER = (
     "deploy the release that these tables are of, or, if its jobs may be lost, drop the schemas "
     "jobq, jobq_http, jobq_internal, jobq_private and sqitch, and deploy again"
 )
+_MEND = "run `jobq deploy`"
 _IS_READ_ONLY = "select current_setting('transaction_read_only')::boolean"
 _WRITABLE = (
     "connect to the primary, or allow writes: alter database … reset default_transaction_read_only"
@@ -100,8 +116,12 @@ _NO_SQITCH = "install sqitch and libdbd-pg-perl, which upgrade tables"
 _LOOK = """
     select to_regclass('jobq.job') is not null, to_regclass('sqitch.changes') is not null,
         to_regclass('jobq_private.job') is not null
-        and to_regclass('jobq_private.deployed_object') is null
+        and to_regclass('jobq_private.deployed_object') is null,
+        to_regprocedure('jobq.version()') is not null
 """
+_VERSION = "select jobq.version()"
+_HAS_RECORD = "select to_regclass('sqitch.changes') is not null"
+_DEPLOYED = "select count(*) from sqitch.changes where project = 'jobq'"
 
 
 class DeployError(RuntimeError):
@@ -116,36 +136,147 @@ class DeployError(RuntimeError):
         self.remedy = remedy
 
 
+class _State(NamedTuple):
+    """What a database has: jobq, records of Sqitch, only the core, and its release."""
+
+    has_jobq: bool
+    has_record: bool
+    is_core: bool
+    version: str | None
+
+
 def deploy(url: str, report: Callable[[str], None] | None = None) -> str:
     """Install or upgrade the schema of this release; return a report.
 
     Sqitch changes the tables of a released version. Then the database is compared with the release,
     object by object: functions, views, triggers, indexes, constraints, grants and owners that
-    differ are replaced in one transaction.
+    differ are replaced in one transaction, so that no call finds functions of two releases.
 
     Args:
         url: a libpq URL or connection string of a user who may create roles.
         report: called with each line of the report.
 
     Raises:
-        DeployError: the database cannot be reached, Sqitch is missing for an upgrade, a change
-            failed and was reverted, or the tables are not those of this release.
+        DeployError: the database cannot be reached or has a newer release, Sqitch is missing for
+            an upgrade, a change failed and was reverted, or the tables are not those of this
+            release.
     """
     say = report or (lambda _line: None)
-    has_jobq, has_record, is_core = _look(url)
-    if is_core or (not has_jobq and not has_record):
-        return _install(url, say, is_core=is_core)
-    has_sqitch = shutil.which("sqitch") is not None
-    failure = None
-    if has_record and has_sqitch:
+    with _alone(url, say):
+        return _deploy(url, say)
+
+
+@contextmanager
+def _alone(url: str, say: Callable[[str], None]) -> Iterator[None]:
+    """Wait until no other deployment is at work, and let others wait."""
+    _look(url, is_written=False)
+    try:
+        session = _patient(url)
+    except psycopg.Error as error:
+        raise DeployError(
+            f"the connection is refused: {error}", "give a direct URL, past any pooler"
+        ) from error
+    with session as connection:
+        if connection.execute(_IS_ALONE).fetchone() != (True,):
+            say("waiting for another deployment")
+            connection.execute(_ALONE)
+        yield
+
+
+def _deploy(url: str, say: Callable[[str], None]) -> str:
+    state = _look(url)
+    if state.is_core or (not state.has_jobq and not state.has_record):
+        return _install(url, say, core=state.version if state.is_core else None)
+    if shutil.which("sqitch") is None:
+        return _mend(url, say, None)
+    if state.has_jobq and _pending(url) == _changes():
         try:
-            _upgrade(url, say)
-        except DeployError as error:
-            failure = error
+            words = _mend(url, say, None)
+        except DeployError:
+            if not _record_release(url, state.version, say):
+                raise
+        else:
+            _note(url, say, is_anew=False)
+            return words
+    failure = None
+    try:
+        _upgrade(url, say, state)
+    except DeployError as error:
+        failure = error
     words = _mend(url, say, failure)
-    if has_sqitch and (failure or not has_record):
-        _note(url, say, is_anew=failure is not None)
+    if failure:
+        _note(url, say, is_anew=True)
     return words
+
+
+def _record_release(url: str, version: str | None, say: Callable[[str], None]) -> bool:
+    """Let Sqitch record a release that a script installed, if tables have changed since then."""
+    plan = read_plan(project_dir())
+    tag = f"@v{version}"
+    if tag not in plan or not _tables(plan[plan.index(tag) :]):
+        return False
+    _sqitch(url, "deploy", "--log-only", "--no-verify", "--to", tag, report=say)
+    return True
+
+
+def _upgrade(url: str, say: Callable[[str], None], state: _State) -> None:
+    """Let Sqitch deploy the pending changes.
+
+    It commits one change after another. So that no call meanwhile finds functions of two releases,
+    all functions are replaced in one transaction, after the tables. Sqitch then finds them so.
+    """
+    pending = _pending(url)
+    if pending and state.has_jobq:
+        if tables := _tables(pending):
+            _let_sqitch_deploy(url, say, "--to", tables[-1])
+        _replace_functions(url, single_file(), say)
+    _let_sqitch_deploy(url, say)
+
+
+def _tables(names: Sequence[str]) -> list[str]:
+    """Return those of changes and tags that change more than functions, views and triggers."""
+    project = project_dir()
+    return [name for name in names if not name.startswith("@") and not is_code(project, name)]
+
+
+def _changes() -> list[str]:
+    """Return the names of the changes in the plan."""
+    return [name for name in read_plan(project_dir()) if not name.startswith("@")]
+
+
+def _pending(url: str) -> list[str]:
+    """Return the names of the changes of the plan that Sqitch has not recorded."""
+    try:
+        with psycopg.connect(url) as connection:
+            [[has_record]] = connection.execute(_HAS_RECORD)
+            deployed = connection.execute(_DEPLOYED).fetchall()[0][0] if has_record else 0
+    except psycopg.Error as error:
+        raise DeployError(
+            f"the records of sqitch cannot be read: {error}",
+            "deploy as the user who deployed before",
+        ) from error
+    return _changes()[deployed:]
+
+
+def _replace_functions(url: str, script: str, say: Callable[[str], None]) -> None:
+    """Bring functions, views and triggers to a release, in one transaction.
+
+    Those that the release does not have remain, for the calls that run.
+    """
+
+    def change(connection: psycopg.Connection[Any]) -> None:
+        release, differing = compare(connection, script)
+        replaced = replaced_by(differing)
+        if replaced:
+            say(f"replacing {len(replaced)} functions and views in one transaction")
+            with connection.transaction():
+                lock(connection, replaced)
+                kept = [each for each in differing if each not in replaced]
+                mend(connection, script, release.keeping(kept), replaced)
+
+    # Sqitch will meet the same errors, and say what is wrong.
+    with suppress(Unmendable, psycopg.Error):
+        _beside_others(url, say, change)
 
 
 def _mend(url: str, say: Callable[[str], None], failure: DeployError | None) -> str:
@@ -158,10 +289,9 @@ def _mend(url: str, say: Callable[[str], None], failure: DeployError | None) -> 
         if differing:
             say(f"changing {len(differing)} objects in one transaction")
         with connection.transaction():
-            connection.execute(_ONE_AT_A_TIME)
             lock(connection, differing)
             mend(connection, script, release, differing)
-            record(connection, script)
+            record(connection, release_of(script))
         return differing
 
     try:
@@ -229,48 +359,57 @@ def _note(url: str, say: Callable[[str], None], *, is_anew: bool) -> None:
         with psycopg.connect(url) as connection:
             connection.execute(_FORGET)
     say("recording the changes for sqitch")
-    adopt(url)
+    _sqitch(url, *_ADOPT)
 
 
-def _look(url: str) -> tuple[bool, bool, bool]:
-    """Return whether a database has jobq, records of Sqitch, and only the core."""
+def _look(url: str, *, is_written: bool = True) -> _State:
+    """Return what a database has.
+
+    Raises:
+        DeployError: it does not answer, has a newer release, or is read-only and to be written.
+    """
     try:
         with psycopg.connect(url) as connection:
             row = connection.execute(_IS_READ_ONLY).fetchone()
             found = _read_look(connection)
+    except errors.InsufficientPrivilege as error:
+        raise DeployError(
+            f"this user may not deploy jobq here: {error}",
+            "use the login that deployed it before, the owner of the database",
+        ) from error
     except psycopg.Error as error:
         raise DeployError(
             f"the database does not answer: {error}", "check DATABASE_URL, and that the server runs"
         ) from error
-    if row is not None and row[0]:
+    if is_written and row is not None and row[0]:
         raise DeployError("the database is read-only", _WRITABLE)
+    if found.version is not None and numbers(found.version) > numbers(__version__):
+        raise DeployError(
+            f"the database has jobq {found.version}, which is newer than this program, "
+            f"jobq {__version__}",
+            f"use jobq {found.version}, also for `jobq deploy --back-to {__version__}`",
+        )
     return found
 
 
-def _read_look(connection: psycopg.Connection[Any]) -> tuple[bool, bool, bool]:
-    row = connection.execute(_LOOK).fetchone()
-    return (bool(row[0]), bool(row[1]), bool(row[2])) if row else (False, False, False)
+def _read_look(connection: psycopg.Connection[Any]) -> _State:
+    has_jobq, has_record, is_core, has_version = connection.execute(_LOOK).fetchall()[0]
+    version = connection.execute(_VERSION).fetchall()[0][0] if has_version else None
+    return _State(has_jobq, has_record, is_core, version)
 
 
-def _install(url: str, say: Callable[[str], None], *, is_core: bool) -> str:
-    """Run the single file, or its features, in one transaction, and record it with Sqitch.
-
-    If another deployment has installed it meanwhile, this one continues from there.
-    """
+def _install(url: str, say: Callable[[str], None], *, core: str | None) -> str:
+    """Run the single file in one transaction, or for a core its features; record it with Sqitch."""
     started = time.monotonic()
-    script = statements(of_features(single_file()) if is_core else single_file()).encode()
+    whole = single_file()
+    script = statements(of_features(whole, core) if core else whole).encode()
 
-    def install(connection: psycopg.Connection[Any]) -> bool:
+    def install(connection: psycopg.Connection[Any]) -> None:
         with connection.transaction():
-            connection.execute(_ONE_AT_A_TIME)
-            has_jobq, _, has_only_core = _read_look(connection)
-            is_needed = has_only_core if is_core else not has_jobq
-            if is_needed:
-                connection.execute(script)
-        return is_needed
+            connection.execute(script)
 
     try:
-        is_mine = _beside_others(url, say, install)
+        _beside_others(url, say, install)
     except _ALREADY_THERE as error:
         raise DeployError(
             f"a part of jobq is left here: {error}",
@@ -281,17 +420,15 @@ def _install(url: str, say: Callable[[str], None], *, is_core: bool) -> str:
             f"the schema could not be installed: {error}",
             "correct the cause, which `jobq certify` may name, and deploy again",
         ) from error
-    if not is_mine:
-        return deploy(url, say)
-    what = "features added" if is_core else "schema installed"
+    what = "features added" if core else "schema installed"
     words = f"{what} in {time.monotonic() - started:.1f} s"
     say(words)
     if shutil.which("sqitch") is not None:
-        _sqitch(url, "deploy", "--log-only", "--no-verify")
+        _sqitch(url, *_ADOPT)
     return words
 
 
-def _upgrade(url: str, say: Callable[[str], None]) -> str:
+def _let_sqitch_deploy(url: str, say: Callable[[str], None], *options: str) -> str:
     """Let Sqitch deploy missing changes; return its output.
 
     A change that is applied and not recorded is recorded, if its verification passes.
@@ -299,7 +436,7 @@ def _upgrade(url: str, say: Callable[[str], None]) -> str:
     recorded: set[str] = set()
     while True:
         try:
-            return _sqitch_beside_others(url, say, *_DEPLOY)
+            return _sqitch_beside_others(url, say, *_DEPLOY, *options)
         except DeployError as error:
             unrecorded = _UNRECORDED.search(str(error))
             if unrecorded is None or unrecorded[1] in recorded:
@@ -324,8 +461,13 @@ def _sqitch_beside_others(url: str, say: Callable[[str], None], verb: str, *opti
 
 
 def adopt(url: str) -> str:
-    """Record that ``jobq.sql`` has been run, so that later deployments continue from there."""
-    return _sqitch(url, "deploy", "--log-only")
+    """Record that ``jobq.sql`` has been run, so that later deployments continue from there.
+
+    Raises:
+        DeployError: the schema differs from this release, or Sqitch is missing.
+    """
+    _check_release(url)
+    return _sqitch(url, *_ADOPT)
 
 
 def single_file(*, is_core: bool = False) -> str:
@@ -354,24 +496,77 @@ def revert(
     Raises:
         DeployError: Sqitch is missing, there is no such release, or a change could not be reverted.
     """
+    say = report or (lambda _line: None)
     options = ["-y", *_VERBOSE]
     if version is not None:
-        tags = re.findall(r"^@v(\S+)", (project_dir() / "sqitch.plan").read_text(), re.MULTILINE)
+        tags = [name[2:] for name in read_plan(project_dir()) if name.startswith("@v")]
         if version not in tags:
             known = f"choose one of {', '.join(tags)}" if tags else "this is the first"
             raise DeployError(f"there is no release {version} before this one", known)
         options += ["--to", f"@v{version}"]
+        if not _look(url).has_record:
+            raise DeployError("this database has no records of sqitch", _MEND)
+    with _alone(url, say):
+        return _revert(url, version, options, say)
+
+
+def _revert(
+    url: str, version: str | None, options: Sequence[str], say: Callable[[str], None]
+) -> str:
+    if version is not None:
+        _replace_functions(url, _script_of(version), say)
     try:
-        return _sqitch_beside_others(url, report or (lambda _line: None), "revert", *options)
+        output = _sqitch_beside_others(url, say, "revert", *options)
     except DeployError as error:
-        if "No changes deployed since" in str(error):
-            return ""
-        raise
+        if "No changes deployed since" not in str(error):
+            raise
+        output = ""
+    if version is not None:
+        with psycopg.connect(url) as connection:
+            record(connection, f"v{version}")
+    return output
+
+
+def _script_of(version: str) -> str:
+    """Return what installs an earlier release."""
+    with rendered(project_dir()) as project:
+        plan = read_plan(project)
+        return join(project, "deploy", scripts_between(plan, 0, plan.index(f"@v{version}")))
 
 
 def verify(url: str) -> str:
-    """Check that all changes are applied; return Sqitch's report."""
-    return _sqitch(url, "verify")
+    """Check that all changes are applied; return Sqitch's report.
+
+    Without Sqitch or its records, the database is compared with the release.
+
+    Raises:
+        DeployError: something is missing or differs, or the database has a newer release.
+    """
+    if shutil.which("sqitch") is not None:
+        try:
+            return _sqitch(url, "verify")
+        except DeployError:
+            _look(url, is_written=False)
+            if _pending(url) != _changes():
+                raise
+    _check_release(url)
+    return "the schema is that of this release"
+
+
+def _check_release(url: str) -> None:
+    """Compare a database with the release.
+
+    Raises:
+        DeployError: it differs.
+    """
+    state = _look(url)
+    if state.is_core or not state.has_jobq:
+        what = "only the core of jobq" if state.is_core else "no jobq"
+        raise DeployError(f"this database has {what}", _MEND)
+    script = single_file()
+    differing = _beside_others(url, print, lambda connection: compare(connection, script)[1])
+    if differing:
+        raise DeployError(f"the schema is not that of this release: {_some(differing)}", _MEND)
 
 
 def _sqitch(url: str, verb: str, *options: str, report: Callable[[str], None] | None = None) -> str:

@@ -7,18 +7,14 @@ has between two tags, for the transaction in which the tool runs it.
 from __future__ import annotations
 
 import re
-import runpy
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final, Literal
 
 from jobq.version import __version__
 from jobq_operations.deploy import DeployError, single_file
-from jobq_operations.project import project_dir
-from jobq_operations.schema import release_of, statements
+from jobq_operations.project import join, project_dir, read_plan, rendered, scripts_between
+from jobq_operations.schema import release_of
 
 Format = Literal["sql", "alembic", "django", "flyway", "rails", "prisma"]
 
@@ -44,39 +40,29 @@ def migration(since: str | None, until: str | None = None, form: Format = "sql")
     Raises:
         DeployError: there is no such release, or they are in the wrong order.
     """
-    until = __version__ if until is None else until
-    if since == until:
-        raise DeployError(f"{since} is already {until}", "name two releases")
-    with _rendered() as project:
-        plan = _read_plan(project)
+    with rendered(project_dir()) as project:
+        plan = read_plan(project)
         start = 0 if since is None else _place(plan, since)
-        names = _scripts(plan, start, _place(plan, until))
-        up = _join(project, "deploy", names)
-        down = _join(project, "revert", names[::-1])
-    if until == __version__:
-        up += f"\n\nselect jobq_private.record_release('{release_of(single_file())}');"
+        end = len(plan) if until is None else _place(plan, until)
+        until = until or __version__
+        if end < start:
+            raise DeployError("the releases are in the wrong order", "use the down migration")
+        names = scripts_between(plan, start, end)
+        if not names:
+            raise DeployError(f"{since} is already {until}", "name two releases")
+        is_last = not scripts_between(plan, end, len(plan))
+        up = join(project, "deploy", names)
+        up += _record(release_of(single_file()) if is_last else f"v{until}")
+        down = join(project, "revert", names[::-1])
+        down += _record(f"v{since}") if since else ""
     title = f"Upgrade jobq from {since} to {until}" if since else f"Install jobq {until}"
     name = re.sub(r"\W+", "_", title.lower())
     return FORMATS[form](Step(title, name, up, down))
 
 
-@contextmanager
-def _rendered() -> Iterator[Path]:
-    """Yield the Sqitch project with rendered scripts: a checkout's is rendered into a copy."""
-    project = project_dir()
-    render = project / "sql" / "render.py"
-    if not render.is_file():
-        yield project
-        return
-    with TemporaryDirectory() as folder:
-        runpy.run_path(str(render))["export"](project, Path(folder))
-        yield Path(folder)
-
-
-def _read_plan(project: Path) -> list[str]:
-    """Return the names of the plan's changes and tags."""
-    lines = (project / "sqitch.plan").read_text().splitlines()
-    return [line.split()[0] for line in lines if line.strip() and not line.startswith("%")]
+def _record(release: str) -> str:
+    """Return the statement that lets `jobq doctor` compare the database with what it became."""
+    return f"\n\nselect jobq_private.record_release('{release}');"
 
 
 def _place(plan: list[str], version: str) -> int:
@@ -88,30 +74,6 @@ def _place(plan: list[str], version: str) -> int:
     tags = [name.removeprefix("@v") for name in plan if name.startswith("@")]
     known = ", ".join(dict.fromkeys([*tags, __version__]))
     raise DeployError(f"there is no release {version}", f"choose one of {known}")
-
-
-def _scripts(plan: list[str], start: int, end: int) -> list[str]:
-    """Return the names of the scripts between two places of the plan.
-
-    The script of a change that a later release has changed again is stored under its tag.
-    """
-    if end < start:
-        raise DeployError("the releases are in the wrong order", "use the down migration")
-    names = []
-    for n in range(start, end):
-        if not plan[n].startswith("@"):
-            tag = next((name for name in plan[n:] if name.startswith("@")), "")
-            names.append(plan[n] + (tag if plan[n] in plan[n + 1 :] else ""))
-    return names
-
-
-def _join(project: Path, verb: str, names: list[str]) -> str:
-    """Return scripts as statements for the transaction of the caller."""
-    parts = []
-    for name in names:
-        text = statements((project / verb / f"{name}.sql").read_text()).strip()
-        parts.append(text + "\n\nreset role;" * ("set local role" in text))
-    return re.sub(r"\n{3,}", "\n\n", "\n\n".join(parts))
 
 
 def _sql(step: Step) -> str:

@@ -7,9 +7,9 @@ So both are compared as PostgreSQL stores them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import psycopg
@@ -24,6 +24,11 @@ _PARTS: Final = ("schema", "table", "column", "sequence", "type", "row of jobq_p
 _ROWS: Final = ("error", "route", "transition")
 """Tables whose rows belong to the release."""
 _RELEASE: Final = re.compile(r"^select jobq_private\.record_release\('(\w+)'\);$", re.MULTILINE)
+_CONDITIONAL: Final = re.compile(
+    r"^(?:select [^\n]* <= '\{(?P<until>[\d,]+)\}' as is_older \\gset\n)?"
+    r"\\if :is_\w+\n.*?^\\endif\n",
+    re.MULTILINE | re.DOTALL,
+)
 _SCHEMAS: Final = re.compile(
     r"^-- Deploy jobq:schemas .*?(?=^reset role)", re.MULTILINE | re.DOTALL
 )
@@ -70,10 +75,16 @@ class Release:
     Attributes:
         objects: the statement that creates each object, in the order of creation.
         restored: the same statements after a dump and restore, which can change their text.
+        kept: objects that may differ.
     """
 
     objects: dict[str, str]
     restored: dict[str, str]
+    kept: frozenset[str] = frozenset()
+
+    def keeping(self, kept: Iterable[Difference]) -> Release:
+        """Return the release with differences that stay."""
+        return replace(self, kept=frozenset(each.object for each in kept))
 
     def differences(self, found: dict[str, str]) -> list[Difference]:
         """Return the differences in the order of creation, unknown objects last."""
@@ -81,7 +92,8 @@ class Release:
         return [
             Difference(name, self.objects.get(name), found.get(name))
             for name in names
-            if found.get(name) not in (self.objects.get(name), self.restored.get(name, ...))
+            if name not in self.kept
+            and found.get(name) not in (self.objects.get(name), self.restored.get(name, ...))
         ]
 
 
@@ -95,12 +107,22 @@ class Unmendable(Exception):  # noqa: N818 - a list of differences
 
 def statements(script: str) -> str:
     """Return a script for psql as statements for the caller's transaction."""
-    return re.sub(r"^(\\.*|.* \\gset|begin;|commit;)$", "", script, flags=re.MULTILINE)
+    flags = re.MULTILINE | re.IGNORECASE
+    return re.sub(r"^(\\.*|.* \\gset|begin;|commit;)$", "", script, flags=flags)
 
 
-def of_features(script: str) -> str:
-    """Return the part of a script for psql that applies if the core is installed."""
-    return re.sub(r"^\\if :is_new\n.*?^\\endif\n", "", script, flags=re.MULTILINE | re.DOTALL)
+def of_features(script: str, core: str) -> str:
+    """Return the part of a script for psql that applies if a release of the core is installed."""
+
+    def kept(block: re.Match[str]) -> str:
+        return block[0] if block["until"] and numbers(core) <= numbers(block["until"]) else ""
+
+    return _CONDITIONAL.sub(kept, script)
+
+
+def numbers(version: str) -> list[int]:
+    """Return the numbers of a version, for comparison."""
+    return [int(number) for number in re.findall(r"\d+", version)]
 
 
 def compare(connection: Connection, script: str) -> tuple[Release, list[Difference]]:
@@ -134,6 +156,28 @@ def _remake(connection: Connection, objects: dict[str, str]) -> None:
                     _run(connection, _drop(there))
                 _run(connection, there.wanted)
     connection.execute("reset role")
+
+
+def gone(differing: Iterable[Difference]) -> list[Difference]:
+    """Return the routines that the release does not have, in no version of other parameters."""
+    routines = [d for d in differing if d.object.startswith("routine")]
+    wanted = {_name_of(d) for d in routines if d.wanted is not None}
+    return [d for d in routines if d.wanted is None and _name_of(d) not in wanted]
+
+
+def replaced_by(differing: Sequence[Difference]) -> list[Difference]:
+    """Return what must change so that calls find the functions of the release, and no others."""
+    unused = gone(differing)
+    return [
+        d
+        for d in differing
+        if d.object.startswith(("routine", "view", "trigger"))
+        and (d.wanted is not None or (d.object.startswith("routine") and d not in unused))
+    ]
+
+
+def _name_of(routine: Difference) -> str:
+    return routine.object.partition("(")[0]
 
 
 def lock(connection: Connection, differing: Iterable[Difference]) -> None:
@@ -185,9 +229,9 @@ def mend(
         raise Unmendable(differing)
 
 
-def record(connection: Connection, script: str) -> None:
+def record(connection: Connection, release: str) -> None:
     """Record the release and its objects in the database, for `jobq doctor`."""
-    connection.execute("select jobq_private.record_release(%s)", [release_of(script)])
+    connection.execute("select jobq_private.record_release(%s)", [release])
 
 
 def release_of(script: str) -> str:
