@@ -40,8 +40,6 @@ ROWS = 1_000
 """Jobs that the upgrade finds. `make bench PART=upgrade` has five million."""
 LONGEST_CLAIM = 15.0
 """Seconds. The promise is 2 on an idle machine; tests share one."""
-PAUSE = 0.03
-"""Seconds between two calls of a session: less than a deployment waits for a lock."""
 HANDLERS = """
 from jobq import Registry
 registry = Registry()
@@ -125,14 +123,14 @@ class Load:
                     " from jobq.claim('{probe}', 'probe') as c",
                 )
                 self.longest = max(self.longest, time.monotonic() - started)
-                time.sleep(PAUSE)
+                time.sleep(0.005)
 
     def enqueue(self) -> None:
         with psycopg.connect(self.url, autocommit=True) as connection:
             while not self.is_over:
                 if self._try(connection, "select jobq.enqueue('work', '{}')"):
                     self.enqueued += 1
-                time.sleep(PAUSE)
+                time.sleep(0.02)
 
     def _try(self, connection: psycopg.Connection[Any], statement: str) -> bool:
         try:
