@@ -196,14 +196,15 @@ def suppress_that_it_exists() -> Iterator[None]:
 
 
 def test_every_change_can_be_repeated_or_says_that_it_is_there(
-    cluster: Cluster, database: str, exported: Path
+    cluster: Cluster, database: str, empty_database: str, exported: Path
 ) -> None:
     """What a killed deployment left behind is found by these words alone."""
-    before = catalog(database)
     for name in render.scripts(render.read_plan(exported)):
+        script = exported / "deploy" / f"{name}.sql"
+        cluster.psql(empty_database, script)
         with suppress_that_it_exists():
-            cluster.psql(database, exported / "deploy" / f"{name}.sql")
-    assert catalog(database) == before
+            cluster.psql(empty_database, script)
+    assert catalog(empty_database) == catalog(database)
 
 
 @of_deployed
