@@ -86,7 +86,7 @@ async def test_a_handler_reports_what_it_has_cost(
         @registry.handler("a")
         async def in_loop(context: JobContext) -> None:
             await context.spend(400)
-            for cost in (-1, float("nan"), "7", 1e13):
+            for cost in (-1, float("nan"), Decimal("NaN"), "7", 1e13):
                 with pytest.raises(InvalidArgument):
                     context.spend(cost)  # type: ignore[arg-type]
             context.spend(12.5)

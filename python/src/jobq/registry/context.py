@@ -124,6 +124,8 @@ class JobContext:
             InvalidArgument: the cost is not such a number.
         """
         given: object = cost
+        if isinstance(given, Decimal) and given.is_nan():
+            given = None  # a comparison would raise another error
         if not isinstance(given, int | float | Decimal) or not 0 <= given <= MAX_COST:
             raise InvalidArgument(f"cost must be a number from 0 to {MAX_COST}")
         return self.recorder.spend(self, cost)
