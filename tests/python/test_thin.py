@@ -27,7 +27,7 @@ CALL = re.compile(
 )
 # They compare a database with the release, which functions of either cannot answer; ask a server
 # that has no jobq yet; and print scripts for other tools.
-OPERATIONS = ("certify", "deploy", "migration", "schema")
+OPERATIONS = ("certify", "deploy", "migration", "project", "schema")
 DEPLOY = {SOURCE / "jobq_operations" / f"{name}.py" for name in OPERATIONS}
 # Whether there is a jobq at all cannot be asked of jobq.
 LOOK = "select to_regclass('jobq.job') is not null, to_regclass('sqitch.changes') is not null"

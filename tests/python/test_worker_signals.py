@@ -224,6 +224,8 @@ def test_a_thread_that_runs_on_after_its_timeout_does_not_hold_up_the_end(
 
 def test_hangup_stops_a_worker_as_term_does(database: str, client: Client, tmp_path: Path) -> None:
     gate = Gate.within(tmp_path)
+    # Under nohup, a worker ignores it.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     with working(database, tmp_path) as worker:
         job_id = enqueue(client, "wait", gate)
         started(gate)

@@ -11,12 +11,13 @@ where p.pronamespace in (
         'jobq_private'::regnamespace
     );
 
--- raise_error('CODE', …), and the error fields of functions that cannot call it.
+-- raise_error('CODE', …) and check_problem('CODE', …), and the error fields of functions that cannot
+-- call them.
 create temporary table raised as
 select s.function, m.found[1] as code
 from source as s
 cross join lateral regexp_matches(
-    s.body, '(?:raise_error\(\s*|constraint = )''([A-Z_]+)''', 'g'
+    s.body, '(?:(?:raise_error|check_problem)\(\s*|constraint = )''([A-Z_]+)''', 'g'
 ) as m (found)
 union
 select s.function, m.found[1]
