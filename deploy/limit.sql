@@ -1,4 +1,4 @@
--- Deploy jobq:limit to pg
+-- Deploy jobq:limit to pg, after @v1.0.0
 \set script `python3 -IS sql/render.py deploy limit`
 select 1 / (:'script' <> '')::int as rendered \gset
 :script

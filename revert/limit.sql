@@ -1,4 +1,4 @@
--- Revert jobq:limit from pg
+-- Revert jobq:limit from pg, after @v1.0.0
 \set script `python3 -IS sql/render.py revert limit`
 select 1 / (:'script' <> '')::int as rendered \gset
 :script

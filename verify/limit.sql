@@ -1,4 +1,4 @@
--- Verify jobq:limit on pg
+-- Verify jobq:limit on pg, after @v1.0.0
 \set script `python3 -IS sql/render.py verify limit`
 select 1 / (:'script' <> '')::int as rendered \gset
 :script

@@ -28,14 +28,14 @@ begin
         where pg_try_advisory_xact_lock(_closing, jobq_private.lock_slot(k.key_id))
     );
     with found as materialized (
-        select k.key_id, k.queue, k.kind, k.concurrency_key, k.priority, t.open_at,
+        select k.key_id, k.queue, k.kind, k.concurrency_key, k.priority,
+            k.key_id = any(_mine) and w.run_at is null as is_empty,
+            k.key_id = any(_mine) and t.open_at <= _now
+            and (r.slots = 0 or f.priority <> k.priority or f.queue <> k.queue) as is_full,
             case
-                when k.key_id <> all(_mine) then 'busy'
-                when w.run_at is null then 'empty'
-                when t.open_at > _now then 'later'
-                when r.slots = 0 or f.priority <> k.priority or f.queue <> k.queue then 'full'
-                else 'busy'
-            end as state
+                when k.key_id = any(_mine) and t.open_at > _now then t.open_at
+                else clock_timestamp() + interval '5 ms'
+            end as open_at
         from unnest(close_keys.keys) with ordinality as k
         join jobq_private.check_limits(_scopes, _now) as r on r.n = k.ordinality
         -- the first of an order, which may wait elsewhere, and the next one here
@@ -81,14 +81,10 @@ begin
         )
         select
             f.key_id, f.queue, f.kind, f.concurrency_key, f.priority,
-            case f.state when 'full' then 'full' else 'later' end,
-            case f.state
-                when 'busy' then clock_timestamp() + interval '5 ms'
-                when 'full' then '-infinity'
-                else f.open_at
-            end
+            case when f.is_full then 'full' else 'later' end,
+            case when f.is_full then '-infinity' else f.open_at end
         from found as f
-        where f.state <> 'empty' and f.key_id in (select g.key_id from gone as g)
+        where not f.is_empty and f.key_id in (select g.key_id from gone as g)
     )
     select count(distinct g.key_id) into _closed from gone as g;
     return _closed;
