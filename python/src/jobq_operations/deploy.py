@@ -107,7 +107,6 @@ _ANOTHER = (
     "jobq, jobq_http, jobq_internal, jobq_private and sqitch, and deploy again"
 )
 _MEND = "run `jobq deploy`"
-_IS_READ_ONLY = "select current_setting('transaction_read_only')::boolean"
 _WRITABLE = (
     "connect to the primary, or allow writes: alter database … reset default_transaction_read_only"
 )
@@ -117,7 +116,8 @@ _LOOK = """
     select to_regclass('jobq.job') is not null, to_regclass('sqitch.changes') is not null,
         to_regclass('jobq_private.job') is not null
         and to_regclass('jobq_private.deployed_object') is null,
-        to_regprocedure('jobq.version()') is not null
+        to_regprocedure('jobq.version()') is not null,
+        current_setting('transaction_read_only')::boolean
 """
 _VERSION = "select jobq.version()"
 _HAS_RECORD = "select to_regclass('sqitch.changes') is not null"
@@ -370,8 +370,9 @@ def _look(url: str, *, is_written: bool = True) -> _State:
     """
     try:
         with psycopg.connect(url) as connection:
-            row = connection.execute(_IS_READ_ONLY).fetchone()
-            found = _read_look(connection)
+            [row] = connection.execute(_LOOK)
+            has_jobq, has_record, is_core, has_version, is_read_only = row
+            version = connection.execute(_VERSION).fetchall()[0][0] if has_version else None
     except errors.InsufficientPrivilege as error:
         raise DeployError(
             f"this user may not deploy jobq here: {error}",
@@ -381,20 +382,14 @@ def _look(url: str, *, is_written: bool = True) -> _State:
         raise DeployError(
             f"the database does not answer: {error}", "check DATABASE_URL, and that the server runs"
         ) from error
-    if is_written and row is not None and row[0]:
+    if is_written and is_read_only:
         raise DeployError("the database is read-only", _WRITABLE)
-    if found.version is not None and numbers(found.version) > numbers(__version__):
+    if version is not None and numbers(version) > numbers(__version__):
         raise DeployError(
-            f"the database has jobq {found.version}, which is newer than this program, "
+            f"the database has jobq {version}, which is newer than this program, "
             f"jobq {__version__}",
-            f"use jobq {found.version}, also for `jobq deploy --back-to {__version__}`",
+            f"use jobq {version}, also for `jobq deploy --back-to {__version__}`",
         )
-    return found
-
-
-def _read_look(connection: psycopg.Connection[Any]) -> _State:
-    has_jobq, has_record, is_core, has_version = connection.execute(_LOOK).fetchall()[0]
-    version = connection.execute(_VERSION).fetchall()[0][0] if has_version else None
     return _State(has_jobq, has_record, is_core, version)
 
 

@@ -7,7 +7,7 @@ So both are compared as PostgreSQL stores them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -158,22 +158,14 @@ def _remake(connection: Connection, objects: dict[str, str]) -> None:
     connection.execute("reset role")
 
 
-def gone(differing: Iterable[Difference]) -> list[Difference]:
-    """Return the routines that the release does not have, in no version of other parameters."""
-    routines = [d for d in differing if d.object.startswith("routine")]
-    wanted = {_name_of(d) for d in routines if d.wanted is not None}
-    return [d for d in routines if d.wanted is None and _name_of(d) not in wanted]
+def replaced_by(differing: Iterable[Difference]) -> list[Difference]:
+    """Return what must change so that calls find the functions of the release, and no others.
 
-
-def replaced_by(differing: Sequence[Difference]) -> list[Difference]:
-    """Return what must change so that calls find the functions of the release, and no others."""
-    unused = gone(differing)
-    return [
-        d
-        for d in differing
-        if d.object.startswith(("routine", "view", "trigger"))
-        and (d.wanted is not None or (d.object.startswith("routine") and d not in unused))
-    ]
+    A routine that the release does not have is replaced if it has one of that name.
+    """
+    code = [d for d in differing if d.object.startswith(("routine", "view", "trigger"))]
+    wanted = {_name_of(d) for d in code if d.wanted is not None}
+    return [d for d in code if _name_of(d) in wanted]
 
 
 def _name_of(routine: Difference) -> str:
