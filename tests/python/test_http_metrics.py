@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -48,6 +49,16 @@ async def test_figures_are_behind_a_key_by_option(database: str) -> None:
 async def test_figures_are_for_anybody_otherwise(api: Api) -> None:
     anybody = await api.ask("GET", "/metrics", headers={"authorization": ""})
     assert anybody.status_code == 200
+
+
+async def test_two_who_ask_at_once_get_the_same_figures(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As two servers of Prometheus that watch each other."""
+    monkeypatch.setattr(metrics, "MEMORY", 60.0)
+    first, second = await asyncio.gather(figures(api), figures(api))
+    assert (first["jobq_up"], second["jobq_up"]) == (1, 1)
+    assert first.keys() - second.keys() == set()
 
 
 async def test_names_that_callers_choose_do_not_make_it_large(

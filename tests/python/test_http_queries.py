@@ -45,6 +45,15 @@ async def test_every_route_refuses_a_parameter_that_it_does_not_know(api: Api) -
         assert "zzz" in answer.json()["error"]["detail"]
 
 
+async def test_a_cursor_leads_on_from_the_longest_key(api: Api) -> None:
+    for key in ("\x01" * 1024, "z" * 1024):
+        api.run("select jobq.put_limit(%s, %s, 2)", "q" * 128, key)
+    first = (await api.ask("GET", "/limits?limit=1")).json()
+    rest = await api.ask("GET", f"/limits?limit=1&cursor={first['cursor']}")
+    assert rest.status_code == 200, rest.text
+    assert [item["concurrency_key"] for item in rest.json()["items"]] == ["z" * 1024]
+
+
 async def test_a_cursor_leads_on_in_its_own_list_alone(api: Api) -> None:
     api.run("select jobq.enqueue('a') from generate_series(1, 3)")
     api.run("select jobq.create_schedule(n, 'a', every => '1 h') from unnest('{x,y}'::text[]) n")

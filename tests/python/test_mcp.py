@@ -241,6 +241,21 @@ async def test_a_task_fails_and_is_cancelled(api: Api) -> None:
     assert api.run("select action from jobq.audit where subject = %s", cancelled) == [("cancel",)]
 
 
+async def test_a_payload_is_checked_by_the_payload_spec_of_its_endpoint(api: Api) -> None:
+    schema = '{"type": "object", "properties": {"to": {"type": "string", "format": "email"}}}'
+    api.run("select jobq.put_payload_spec('mail', %s)", schema)
+    api.run(
+        "select jobq.put_endpoint('send', 'HTTP', '{\"url\": \"https://a.example\"}',"
+        " payload_spec => 'mail')"
+    )
+    async with connected(api, ["produce"]) as client:
+        for dry_run in (True, False):
+            given = {"kind": "send", "payload": {"to": 7}, "dry_run": dry_run}
+            text = await refusal(client, "run_job", **given)
+            assert text.startswith("INPUT_VALIDATION_FAILED"), dry_run
+    assert api.run("select count(*) from jobq.job") == [(0,)]
+
+
 async def test_who_takes_no_tasks_gets_the_id(api: Api) -> None:
     async with connected(api, ["produce", "read"]) as client:
         key = {"idempotency_key": "k", "dry_run": False}

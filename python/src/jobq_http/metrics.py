@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import time
@@ -105,12 +106,17 @@ class Scrape:
         self._is_up = False
         self._queues: dict[str, None] = {}
         self._at = self._checked_at = -math.inf
+        self._asking = asyncio.Lock()
 
     async def refresh(self, call: Call) -> None:
         """Ask the database, unless the last answers are recent.
 
         The figures may come from a standby; whether the primary answers, and its health, do not.
         """
+        async with self._asking:
+            await self._ask(call)
+
+    async def _ask(self, call: Call) -> None:
         now, state = time.monotonic(), call.request.app.state
         try:
             if now - self._at > MEMORY:

@@ -29,7 +29,7 @@ Cursor = Annotated[
     str,
     Meta(
         description="From the previous page, with the same filters.",
-        max_length=1024,
+        max_length=10_000,  # a position may have a key of 1,024 bytes, each escaped
         pattern="^[-_=0-9A-Za-z]*$",
     ),
 ]

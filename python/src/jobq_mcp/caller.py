@@ -42,6 +42,16 @@ class Caller:
         )
         return [row._asdict() for row in rows]
 
+    async def check(self, scopes: tuple[str, ...], kind: str, payload: object) -> None:
+        """Check a payload of a kind whose schema the database cannot enforce.
+
+        Raises:
+            ApiError: the key has none of these scopes.
+            PayloadInvalid: it does not match.
+        """
+        role = LOG_IN if self._key is None else self._key.role(scopes)
+        await self._database.check(role, [(kind, payload)])
+
     async def value(self, scopes: tuple[str, ...], function: str, **arguments: object) -> Any:  # noqa: ANN401 - any column's
         """Return the single value of a function."""
         [row] = await self.rows(scopes, function, **arguments)

@@ -15,6 +15,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from jobq.errors import JobqError
 from jobq.version import __version__
 from jobq_http.errors import ApiError, translate
 from jobq_mcp.caller import STOP, Caller
@@ -103,7 +104,7 @@ class Handlers:
             if isinstance(wanted, NewRun) and not wanted.dry_run and takes_tasks(context):
                 task = await task_of(caller, found["job_id"])
                 return {"resultType": "task", **without_result(task)}
-        except (msgspec.ValidationError, psycopg.Error, ApiError) as error:
+        except (msgspec.ValidationError, psycopg.Error, ApiError, JobqError) as error:
             return refused(words_of(error, tool))
         return result_of(found)
 

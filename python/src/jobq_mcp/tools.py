@@ -204,6 +204,7 @@ async def queue_before(caller: Caller, queue: str, action: str) -> Any:  # noqa:
 
 async def run_job(caller: Caller, wanted: NewRun) -> Any:  # noqa: ANN401 - JSON
     """Enqueue a job."""
+    await caller.check(RUN, wanted.kind, wanted.payload)
     if wanted.dry_run:
         return done(True, "run", kind=wanted.kind, queue=wanted.queue, payload=wanted.payload)
     given = {"queue": wanted.queue, "idempotency_key": wanted.idempotency_key}
