@@ -15,7 +15,6 @@ as $$
 declare
     _most constant integer := 10 + 1000 / cardinality(pending);
     _edges jobq_private.pending_edge[];
-    _parents uuid[];
     _held uuid[];
     _watched uuid[];
     _passed bigint[];
@@ -44,7 +43,6 @@ begin
             )
         ) as e
     );
-    _parents := array(select e.parent from unnest(_edges) as e where e.about = 'child');
     _held := array(
         select j.job_id
         from jobq_private.job as j
@@ -57,22 +55,8 @@ begin
         order by j.job_id
         for update skip locked
     );
-    -- The end of a parent adds a row to pending only if the parent was marked as awaited, and
-    -- the edge committed, before its end locked the row.
-    update jobq_private.job as j set is_awaited = true
-    where j.ctid = any(array(
-        select p.ctid
-        from jobq_private.job as p
-        where p.job_id = any(_parents)
-        and not p.is_awaited and (queues is null or p.queue = any(queues))
-        for no key update skip locked
-    ));
-    _watched := array(
-        select p.job_id
-        from jobq_private.job as p
-        where p.job_id = any(_parents)
-        and p.is_awaited and (queues is null or p.queue = any(queues))
-        for key share skip locked
+    _watched := jobq_private.watch_parents(
+        array(select e.parent from unnest(_edges) as e where e.about = 'child'), queues
     );
     _edges := jobq_private.end_edges(_edges, _held);
     perform jobq_private.close_edges(_edges, _held, queues);
