@@ -10,6 +10,7 @@ With `-n 4` four processes of pytest-xdist run tests side by side, each with ser
 
 from __future__ import annotations
 
+import multiprocessing.util
 import os
 import shutil
 import signal
@@ -92,6 +93,7 @@ def kept_in_memory() -> Iterator[None]:
 
     A third of what many of them cost is the disk's file system otherwise.
     """
+    multiprocessing.util.get_temp_dir()  # elsewhere, because multiprocessing removes it later
     folder = Path(tempfile.mkdtemp(prefix="jobq-", dir=MEMORY))
     folder.chmod(0o755)
     with keeping(servers=folder, files=folder), pytest.MonkeyPatch.context() as patch:
