@@ -15,7 +15,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jobq.errors import JobqError, NotFound
+from jobq.errors import (
+    DatabaseUnavailable,
+    InvalidArgument,
+    JobqError,
+    NotDeployed,
+    NotPermitted,
+    of_database,
+)
 from jobq_http.values import GIVEN, SPAN
 from jobq_operations.project import read_errors
 
@@ -93,9 +100,9 @@ HINTS: Final = {
 # Requests for which an outage means that no jobs are accepted.
 ENQUEUES: Final = frozenset({("POST", "/jobs"), ("POST", "/jobs:batch")})
 
-# SQLSTATEs that come without one of jobq's symbolic codes.
+# SQLSTATEs without a symbolic code that mean another error here than for the client.
 CODE_OF_SQLSTATE: Final = {
-    "23503": "ILLEGAL_STATE",
+    "42883": "INTERNAL_ERROR",
     "54000": "MESSAGE_TOO_LARGE",
     "57014": "TIMEOUT",
 }
@@ -107,9 +114,6 @@ DURATIONS: Final = [name.removesuffix(SPAN) for name in GIVEN if name.endswith(S
 IN_SQL: Final = re.compile(
     "|".join(rf"\b{name}\b{'' if '_' in name else '(?=,| must)'}" for name in DURATIONS)
 )
-UNAVAILABLE_CLASSES: Final = frozenset({"08", "40", "53", "57"})
-# The database, or jobq in it, does not exist (yet).
-NOT_DEPLOYED: Final = frozenset({"3D000", "3F000"})
 
 
 class ErrorBody(Struct, omit_defaults=True):
@@ -175,14 +179,11 @@ def translate(error: Exception, *, is_enqueue: bool = False) -> ApiError:
         case msgspec.MsgspecError() | UnicodeDecodeError():
             answered = ApiError("INVALID_REQUEST", str(error))
         case JobqError():
-            answered = of_package(error)
+            answered = of_jobq(error, is_enqueue=is_enqueue)
+        case psycopg.Error():
+            answered = of_jobq(of_database(error), is_enqueue=is_enqueue)
         case TimeoutError():
             answered = ApiError("TIMEOUT")
-        case psycopg.errors.InsufficientPrivilege(diag=d) if d.constraint_name not in ERROR_TABLE:
-            message = "The database login of this server lacks the privilege."
-            answered = ApiError("FORBIDDEN", message=message)
-        case psycopg.Error():
-            answered = of_database(error, is_enqueue=is_enqueue)
     return answered
 
 
@@ -199,15 +200,6 @@ def in_words(problem: str) -> str:
     return re.sub(r"(?<== )(-?[0-9]+)[.]0$", r"\1", expected) + at + place
 
 
-def of_package(error: JobqError) -> ApiError:
-    """Return the error response for an error of the package itself."""
-    if error.code == "SECRET_KEY_MISSING":
-        return ApiError(error.code, hint=error.hint)
-    code = RENAMED.get(error.code, error.code)
-    status = 404 if isinstance(error, NotFound) else ERRORS.get(code, (422,))[0]
-    return ApiError(code, error.detail, status=status, message=error.message)
-
-
 def of_starlette(error: HTTPException) -> ApiError:
     """Return the error response for a request without a route."""
     known = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}.get(error.status_code)
@@ -219,36 +211,37 @@ def of_starlette(error: HTTPException) -> ApiError:
     )
 
 
-def of_database(error: psycopg.Error, *, is_enqueue: bool) -> ApiError:
-    """Return the error response for a database error, by SQLSTATE and symbolic code."""
-    state, said = error.sqlstate or "", error.diag
-    code = said.constraint_name or ""
-    if code not in ERROR_TABLE:
-        code = CODE_OF_SQLSTATE.get(state, "")
-    if code in ERROR_TABLE and (state[:2] != "22" or code not in RENAMED):
-        status = ERROR_TABLE[code].http_status
-        return ApiError(
-            RENAMED.get(code, code),
-            said.message_detail,
-            status=status,
-            message=said.message_primary,
-            hint=HINTS.get(code, said.message_hint),
-            headers={"retry-after": "1"} if status == 429 else None,
-        )
-    if code in ERRORS:
-        return ApiError(code)
-    if state[:2] == "22":
-        detail = said.message_detail if code else said.message_primary
-        members = detail and IN_SQL.sub(r"\g<0>_ms", detail)
-        return ApiError("INVALID_REQUEST", members, hint=said.message_hint)
-    if isinstance(error, psycopg.DataError) and not state:
-        return ApiError("INVALID_REQUEST", str(error))
-    is_missing = state in NOT_DEPLOYED
-    if not state or state[:2] in UNAVAILABLE_CLASSES or state == "25006" or is_missing:
-        code = "QUEUE_UNAVAILABLE" if is_enqueue else "REPO_UNAVAILABLE"
-        hint = "an operator installs jobq in the database: jobq deploy" if is_missing else None
-        return ApiError(code, hint=hint, headers={"retry-after": "1"})
-    return ApiError("INTERNAL_ERROR")
+def of_jobq(error: JobqError, *, is_enqueue: bool) -> ApiError:
+    """Return the error response for an error of the database, or of the package itself."""
+    code, known = error.code, ERROR_TABLE.get(error.code)
+    detail, hint = error.detail or None, error.hint or None
+    if code == "ERROR" or error.sqlstate in CODE_OF_SQLSTATE:
+        return ApiError(CODE_OF_SQLSTATE.get(error.sqlstate, "INTERNAL_ERROR"))
+    match error:
+        case JobqError(code="SECRET_KEY_MISSING"):
+            return ApiError(code, hint=hint)
+        case InvalidArgument() if code in RENAMED:
+            if known and error.message != known.message:  # one of PostgreSQL's own
+                detail = error.message
+            members = detail and IN_SQL.sub(r"\g<0>_ms", detail)
+            return ApiError("INVALID_REQUEST", members, hint=hint)
+        case NotPermitted(sqlstate="42501") if not known:
+            message = "The database login of this server lacks the privilege."
+            return ApiError("FORBIDDEN", message=message)
+        case NotPermitted() | NotDeployed() | DatabaseUnavailable() if not known:
+            is_missing = isinstance(error, NotDeployed)
+            hint = "an operator installs jobq in the database: jobq deploy" if is_missing else None
+            code = "QUEUE_UNAVAILABLE" if is_enqueue else "REPO_UNAVAILABLE"
+            return ApiError(code, hint=hint, headers={"retry-after": "1"})
+    status = known.http_status if known else ERRORS.get(code, (422,))[0]
+    return ApiError(
+        RENAMED.get(code, code),
+        detail,
+        status=status,
+        message=error.message,
+        hint=HINTS.get(code, hint) if known else None,
+        headers={"retry-after": "1"} if status == 429 else None,
+    )
 
 
 def status_of(code: str) -> int:
