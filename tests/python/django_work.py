@@ -12,7 +12,7 @@ try:
 except ModuleNotFoundError:
     from django_tasks import TaskContext, task
 
-from jobq import Snooze
+from jobq import Permanent, Snooze
 
 ATTEMPTS: list[int] = []
 
@@ -86,6 +86,20 @@ def fails_once(context: TaskContext) -> int:
     if context.attempt == 1:
         raise ValueError("once more")
     return int(context.attempt)
+
+
+@task(backend="retried", takes_context=True)
+def sleeps_and_fails_once(context: TaskContext) -> str:
+    if context.attempt == 1:
+        raise Snooze(0.01)
+    if context.attempt == 2:
+        raise ValueError("once more")
+    return "done"
+
+
+@task(backend="retried")
+def fails_for_good(is_permanent: bool) -> None:
+    raise Permanent("NO_USE", "never again") if is_permanent else ValueError("not this time")
 
 
 @task(takes_context=True)

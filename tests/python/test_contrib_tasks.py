@@ -257,6 +257,34 @@ def test_a_task_of_a_backend_with_max_attempts_is_run_again(database: str) -> No
     assert [error.exception_class for error in result.errors] == [ValueError]
 
 
+def test_only_failures_count_as_attempts(database: str) -> None:
+    """Not what a task slept, or that a worker was told to stop."""
+    client().put_kind("django_work.sleeps_and_fails_once", retry_initial_delay=0.01)
+    result = work.sleeps_and_fails_once.enqueue()
+    while not result.is_finished:
+        run_worker(database, "retried")
+        result.refresh()
+    assert (result.status, result.return_value) == (SUCCESSFUL, "done")
+
+
+@pytest.mark.parametrize("is_permanent", [True, False])
+def test_the_signal_comes_once_when_the_task_has_failed(
+    database: str, is_permanent: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    client().put_kind("django_work.fails_for_good", retry_initial_delay=0.01)
+    result = work.fails_for_good.enqueue(is_permanent)
+    with captured(task_finished) as finished:
+        while not result.is_finished:
+            run_worker(database, "retried")
+            result.refresh()
+    assert result.attempts == (1 if is_permanent else 2)
+    [(sender, told)] = finished
+    assert (sender, told.id, told.status) == (JobqBackend, result.id, FAILED)
+    assert (told.attempts, told.errors) == (result.attempts, result.errors)
+    [logged] = [e.exc_info for e in caplog.records if e.name.startswith("django") and e.exc_info]
+    assert isinstance(logged[1], ValueError) is not is_permanent
+
+
 def test_a_task_chooses_jobqs_outcomes(database: str) -> None:
     result = work.sleeps_once.enqueue()
     while not result.is_finished:

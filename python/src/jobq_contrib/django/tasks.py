@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections import OrderedDict
 from datetime import UTC, datetime
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Final
@@ -59,6 +60,13 @@ STATUSES: Final = {
 WORKER: Final = f"{socket.gethostname()}:{os.getpid()}"
 # Django keeps a backend for each thread; tasks are found when their modules are imported.
 _tasks: dict[str, dict[str, Task]] = {}
+# The last exceptions of tasks, by job, until it is known whether the task has failed.
+_raised: OrderedDict[UUID, BaseException] = OrderedDict()
+MOST_RAISED: Final = 100
+
+
+class TaskFailed(Exception):  # noqa: N818 - it says what happened
+    """A task has failed without an exception of its own, such as by a timeout."""
 
 
 class JobqBackend(BaseTaskBackend):
@@ -161,15 +169,35 @@ class JobqBackend(BaseTaskBackend):
         task_started.send(type(self), task_result=result)
         return result
 
-    def finished(self, result: TaskResult, value: object, error: BaseException | None) -> None:
-        """Complete the result of a task that has ended, and send the signal."""
-        status = TaskResultStatus.FAILED if error else TaskResultStatus.SUCCESSFUL
-        object.__setattr__(result, "status", status)
+    def succeeded(self, result: TaskResult, value: object) -> None:
+        """Complete the result of a task that has returned, and send the signal."""
+        object.__setattr__(result, "status", TaskResultStatus.SUCCESSFUL)
         object.__setattr__(result, "finished_at", timezone.now())
         object.__setattr__(result, "_return_value", value)
-        if error:
-            result.errors.append(TaskError(**described(error)))
         task_finished.send(type(self), task_result=result)
+
+    def failure(self, error: BaseException, context: JobContext) -> Exception:
+        """Return the outcome of an attempt that has raised an exception."""
+        text, details = error_text(error), described(error)
+        _raised[context.job_id] = error
+        if len(_raised) > MOST_RAISED:
+            _raised.popitem(last=False)
+        if "max_attempts" in self.job_options:
+            return Retry(text, code="ERROR", details=details)
+        return Permanent("ERROR", text, details=details)
+
+    def failed(self, context: JobContext, _code: str, _error: str) -> None:
+        """Send the signal that a task has failed: only the database counts its attempts.
+
+        Receivers can log the exception with ``logger.exception``, as Django's own does.
+        """
+        close_old_connections()
+        try:
+            raise _raised.pop(context.job_id, None) or TaskFailed  # noqa: TRY301 - to be logged
+        except BaseException:
+            task_finished.send(type(self), task_result=self.get_result(str(context.job_id)))
+        finally:
+            close_old_connections()
 
     def handler(self, task: Task) -> Callable[..., Any]:
         """Return the handler of a task: a coroutine function if the task is one."""
@@ -179,13 +207,6 @@ class JobqBackend(BaseTaskBackend):
             first = [TaskContext(task_result=result)] if task.takes_context else []
             return result, [*first, *result.args]
 
-        def failed(result: TaskResult, error: BaseException, context: JobContext) -> Exception:
-            details = described(error)
-            if "max_attempts" in self.job_options and context.attempt < context.max_attempts:
-                return Retry(error_text(error), code="ERROR", details=details)
-            self.finished(result, None, error)
-            return Permanent("ERROR", error_text(error), details=details)
-
         def run(payload: Any, context: JobContext) -> Any:  # noqa: ANN401 - any JSON
             close_old_connections()
             result, args = before(payload, context)
@@ -194,10 +215,10 @@ class JobqBackend(BaseTaskBackend):
             except OUTCOMES:
                 raise
             except BaseException as error:
-                raise failed(result, error, context) from error
+                raise self.failure(error, context) from error
             finally:
                 close_old_connections()
-            self.finished(result, value, None)
+            self.succeeded(result, value)
             return value
 
         async def run_async(payload: Any, context: JobContext) -> Any:  # noqa: ANN401
@@ -207,8 +228,8 @@ class JobqBackend(BaseTaskBackend):
             except OUTCOMES:
                 raise
             except Exception as error:
-                raise failed(result, error, context) from error
-            self.finished(result, value, None)
+                raise self.failure(error, context) from error
+            self.succeeded(result, value)
             return value
 
         return run_async if iscoroutinefunction(task.func) else run
@@ -240,7 +261,8 @@ def registry_of(alias: str = "default") -> Registry:
     autodiscover_modules("tasks")
     registry = Registry()
     for path, task in sorted(_tasks.get(alias, {}).items()):
-        registry.handler(path)(task.get_backend().handler(task))
+        backend = task.get_backend()
+        registry.handler(path, on_dead=backend.failed)(backend.handler(task))
     return registry
 
 
