@@ -760,6 +760,36 @@ async def test_a_thread_logs_and_reports_too(database: str, client: AsyncClient)
     assert lines == [str(n) for n in range(100)]
 
 
+async def test_a_locked_job_locks_no_other_one(database: str, client: AsyncClient) -> None:
+    """Records that are written together do not wait for one another with locks: no deadlocks."""
+    registry = Registry()
+    contexts: list[JobContext] = []
+    is_over = asyncio.Event()
+
+    @registry.handler("a")
+    async def handler(context: JobContext) -> None:
+        contexts.append(context)
+        await is_over.wait()
+
+    async with Worker(database, registry), await AsyncConnection.connect(database) as other:
+        await client.enqueue_many([{"kind": "a"}] * 2)
+        await until_async(lambda: asyncio.sleep(0, len(contexts) == 2))
+        first, second = contexts
+        lock = "select from jobq_private.job where job_id = %s for update"
+        await other.execute(lock, (second.job_id,))
+        first.progress(1)
+        second.progress(2)
+
+        async def is_written() -> bool:
+            return (await client.get(first.job_id)).progress == 1
+
+        await until_async(is_written)
+        assert (await client.get(second.job_id)).progress is None
+        await other.rollback()
+        is_over.set()
+        assert (await done(client, second.job_id)).progress == 2
+
+
 async def test_what_cannot_be_noted_is_refused_at_once(database: str, client: AsyncClient) -> None:
     async def handler(context: JobContext) -> str:
         with pytest.raises(ValueError, match="level"):

@@ -134,8 +134,10 @@ class Recorder:
                     rows[statement].append(row)
         try:
             for statement, of_all in rows.items():
-                for first in range(0, len(of_all), tuning.MAX_BATCH):
-                    await self._send(statement, of_all[first : first + tuning.MAX_BATCH])
+                # A value locks its job, or limits: alone, since others may lock in another order.
+                most = tuning.MAX_BATCH if statement == LOG else 1
+                for first in range(0, len(of_all), most):
+                    await self._send(statement, of_all[first : first + most])
         except DatabaseUnavailable as error:
             self._complaints.warning("progress, costs and log lines of jobs are lost: %s", error)
             await asyncio.sleep(tuning.BACKOFF_FIRST)
