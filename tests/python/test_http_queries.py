@@ -45,6 +45,21 @@ async def test_every_route_refuses_a_parameter_that_it_does_not_know(api: Api) -
         assert "zzz" in answer.json()["error"]["detail"]
 
 
+async def test_every_number_and_flag_of_a_query_is_read(api: Api) -> None:
+    specification = (await api.ask("GET", "/openapi.json")).json()
+    asked = 0
+    for path, methods in specification["paths"].items():
+        place = re.sub(r"{(\w+)}", lambda m: str(uuid4()) if "_id" in m[1] else "name", path)
+        for each in methods.get("get", {}).get("parameters", ()):
+            if each.get("in") != "query" or each["schema"].get("type") not in {"integer", "boolean"}:
+                continue
+            value = each["schema"].get("minimum", "true")
+            answer = await api.ask("GET", place, params={each["name"]: value})
+            assert answer.status_code != 400, (path, each["name"], answer.text)
+            asked += 1
+    assert asked > 20
+
+
 async def test_a_cursor_leads_on_from_the_longest_key(api: Api) -> None:
     for key in ("\x01" * 1024, "z" * 1024):
         api.run("select jobq.put_limit(%s, %s, 2)", "q" * 128, key)

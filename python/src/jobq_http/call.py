@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import cache
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
 import msgspec
 from msgspec import Struct
+from msgspec.inspect import BoolType, IntType, Metadata, type_info
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -19,10 +21,6 @@ from jobq_http.limits import read_json
 
 T = TypeVar("T")
 
-# Query parameters that are not texts.
-TYPES: Final = {
-    "limit": int, "max_buckets": int, "period_ms": int, "wait_ms": int, "newest": bool,
-}  # fmt: skip
 NUMBER: Final = re.compile("0*[1-9][0-9]{0,9}")
 CANONICAL: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
@@ -31,6 +29,19 @@ class Version(Struct):
     """The version of a document."""
 
     version: int
+
+
+@cache
+def others_of(model: Any) -> dict[str, type]:  # noqa: ANN401 - any type of a query
+    """Return the types of the parameters that are not texts: numbers and flags."""
+    kinds = {IntType: int, BoolType: bool}
+    found = {}
+    for field in msgspec.structs.fields(model):
+        kind = type_info(field.type)
+        plain = type(kind.type if isinstance(kind, Metadata) else kind)
+        if plain in kinds:
+            found[field.name] = kinds[plain]
+    return found
 
 
 def etag(item: bytes) -> str:
@@ -96,8 +107,9 @@ class Call:
         given: dict[str, object] = dict(items)
         if len(given) < len(items):
             raise ApiError("INVALID_REQUEST", "a query parameter is given twice")
-        for name in given.keys() & TYPES.keys():
-            given[name] = msgspec.convert(given[name], TYPES[name], strict=False)
+        for name, kind in others_of(model).items():
+            if name in given:
+                given[name] = msgspec.convert(given[name], kind, strict=False)
         return msgspec.convert(given, model)
 
     def text(self, name: str) -> str:
