@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from test_schedules import eventually, value
 from jobq import Client
 from jobq.errors import DatabaseUnavailable, InvalidArgument, JobNotFound
 from jobq_sharding.cluster import AsyncShardedClient, ShardedClient
+from jobq_sharding.routes import _MERGES, ROUTES
 from jobq_sharding.shards import choose_shard, shard_of
 from servers import ROOT
 
@@ -170,6 +172,37 @@ def test_a_shard_that_is_away_stops_only_what_is_its(
             client.find("work", "nowhere")
     with ShardedClient([away], patience=1) as client, pytest.raises(DatabaseUnavailable):
         client.queue_stats()
+
+
+def test_every_list_of_a_client_is_merged() -> None:
+    methods = tomllib.loads((ROOT / "python/calls.toml").read_text())["methods"]
+    functions = {returned.split(" ")[0] for returned in methods.values()}
+    lists = {name for name in functions if ROUTES[name][0] in {"all", "lists"}}
+    assert len(lists) > 6
+    assert lists - _MERGES.keys() == set()
+
+
+def test_budgets_and_questions_come_from_all_shards(shards: list[str]) -> None:
+    widen(shards)
+    with ShardedClient(shards) as client:
+        client.put_budget("queue", "llm", 5)
+        client.put_budget("queue", "llm", 2, each_key=True)
+        for number, url in enumerate(shards):
+            with psycopg.connect(url) as connection:
+                job = "jobq.enqueue('k', queue => 'llm', concurrency_key => 'a', cost => 1.5)"
+                connection.execute(f"select {job}".encode())
+                connection.execute(
+                    "select jobq.ask(c.job_id, c.attempt, 'sure', %s)"
+                    " from jobq.claim('{llm}', 'w') as c",
+                    [f"Sure, {number}?"],
+                )
+        found = client.list_budgets()
+        assert [(b.each_key, b.concurrency_key, b.amount, b.spent) for b in found] == [
+            (False, None, 10, 3), (True, None, 4, None), (True, "a", 4, 3),
+        ]  # fmt: skip
+        assert client.list_budgets("kind") == []
+        assert [each.question for each in client.list_waits()] == ["Sure, 0?", "Sure, 1?"]
+        assert [each.question for each in client.list_waits(max_rows=1)] == ["Sure, 0?"]
 
 
 def test_a_database_of_no_cluster_is_refused(database: str) -> None:

@@ -320,27 +320,47 @@ def _found(answers: list[Any], _call: Call[Any]) -> Any:  # noqa: ANN401 - an id
     return next((answer for answer in answers if answer is not None), None)
 
 
-def _limits(answers: list[list[Any]], call: Call[Any]) -> list[Any]:
-    """Add the running jobs of each key; each shard has its limit."""
-    found: dict[tuple[str, str], Any] = {}
-    for row in _joined(answers, call):
-        seen = found.setdefault((row.queue, row.concurrency_key), row)
-        if seen is not row:
-            running = seen.running + row.running
-            found[row.queue, row.concurrency_key] = replace(seen, running=running)
-    return [found[key] for key in sorted(found)]
+def _folded(
+    of: Callable[[Any], Any], add: Callable[[Any, Any], Any]
+) -> Callable[[list[list[Any]], Call[Any]], list[Any]]:
+    """Return a merge that adds the rows which are of the same thing, and sorts by it."""
+
+    def merge(answers: list[list[Any]], call: Call[Any]) -> list[Any]:
+        found: dict[Any, Any] = {}
+        for row in _joined(answers, call):
+            found[of(row)] = add(found[of(row)], row) if of(row) in found else row
+        return [found[key] for key in sorted(found)]
+
+    return merge
 
 
-def _summed(answers: list[list[Any]], call: Call[Any]) -> list[Any]:
-    """Add the figures of each queue; of ages, take the greatest."""
-    sums: dict[str, Any] = {}
-    for row in _joined(answers, call):
-        seen = sums.get(row.queue)
-        sums[row.queue] = row if seen is None else _sum(seen, row)
-    return [sums[queue] for queue in sorted(sums)]
+def _budget_of(row: Any) -> tuple[Any, ...]:  # noqa: ANN401 - Budget
+    key = row.concurrency_key
+    period = row.period, row.time_zone
+    return row.scope_type, row.scope, row.each_key, key is not None, key or "", period
 
 
-def _sum(one: Any, two: Any) -> Any:  # noqa: ANN401 - QueueStats
+def _budget(one: Any, two: Any) -> Any:  # noqa: ANN401 - Budget
+    is_total = one.spent is None  # of each key, which have rows of their own
+    return replace(
+        one,
+        amount=one.amount + two.amount,
+        spent=None if is_total else one.spent + two.spent,
+        reserved=None if is_total else one.reserved + two.reserved,
+        next_period_at=min(one.next_period_at, two.next_period_at),
+    )
+
+
+def _limit(one: Any, two: Any) -> Any:  # noqa: ANN401 - Limit
+    return replace(one, running=one.running + two.running)
+
+
+def _questions(answers: list[list[Any]], call: Call[Any]) -> list[Any]:
+    found = sorted(_joined(answers, call), key=lambda row: (row.since, row.job_id, row.name))
+    return found[: int(str(call.arguments["max_rows"]))]
+
+
+def _stats(one: Any, two: Any) -> Any:  # noqa: ANN401 - QueueStats
     ages = [age for age in (one.oldest_runnable, two.oldest_runnable) if age is not None]
     counts = (
         "queued", "scheduled", "running", "retrying", "dead", "finished_last_minute",
@@ -356,11 +376,13 @@ def _sum(one: Any, two: Any) -> Any:  # noqa: ANN401 - QueueStats
 
 
 _MERGES: Final[dict[str, Callable[..., Any]]] = {
-    "list_limits": _limits,
+    "list_budgets": _folded(_budget_of, _budget),
+    "list_limits": _folded(lambda row: (row.queue, row.concurrency_key), _limit),
     "list_undeclared_kinds": _distinct,
+    "list_waits": _questions,
     "list_workers": _joined,
     "find_job": _found,
     "list_jobs": _jobs,
     "list_schedules": _schedules,
-    "queue_stats": _summed,
+    "queue_stats": _folded(lambda row: row.queue, _stats),
 }
