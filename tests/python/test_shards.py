@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -197,9 +198,12 @@ def test_budgets_and_questions_come_from_all_shards(shards: list[str]) -> None:
                     [f"Sure, {number}?"],
                 )
         found = client.list_budgets()
-        assert [(b.each_key, b.concurrency_key, b.amount, b.spent) for b in found] == [
-            (False, None, 10, 3), (True, None, 4, None), (True, "a", 4, 3),
-        ]  # fmt: skip
+        amounts = [(b.each_key, b.concurrency_key, b.amount, b.spent) for b in found]
+        assert amounts == [
+            (False, None, Decimal(10), Decimal(3)),
+            (True, None, Decimal(4), None),
+            (True, "a", Decimal(4), Decimal(3)),
+        ]
         assert client.list_budgets("kind") == []
         assert [each.question for each in client.list_waits()] == ["Sure, 0?", "Sure, 1?"]
         assert [each.question for each in client.list_waits(max_rows=1)] == ["Sure, 0?"]

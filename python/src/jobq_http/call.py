@@ -107,7 +107,7 @@ class Call:
         given: dict[str, object] = dict(items)
         if len(given) < len(items):
             raise ApiError("INVALID_REQUEST", "a query parameter is given twice")
-        for name, kind in others_of(model).items():
+        for name, kind in others_of(model).items():  # type: ignore[arg-type]  # mypy's bug
             if name in given:
                 given[name] = msgspec.convert(given[name], kind, strict=False)
         return msgspec.convert(given, model)
