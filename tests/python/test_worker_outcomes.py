@@ -781,7 +781,7 @@ async def test_a_locked_job_locks_no_other_one(database: str, client: AsyncClien
         second.progress(2)
 
         async def is_written() -> bool:
-            return (await client.get(first.job_id)).progress == 1
+            return bool((await client.get(first.job_id)).progress == 1)
 
         await until_async(is_written)
         assert (await client.get(second.job_id)).progress is None
