@@ -481,7 +481,10 @@ def test_a_database_without_records_is_verified_by_comparison(
         deploy.verify(empty_database)
 
 
-def test_upgrades_that_meet_wait_for_each_other(empty_database: str, released_copy: Path) -> None:
+def test_upgrades_that_meet_wait_for_each_other(
+    empty_database: str, released_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGOPTIONS", "-c statement_timeout=1s")
     deploy.deploy(empty_database)
     add_column(released_copy, "colour")
     lines: list[str] = []

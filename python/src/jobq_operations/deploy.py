@@ -76,7 +76,10 @@ _TRIES = 60
 _SECONDS_BETWEEN_TRIES = 1.0
 _NAMED = 8
 _IS_ALONE = "select pg_try_advisory_lock(hashtextextended('jobq deploy', 0))"
-_ALONE = "set lock_timeout = 0; select pg_advisory_lock(hashtextextended('jobq deploy', 0))"
+_ALONE = """
+    set lock_timeout = 0; set statement_timeout = 0;
+    select pg_advisory_lock(hashtextextended('jobq deploy', 0))
+"""
 _HOLDERS = """
     select format('%s (%s, %s, for %s, as %s): %s', 'pid ' || a.pid,
         coalesce(a.application_name, ''), a.state, date_trunc('second', now() - a.xact_start),

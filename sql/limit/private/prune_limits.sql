@@ -1,7 +1,8 @@
 -- Purpose: delete limits without usage, and expired holds. Returns the number of rows.
 -- Invariant: reads a sample of limits. Keeps those with waiting jobs, so that no claim
--- finds them locked, and those charged within a minute, so that a repeatable snapshot
--- that has not seen that start fails at them.
+-- finds them locked; those charged within a minute, so that a repeatable snapshot that
+-- has not seen that start fails at them; and those of an order whose first job lives, or
+-- holds the key until it is redriven.
 create or replace function jobq_private.prune_limits(max_rows integer)
 returns bigint
 language plpgsql
@@ -26,6 +27,9 @@ begin
             and ((u.budget).amount is null or u.spent = 0)
             and coalesce(o.charged_at < now() - interval '1 min', true)
             and not exists (select from jobq_private.job as j where j.job_id = o.first_job_id)
+            and not exists (
+                select from jobq_private.limit_hold as h where h.dead_job_id = o.first_job_id
+            )
             and not exists (
                 select from jobq_private.waiting_key as w
                 where w.key_id = o.limit_id or w.full_kind = o.kind

@@ -1,7 +1,7 @@
 -- Limits of whole queues and kinds, rates, holds and order, by one session;
 -- tests/python/test_limits.py has many.
 begin;
-select plan(65);
+select plan(66);
 
 create function pg_temp.claimed(queue text, jobs integer default 9)
 returns integer
@@ -194,6 +194,19 @@ select jobq.redrive(:'head');
 select results_eq(
     'select job_id from jobq.claim(''{line}'', ''w'', 9)', format('select %L::uuid', :'head'),
     'until it is redriven'
+);
+
+select jobq.enqueue('k', queue => 'line', concurrency_key => 'b', max_attempts => 1);
+select job_id as head from jobq.claim('{line}', 'w', 9) where attempt = 1 \gset
+select jobq.fail(:'head', 1, 'x');
+select pg_temp.claimed('line') as none, jobq_private.prune_limits(1000) as recent \gset
+update jobq_private.limit_state set charged_at = charged_at - interval '5 min';
+select jobq_private.prune_limits(1000) as old \gset
+select jobq.enqueue('k', queue => 'line', run_at => now() - interval '1 h', concurrency_key => 'b');
+select jobq.redrive(:'head');
+select results_eq(
+    'select job_id from jobq.claim(''{line}'', ''w'', 9)', format('select %L::uuid', :'head'),
+    'also before a job that was added later'
 );
 
 -- What nobody told of
