@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+import jobq_delivery
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -190,3 +193,27 @@ async def test_a_kind_in_use_is_not_forgotten(api: Api) -> None:
         assert answer.status_code == status, (scope, answer.text)
     assert answer.json()["error"]["code"] == "KIND_NOT_FOUND"
     assert (await api.ask("GET", "/kinds")).json()["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("module", "request_"),
+    [
+        ("keyring", ("POST", "/secrets", {"name": "s", "value": "x"})),
+        ("json_schema.input", ("POST", "/payload-specs", {"name": "s", "schema": {}})),
+        ("preview", ("POST", "/endpoints/e/preview", {})),
+        ("kafka", ("POST", "/endpoints/e/preview", {})),
+        ("links", ("POST", "/approval", {"link": "x", "is_approved": False})),
+    ],
+)
+async def test_a_server_without_the_extra_says_so(
+    api: Api, monkeypatch: pytest.MonkeyPatch, module: str, request_: tuple[str, str, Any]
+) -> None:
+    spec = '{"bootstrap_servers": "a.example:9092", "topic": "t"}'
+    api.run("select jobq.put_endpoint('e', 'KAFKA', %s)", spec)
+    monkeypatch.setitem(sys.modules, f"jobq_delivery.{module}", None)
+    monkeypatch.delattr(jobq_delivery, module, raising=False)
+    method, path, body = request_
+    answer = await api.ask(method, path, json=body)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (503, "DELIVERY_MISSING")
+    assert error["detail"] == f"jobq_delivery.{module} is not installed"

@@ -4,7 +4,7 @@ app = FastAPI(lifespan=lifespan_of("postgresql://localhost/app"))
 
 @app.post("/customers")
 async def create(client: Annotated[AsyncClient, Depends(client_of)]) -> str:
-return str((await client.enqueue("welcome", {"name": "Ada"})).job_id)
+    return str((await client.enqueue("welcome", {"name": "Ada"})).job_id)
 """
 
 from __future__ import annotations

@@ -11,8 +11,9 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from ipaddress import ip_network
 from socket import socket
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 import psycopg
@@ -23,6 +24,7 @@ from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from jobq.client.notifications import STREAMS, Endings
 from jobq_http import (
@@ -49,7 +51,6 @@ from jobq_http.connection import connections
 from jobq_http.database import Database, conninfo_for
 from jobq_http.errors import answer
 from jobq_http.limits import Bounds
-from jobq_http.proxies import Proxies
 from jobq_http.routing import path_of, routes
 from jobq_http.standby import Standby
 
@@ -252,6 +253,21 @@ class Server(uvicorn.Server):
         state = self.config.app.state  # type: ignore[union-attr]
         state.is_stopping = True
         await super().shutdown(sockets)
+
+
+class Proxies(ProxyHeadersMiddleware):
+    """Uses X-Forwarded-For and X-Forwarded-Proto, but only from given networks.
+
+    In the application's scope, `jobq.is_proxied` is whether a proxy sent the request.
+    """
+
+    def __init__(self, app: Any, networks: Sequence[str]) -> None:  # noqa: ANN401 - uvicorn's
+        super().__init__(app, [str(ip_network(network)) for network in networks])
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401
+        """Pass a request on with its client's address and scheme."""
+        scope["jobq.is_proxied"] = (scope.get("client") or ("",))[0] in self.trusted_hosts
+        await super().__call__(scope, receive, send)
 
 
 class Gate:

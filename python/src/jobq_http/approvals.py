@@ -11,7 +11,6 @@ from starlette.responses import Response
 
 from jobq import models
 from jobq_http.call import Call, encoded
-from jobq_http.definitions import delivery
 from jobq_http.errors import ApiError
 from jobq_http.operation import picked, section
 from jobq_http.page import Paging
@@ -93,10 +92,9 @@ Linked = request("Linked", "The link of a question.", "link", RequestPart, link=
 
 def links() -> ModuleType:
     """Return the module of links, which belongs to an extra."""
-    with delivery():
-        from jobq_delivery import links  # noqa: PLC0415 - an extra
+    from jobq_delivery import links  # noqa: PLC0415 - an extra
 
-        return links
+    return links
 
 
 async def make_link(call: Call) -> Response:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any, Final
 
@@ -65,15 +64,6 @@ class Named(Request, kw_only=True):
     def arguments(self) -> dict[str, Any]:
         """Return what it declares as arguments of the function that stores it."""
         return {n: v for n, v in super().arguments().items() if n not in IGNORED}
-
-
-@contextmanager
-def delivery() -> Iterator[None]:
-    """Report that the extra that makes deliveries is not installed."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise ApiError("DELIVERY_MISSING", f"{error.name} is not installed") from error
 
 
 def definition(  # noqa: PLR0917 - a table of them
@@ -154,11 +144,9 @@ class PayloadSpecChange(Named, kw_only=True):
     def arguments(self) -> dict[str, Any]:
         """Return what it declares; refuse what is no JSON Schema."""
         given = super().arguments()
-        with delivery():
-            from jobq_delivery.json_schema.input import schema_problem  # noqa: PLC0415 - an extra
+        from jobq_delivery.json_schema.input import schema_problem  # noqa: PLC0415 - an extra
 
-            problem = schema_problem(msgspec.json.decode(given["schema"]))
-        if problem:
+        if problem := schema_problem(msgspec.json.decode(given["schema"])):
             raise ApiError("INVALID_SCHEMA", problem)
         return given
 
@@ -170,8 +158,7 @@ class SecretChange(Named, kw_only=True):
 
     def arguments(self) -> dict[str, Any]:
         """Return the name and the encrypted value."""
-        with delivery():
-            from jobq_delivery.keyring import Keyring  # noqa: PLC0415 - an extra
+        from jobq_delivery.keyring import Keyring  # noqa: PLC0415 - an extra
 
         ciphertext, key_id = Keyring.from_environment().encrypt(str(self.name), self.value)
         return {"name": self.name, "ciphertext": ciphertext, "key_id": key_id}

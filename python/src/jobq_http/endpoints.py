@@ -13,7 +13,7 @@ from jobq.calls.arguments import RetryStrategy
 from jobq.models import EndpointStats
 from jobq_http import examples
 from jobq_http.call import Call, encoded
-from jobq_http.definitions import SHOWN, Definition, DefinitionName, Named, definition, delivery
+from jobq_http.definitions import SHOWN, Definition, DefinitionName, Named, definition
 from jobq_http.operation import section
 from jobq_http.queues import Pause
 from jobq_http.values import (
@@ -189,12 +189,11 @@ async def preview_endpoint(call: Call) -> Response:
     name = call.text("name")
     payload = (await call.body(Sample)).arguments()["payload"]
     rows = await call.fetch("get_delivery", kind=name)
-    with delivery():
-        from jobq_delivery.endpoint import Endpoint as Delivery  # noqa: PLC0415 - an extra
-        from jobq_delivery.preview import preview  # noqa: PLC0415 - an extra
+    from jobq_delivery.endpoint import Endpoint as Delivery  # noqa: PLC0415 - an extra
+    from jobq_delivery.preview import preview  # noqa: PLC0415 - an extra
 
-        found = Delivery.read(**decoded(rows[0]._asdict())) if rows else None
-        return encoded(await asyncio.to_thread(preview, name, found, payload))
+    found = Delivery.read(**decoded(rows[0]._asdict())) if rows else None
+    return encoded(await asyncio.to_thread(preview, name, found, payload))
 
 
 def decoded(row: dict[str, Any]) -> dict[str, Any]:

@@ -182,6 +182,8 @@ def translate(error: Exception, *, is_enqueue: bool = False) -> ApiError:
             answered = of_jobq(error, is_enqueue=is_enqueue)
         case psycopg.Error():
             answered = of_jobq(of_database(error), is_enqueue=is_enqueue)
+        case ModuleNotFoundError(name=name):  # of an extra, which is imported when it is needed
+            answered = ApiError("DELIVERY_MISSING", f"{name} is not installed")
         case TimeoutError():
             answered = ApiError("TIMEOUT")
     return answered
