@@ -223,8 +223,8 @@ def of_jobq(error: JobqError, *, is_enqueue: bool) -> ApiError:
         case JobqError(code="SECRET_KEY_MISSING"):
             return ApiError(code, hint=hint)
         case InvalidArgument() if code in RENAMED:
-            if known and error.message != known.message:  # one of PostgreSQL's own
-                detail = error.message
+            if known and error.message != known.message:  # PostgreSQL's own, or the package's
+                detail = error.message if error.sqlstate else str(error)
             members = detail and IN_SQL.sub(r"\g<0>_ms", detail)
             return ApiError("INVALID_REQUEST", members, hint=hint)
         case NotPermitted(sqlstate="42501") if not known:
