@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 import time
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -141,6 +142,7 @@ async def test_a_result_may_be_a_dataclass(database: str, client: AsyncClient) -
         (object(), "RESULT_INVALID"),
         ({"a": [float("nan")]}, "RESULT_INVALID"),
         ("nul \0", "RESULT_INVALID"),
+        ("nul \\\0", "RESULT_INVALID"),
         ("x" * 1048576, "RESULT_REFUSED"),
         # Within the limit as it is written, beyond it as jsonb shows it.
         ([1] * 520000, "RESULT_REFUSED"),
@@ -302,6 +304,41 @@ async def test_a_process_that_dies_fails_its_job_and_is_replaced(
         assert (dead.state, dead.last_error_code) == ("dead", "PROCESS_DIED")
         live = await done(client, (await client.enqueue("live")).job_id)
         assert live.state == "succeeded"
+
+
+class SurprisingError(Exception):
+    """It can be pickled, but not unpickled."""
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(f"{first} {second}")
+
+
+def logs_what_cannot_be_read(payload: Any, context: JobContext) -> str:
+    with suppress(Exception):
+        context.log("ERROR", SurprisingError("a", "b"))  # type: ignore[arg-type]
+    return f"of {payload}"
+
+
+def leaves_a_thread(payload: Any, context: JobContext) -> str:
+    if payload == 1:
+        is_over = threading.Event()
+        late = threading.Thread(target=lambda: [is_over.wait(0.3), context.progress("late")])
+        late.start()
+    else:
+        time.sleep(0.6)
+    return f"of {payload}"
+
+
+@pytest.mark.parametrize("handler", [logs_what_cannot_be_read, leaves_a_thread])
+async def test_a_process_answers_for_no_other_job(
+    database: str, client: AsyncClient, handler: Callable[..., Any]
+) -> None:
+    registry = Registry()
+    registry.handler("a", process=True, max_attempts=1, timeout=5)(handler)
+    async with Worker(database, registry, processes=1):
+        for n in (1, 2, 3):
+            job = await done(client, (await client.enqueue("a", n)).job_id)
+            assert (job.result, job.progress) == (f"of {n}", None), job.last_error
 
 
 async def test_the_context_says_what_the_job_is(database: str, client: AsyncClient) -> None:
@@ -804,6 +841,17 @@ async def test_what_cannot_be_noted_is_refused_at_once(database: str, client: As
     assert job.result == "all refused"
 
 
+async def test_an_escape_that_is_text_is_no_nul(database: str, client: AsyncClient) -> None:
+    text = r"\u0000 and \\u0000"
+
+    async def handler(context: JobContext) -> Any:
+        await context.progress(text)
+        return await context.step("said", lambda: text)
+
+    job = await outcome_of(client, database, handler)
+    assert (job.result, job.progress) == (text, text), job.last_error
+
+
 # ---- transactions
 
 
@@ -859,6 +907,43 @@ async def test_a_plain_function_may_be_transactional(database: str, client: Asyn
         assert job.result == {"payload": [7]}
         cursor = await connection.execute("select job_id from public.processed_log")
         assert await cursor.fetchall() == [(job.job_id,)]
+
+
+@pytest.mark.parametrize("mode", ["coroutine", "thread"])
+async def test_the_last_records_of_a_transactional_handler_are_kept(
+    database: str, client: AsyncClient, mode: str
+) -> None:
+    """They are written before the transaction completes the job; afterwards they are refused."""
+    registry = Registry()
+
+    def in_thread(context: JobContext, connection: Connection[Any]) -> None:
+        context.step("one", lambda: 1)
+        for n in range(10):
+            context.progress(n)
+
+    async def in_coroutine(context: JobContext, connection: AsyncConnection[Any]) -> None:
+        await context.step("one", lambda: 1)
+        for n in range(10):
+            context.progress(n)
+
+    handler: Any = in_thread if mode == "thread" else in_coroutine
+    registry.handler("a", transactional=True)(handler)
+
+    @registry.handler("fails", transactional=True, max_attempts=1)
+    async def fails(context: JobContext, connection: AsyncConnection[Any]) -> None:
+        context.progress("first")
+        await context.step("one", lambda: 1)
+        context.log("INFO", "it fails")
+        raise RuntimeError
+
+    async with Worker(database, registry):
+        began_at = time.monotonic()
+        jobs = await client.enqueue_many([{"kind": "a"}] * 50 + [{"kind": "fails"}])
+        *ended, failed = [await done(client, job.job_id) for job in jobs]
+    assert [job.progress for job in ended] == [9] * 50
+    assert (failed.state, failed.progress) == ("dead", "first")
+    assert [line.message for line in await client.logs(failed.job_id)] == ["it fails"]
+    assert time.monotonic() - began_at < tuning.CALL_SECONDS
 
 
 @pytest.mark.parametrize("mode", ["coroutine", "thread"])

@@ -580,6 +580,23 @@ async def test_a_step_is_retried_and_the_count_survives(
     assert errors == [f"RuntimeError: call {n}" for n in (1, 2, 3)]
 
 
+def test_the_pause_before_a_step_is_retried_is_an_hour_at_most(database: str) -> None:
+    registry = Registry()
+
+    @registry.handler("flow")
+    def flow(context: JobContext) -> None:
+        context.step("never", lambda: 1 / 0, retries=9, retry_delay=timedelta.max)
+
+    with psycopg.connect(database) as connection:
+        client = Client(connection)
+        job_id = client.enqueue("flow").job_id
+        for _ in range(2):
+            [ran] = run_due(connection, registry)
+            assert (ran.error, client.get(job_id).state) == (None, "queued")
+            connection.execute("select jobq_internal.advance_clock('1 hour')")
+        connection.rollback()
+
+
 async def test_a_step_whose_retries_are_used_up_or_whose_outcome_is_final_fails(
     database: str, client: AsyncClient
 ) -> None:

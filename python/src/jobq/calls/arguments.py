@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import timedelta
@@ -45,6 +46,8 @@ TEXTS: Final = frozenset(
     }
 )
 JOB_TEXTS: Final = TEXTS | {"concurrency_key"}
+# The escape of a NUL in JSON, after which no odd number of backslashes has made it text.
+NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 MANY: Final = (list, tuple, set, frozenset, dict, bytes, bytearray)
 
 
@@ -57,15 +60,17 @@ def encode(value: object) -> str:
 
 
 def as_json(value: object) -> bytes:
-    """Return JSON.
+    """Return JSON that PostgreSQL can store.
 
     Raises:
-        TypeError, ValueError, RecursionError: the value is not JSON. NaN and infinities are
-            not JSON; msgspec would write them as null.
+        TypeError, ValueError, RecursionError: the value is not JSON, or contains the character
+            NUL. NaN and infinities are not JSON; msgspec would write them as null.
     """
     text = msgspec.json.encode(value, enc_hook=plain)
     if b"null" in text and not is_finite(msgspec.to_builtins(value, enc_hook=plain)):
         raise ValueError("NaN and infinite numbers are not JSON")
+    if b"\\u0000" in text and NUL.search(text):
+        raise ValueError("PostgreSQL cannot store the character NUL")
     return text
 
 

@@ -263,12 +263,9 @@ def _as_json(value: object) -> bytes:
         _ResultError: it cannot.
     """
     try:
-        text = as_json(value)
+        return as_json(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise _ResultError(f"the handler's result is not JSON: {error}") from error
-    if b"\\u0000" in text:
-        raise _ResultError("the handler's result contains a NUL character")
-    return text
 
 
 class _ResultError(ValueError):

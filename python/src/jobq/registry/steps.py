@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import inspect
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeAlias
 from uuid import UUID
@@ -97,7 +97,7 @@ class Steps:
         """Run a step, or return its recorded result."""
         if type(retries) is not int or retries < 0:
             raise StepInvalid("retries must be a number from 0", detail=f"{retries!r:.80}")
-        delay = _length("retry_delay", retry_delay)
+        delay = min(max(_length("retry_delay", retry_delay), timedelta(0)), LONGEST_STEP_DELAY)
         own = self._own_name(name)
         if retries:
             _check_name("step", f"{own}!{retries}")
@@ -323,7 +323,7 @@ class Steps:
         """Wait before a step that failed so often is retried."""
         key = hashlib.sha256(name.encode()).hexdigest()[:32]
         pause = min(delay * 2 ** min(failed - 1, 20), LONGEST_STEP_DELAY)
-        await self._waited(f"sleep:{self._job_id}:{key}:{failed}", max(pause, timedelta(0)))
+        await self._waited(f"sleep:{self._job_id}:{key}:{failed}", pause)
 
     async def _sleep(self, event: str, pause: timedelta) -> None:
         await self._waited(event, pause)
@@ -394,10 +394,18 @@ class Steps:
         return await awaited(returned) if self._is_awaited else returned
 
 
-def in_transaction(connection: Connection[Any] | AsyncConnection[Any]) -> Call:
-    """Return a function that records steps in the transaction of a connection."""
+def in_transaction(
+    connection: Connection[Any] | AsyncConnection[Any],
+    before: Callable[[], Awaitable[None]] | None = None,
+) -> Call:
+    """Return a function that records steps in the transaction of a connection.
+
+    It calls ``before`` first. Each statement locks the job until the end of the transaction.
+    """
 
     async def call(statement: str, parameters: tuple[Any, ...]) -> list[Any]:
+        if before is not None:
+            await before()
         with translate():
             cursor: Any = connection.cursor()
             cursor.adapters.register_loader("jsonb", TextLoader)
@@ -491,9 +499,6 @@ def _text_of(name: str, value: object) -> str:
         StepInvalid: it is not JSON, or cannot be stored.
     """
     try:
-        text = encode(value)
+        return encode(value)
     except InvalidArgument as error:
         raise StepInvalid("what a step returns must be JSON", detail=f"{name}: {error}") from error
-    if "\\u0000" in text:
-        raise StepInvalid("what a step returns must be JSON without NUL", detail=name)
-    return text

@@ -6,8 +6,10 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -15,7 +17,7 @@ import psycopg
 
 from jobq import tracing
 from jobq.calls.arguments import encode
-from jobq.database import awaited, finished
+from jobq.database import awaited, entered, finished
 from jobq.errors import (
     InvalidArgument,
     JobNotFound,
@@ -134,7 +136,8 @@ class Executor:
         except BaseException as error:
             did = Raised(error)
         if notes is not None and not (job.is_interrupted and isinstance(did, Raised)):
-            await notes.end()
+            has_committed = handler.is_transactional and isinstance(did, Returned)
+            await notes.end(has_committed=has_committed)
             if steps is not None and not handler.is_transactional:
                 try:
                     await steps.chunks.end()
@@ -228,11 +231,10 @@ class Executor:
         """
         is_awaited, context = handler.is_awaited, job.context
         steps = context.steps if context is not None else None
-        text: bytes | None = None
-        outcome = "succeeded"
         async with self.pools.connection("awaited" if is_awaited else "thread") as connection:
+            write_values = partial(self._write_values, job, connection, is_awaited=is_awaited)
             if steps is not None:
-                steps.call = in_transaction(connection)
+                steps.call = in_transaction(connection, write_values)
                 steps.chunks.waits_for_step = True
             function = self._hooked(handler.function, job)
             try:
@@ -240,28 +242,46 @@ class Executor:
                 settlement = settlement_of(Returned(await value if is_awaited else value))
                 if not isinstance(settlement, Succeeded):
                     raise SettledError(settlement)
-                text = settlement.result
                 if steps is not None:
                     await awaited(steps.chunks.flush())
             except Suspended:
-                outcome = "released"
-            if is_awaited and context is not None and isinstance(context.recorder, Notes):
-                await context.recorder.end()
+                job.is_ending = True
+                return Gone("released")
+            await write_values()
             job.is_ending = True
-            if outcome == "succeeded":
-                try:
-                    result = text and text.decode()
-                    done = connection.execute(COMPLETE, (*job.key, result))
-                    await awaited(done)
-                except psycopg.Error as error:
-                    refusal = of_database(error)
-                    if isinstance(refusal, LeaseLost | JobNotFound):
-                        raise SettledError(Gone("lost")) from error
-                    if isinstance(refusal, InvalidArgument | PayloadInvalid | PayloadTooLarge):
-                        said = error_text(str(refusal))
-                        raise SettledError(Failed(REFUSED, said, is_retryable=False)) from error
-                    raise
-        return Gone(outcome)
+            await self._complete(job, connection, settlement)
+        return Gone("succeeded")
+
+    async def _complete(self, job: Job, connection: Any, done: Succeeded) -> None:  # noqa: ANN401 - of either kind
+        try:
+            result = done.result and done.result.decode()
+            await awaited(connection.execute(COMPLETE, (*job.key, result)))
+        except psycopg.Error as error:
+            refusal = of_database(error)
+            if isinstance(refusal, LeaseLost | JobNotFound):
+                raise SettledError(Gone("lost")) from error
+            if isinstance(refusal, InvalidArgument | PayloadInvalid | PayloadTooLarge):
+                said = error_text(str(refusal))
+                raise SettledError(Failed(REFUSED, said, is_retryable=False)) from error
+            raise
+
+    async def _write_values(self, job: Job, connection: Any, *, is_awaited: bool) -> None:  # noqa: ANN401
+        """Write an attempt's progress and cost in the transaction that locks its job.
+
+        Until its end all others who write them would wait, and the worker's heartbeats with them.
+        """
+        notes = job.context.recorder if job.context is not None else None
+        if not isinstance(notes, Notes):
+            return
+        if notes.keep_values():  # those on their way must arrive before the job is locked
+            await notes if is_awaited else self._wait(notes.written())
+        for statement, row in notes.take_values():
+            try:
+                async with AsyncExitStack() as stack:
+                    await entered(stack, connection.transaction())
+                    await awaited(connection.execute(statement, row))
+            except psycopg.Error as error:
+                logger.warning("a record of job %s was refused: %s", job.job_id, error_text(error))
 
     # ---- batch handlers: one call runs several jobs of a kind
 

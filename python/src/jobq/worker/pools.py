@@ -21,6 +21,7 @@ from typing import Any, Final, Literal, TypeAlias
 import psycopg
 
 from jobq.database import AsyncPool, Pool, awaited, conninfo, entered, use_json, use_json_async
+from jobq.errors import LeaseLost
 from jobq.models import Json
 from jobq.redaction import error_text, traceback_text
 from jobq.registry.context import JobContext, Written
@@ -146,8 +147,10 @@ class Process:
             while (said := self._end.recv_bytes()).startswith(ASK):
                 self._end.send_bytes(_answer_of(context, said[len(ASK) :]))
             did, words = pickle.loads(said)  # noqa: S301 - our own process
-        except (OSError, EOFError) as error:
-            self.is_fit = False
+        except BaseException as error:
+            self.is_fit = False  # it may still wait for an answer
+            if not isinstance(error, OSError | EOFError):
+                raise
             died = Failed("PROCESS_DIED", "the process of the handler ended before it did")
             raise SettledError(died) from error
         try:
@@ -229,9 +232,9 @@ class Processes:
 
 def _answer_of(context: JobContext | None, asked: bytes) -> bytes:
     """Call a method of a handler's context in the worker, and return the outcome."""
-    name, arguments = pickle.loads(asked)  # noqa: S301 - our own process
     did: Returned | Raised
     try:
+        name, arguments = pickle.loads(asked)  # noqa: S301 - our own process
         if name == "call":
             did = Returned(context.steps.call(*arguments) if context and context.steps else [])
         else:
@@ -248,6 +251,7 @@ class _Remote:
     def __init__(self, end: Pipe) -> None:
         self._end = end
         self._lock = threading.Lock()
+        self._is_closed = False
 
     def progress(self, _context: JobContext, value: Json) -> Written:
         self.ask("progress", value)
@@ -267,8 +271,15 @@ class _Remote:
 
     def ask(self, name: str, *arguments: object) -> Any:  # noqa: ANN401 - what the worker says
         with self._lock:
+            if self._is_closed:
+                raise LeaseLost("this attempt has ended")
             self._end.send_bytes(ASK + pickle.dumps((name, arguments)))
             return value_of(pickle.loads(self._end.recv_bytes()))  # noqa: S301 - the worker's
+
+    def close(self) -> None:
+        """Let no thread that the handler has left use the pipe, which is the next call's."""
+        with self._lock:
+            self._is_closed = True
 
 
 def _serve(end: Pipe) -> None:
@@ -282,11 +293,13 @@ def _serve(end: Pipe) -> None:
             asked = end.recv_bytes()
             if function is not None and asked.startswith(CALL):
                 arguments = pickle.loads(asked[1:])  # noqa: S301 - the worker's
+                remote = _Remote(end)
                 for context in arguments:
                     if isinstance(context, JobContext):
-                        context.recorder = remote = _Remote(end)
+                        context.recorder = remote
                         context.record_steps(remote.call, is_awaited=False)
                 answer = _outcome_of(function, arguments)
+                remote.close()
             else:
                 try:
                     function, answer = pickle.loads(asked[1:]), LOADED  # noqa: S301 - the worker's
@@ -301,7 +314,7 @@ def _outcome_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> byt
     try:
         try:
             did = Returned(function(*arguments))
-        finally:  # no thread may use the pipe after the outcome
+        finally:
             for context in arguments:
                 if isinstance(context, JobContext) and context.steps is not None:
                     context.steps.chunks.flush()

@@ -33,12 +33,15 @@ MAX_LINE: Final = 8192
 class Notes:
     """The records of one attempt, from any thread. Awaiting it waits until they are written."""
 
-    __slots__ = ("_count", "_is_used", "_left_out", "_lines", "_newest", "_recorder", "key")
+    __slots__ = (
+        "_count", "_is_used", "_kept", "_left_out", "_lines", "_newest", "_recorder", "key",
+    )  # fmt: skip
 
     def __init__(self, recorder: Recorder, key: Key) -> None:
         self._recorder = recorder
         self.key = key
         self._newest: dict[str, object] = {}  # by the statement that writes it
+        self._kept: dict[str, object] | None = None  # values written in an open transaction
         self._lines: list[tuple[str, str]] = []
         self._count = 0
         self._left_out = 0
@@ -47,8 +50,8 @@ class Notes:
     def progress(self, _context: JobContext, value: Json) -> Awaitable[None]:
         """Record the progress; only the newest value is written."""
         text = encode(value)
-        if len(text.encode()) > MAX_PROGRESS or "\\u0000" in text:
-            raise InvalidArgument("progress must be JSON of at most 65536 bytes without NUL")
+        if len(text.encode()) > MAX_PROGRESS:
+            raise InvalidArgument("progress must be JSON of at most 65536 bytes")
         return self._note(SET_PROGRESS, text)
 
     def spend(self, _context: JobContext, cost: float | Decimal) -> Awaitable[None]:
@@ -57,7 +60,8 @@ class Notes:
 
     def _note(self, statement: str, value: object) -> Awaitable[None]:
         with self._recorder.lock:
-            self._ask()
+            if self._kept is None:
+                self._ask()
             self._newest[statement] = value
         return self
 
@@ -76,7 +80,7 @@ class Notes:
 
     def _ask(self) -> None:
         """Ask to write what follows, unless more is waiting to be written already."""
-        if not (self._newest or self._lines):
+        if not (self._lines or (self._newest and self._kept is None)):
             self._is_used = True
             self._recorder.ask(self)
 
@@ -84,9 +88,32 @@ class Notes:
         if self._is_used:
             yield from self._recorder.write(self).__await__()
 
-    async def end(self) -> None:
-        """Wait until everything is written, or cannot be."""
+    async def written(self) -> None:
+        """Wait until what was recorded so far is written, or cannot be."""
+        await self
+
+    def keep_values(self) -> bool:
+        """Keep progress and cost for `take_values` from now on; return false if they were."""
         with self._recorder.lock:
+            is_first, self._kept = self._kept is None, self._kept or {}
+        return is_first
+
+    def take_values(self) -> list[tuple[str, tuple[Any, ...]]]:
+        """Return what to write now in the handler's transaction."""
+        with self._recorder.lock:
+            newest, self._newest = self._newest, {}
+            self._kept = {**(self._kept or {}), **newest}
+        return [(statement, (*self.key, value)) for statement, value in newest.items()]
+
+    async def end(self, *, has_committed: bool = False) -> None:
+        """Wait until everything is written, or cannot be.
+
+        Unless the handler's transaction has committed, its values are written again.
+        """
+        with self._recorder.lock:
+            if self._kept is not None:
+                self._newest = {} if has_committed else {**self._kept, **self._newest}
+                self._kept, self._is_used = None, True
             if self._left_out:
                 self._lines.append(("WARN", f"{self._left_out} lines more were left out"))
                 self._left_out = 0
@@ -94,8 +121,10 @@ class Notes:
 
     def take(self) -> list[tuple[str, tuple[Any, ...]]]:
         """Return what to write now: statements with their parameters."""
-        newest, lines = self._newest, self._lines
-        self._newest, self._lines = {}, []
+        newest, lines = {} if self._kept is not None else self._newest, self._lines
+        if self._kept is None:
+            self._newest = {}
+        self._lines = []
         values = [(statement, (*self.key, value)) for statement, value in newest.items()]
         return values + [(LOG, (*self.key, *line)) for line in lines]
 
