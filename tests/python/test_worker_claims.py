@@ -311,6 +311,38 @@ async def test_a_sleepy_worker_learns_of_new_schedules(database: str, client: As
         await asyncio.wait_for(has_run.wait(), 60)
 
 
+async def test_a_schedule_that_comes_while_a_sleepy_worker_asks_what_is_due_is_not_missed(
+    database: str, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry, has_run = noops(), asyncio.Event()
+
+    @registry.handler("report")
+    async def report() -> None:
+        has_run.set()
+
+    next_due, is_idle = Queries.next_due, False
+
+    async def asked(queries: Queries) -> tuple[float | None, float | None]:
+        """The schedule is created after the database has answered, before the worker reads it."""
+        nonlocal is_idle
+        answer = await next_due(queries)
+        if is_idle:
+            is_idle = False
+            wakeups.maintenance.clear()
+            await client.create_schedule("often", "report", every=timedelta(seconds=2))
+            await asyncio.wait_for(wakeups.maintenance.wait(), 10)
+        return answer
+
+    monkeypatch.setattr(Queries, "next_due", asked)
+    async with Worker(database, registry, sleepy=True) as worker:
+        wakeups = worker._parts.wakeups  # type: ignore[union-attr]
+        await until_async(lambda: a_worker_waits(database))
+        await until_async(lambda: asyncio.to_thread(lambda: not wakeups.maintenance.is_set()))
+        is_idle = True
+        wakeups.maintenance.set()
+        await asyncio.wait_for(has_run.wait(), 30)
+
+
 def gated() -> tuple[Registry, asyncio.Semaphore]:
     """Return handlers, and what lets one job of ``waits`` end for each release."""
     registry, gate = noops(), asyncio.Semaphore(0)

@@ -359,6 +359,39 @@ async def test_a_listener_comes_back_when_the_network_fell_silent(
             await link.close()
 
 
+async def test_a_listener_whose_connection_another_call_has_cut_listens_again(
+    database: str,
+) -> None:
+    """Even if the producer uses it before the listener has noticed."""
+    peers: list[Link] = []
+    link, wakeups = Link(database, "test", peers=peers), Wakeups()
+    listener = Listener(database, ["default"], wakeups, peers)
+    listening = asyncio.create_task(listener.run())
+
+    async def hears() -> bool:
+        return listener.is_listening
+
+    try:
+        await link.call("select")
+        await until_async(hears, "for the listener")
+        link._cut(time.monotonic())  # as the deadline of a call does
+        assert not await listener.begin_wait()
+        with suppress(DatabaseUnavailable):  # its own was cut, too
+            await link.call("select")
+        await until_async(hears, "for the listener to come back")
+        wakeups.has_jobs = False
+        await link.call("select pg_notify('jobq', 'default')")
+
+        async def is_woken() -> bool:
+            return wakeups.has_jobs
+
+        await until_async(is_woken, "for the notification")
+    finally:
+        await listener.close()
+        await listening
+        await link.close()
+
+
 async def test_upkeep_that_hangs_holds_up_no_heartbeat(
     database: str, connect: Callable[[], Connection]
 ) -> None:

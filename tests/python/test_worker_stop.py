@@ -144,6 +144,18 @@ async def test_a_worker_stops_at_every_await_point_of_its_start(
         await nothing_runs(client)
 
 
+async def test_a_worker_whose_start_is_cancelled_leaves_nothing_behind(database: str) -> None:
+    """As when the application that it belongs to gives up waiting for the database."""
+    for database_of_worker in ("host=127.0.0.1 port=1", database):
+        worker = Worker(database_of_worker, Registry())
+        entering = asyncio.create_task(worker.__aenter__())
+        await asyncio.sleep(0.002)
+        entering.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(entering, BOUND)
+        assert [t for t in asyncio.all_tasks() if t.get_name().startswith("jobq")] == []
+
+
 @pytest.mark.long
 async def test_a_worker_stops_at_random_moments_under_load(
     database: str, client: AsyncClient

@@ -29,6 +29,7 @@ class InputSchema(Protocol):
 
 LIFETIME: Final = 60.0
 MOST: Final = 10_000
+UNKNOWN: Final[tuple[bytes, InputSchema | None, float]] = (b"", None, 0.0)
 
 
 class JsonSchemas:
@@ -41,7 +42,8 @@ class JsonSchemas:
     def unknown(self, kinds: Iterable[str]) -> list[str]:
         """Return the kinds to look up."""
         now = time.monotonic()
-        return [k for k in set(kinds) if k not in self._known or self._known[k][2] <= now]
+        # Other threads may forget kinds meanwhile.
+        return [kind for kind in set(kinds) if self._known.get(kind, UNKNOWN)[2] <= now]
 
     def learn(self, kinds: Iterable[str], found: Mapping[str, Json]) -> None:
         """Store the schemas that were found for kinds."""
@@ -50,7 +52,8 @@ class JsonSchemas:
         until = time.monotonic() + self._lifetime
         for kind in kinds:
             text = msgspec.json.encode(found[kind]) if kind in found else b""
-            if self._of(kind) is None or self._known[kind][0] != text:
+            known, schema, _ = self._known.get(kind, UNKNOWN)
+            if schema is None or known != text:
                 schema = input_schema(found[kind]) if text else None
                 self._known[kind] = text, schema, until if schema is None else 0.0
 
@@ -59,7 +62,7 @@ class JsonSchemas:
         return any(self._of(kind) is not None for kind, _ in inputs)
 
     def _of(self, kind: str) -> InputSchema | None:
-        return self._known[kind][1] if kind in self._known else None
+        return self._known.get(kind, UNKNOWN)[1]
 
     def check(self, inputs: Iterable[tuple[str, Json]]) -> None:
         """Check kinds and payloads.

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from jobq.client.notifications import Notifications
-from jobq.errors import JobqError
+from jobq.errors import JobqError, translate
 from jobq.worker import tuning
 from jobq.worker.connections import Backoff, Complaints, Link
 
@@ -128,8 +128,10 @@ class Listener:
         await self._link.call("listen jobq")
         await self._link.call("listen jobq_cancel")
         connection = await self._link.connection()
-        self._notifications = Notifications(connection, self._dispatch, self._forget)
-        self._notifications.watch()
+        notifications = Notifications(connection, self._dispatch, self._forget)
+        with translate():
+            notifications.watch()
+        self._notifications = notifications
 
     async def _call(self, statement: str, parameters: Sequence[object] = ()) -> list[Any]:
         """Call a function on the listening session; an error means that the session is lost."""
@@ -137,12 +139,13 @@ class Listener:
             self._notifications.unwatch()
         try:
             rows = await self._link.call(statement, parameters)
+            if self._notifications is not None:
+                with translate():  # the link may have opened another connection
+                    self._notifications.watch()
         except JobqError as error:
             logger.warning("the listening connection failed: %s", error)
             self._forget()
             return []
-        if self._notifications is not None:
-            self._notifications.watch()
         return rows
 
     def _dispatch(self, channel: str, queue: str) -> None:

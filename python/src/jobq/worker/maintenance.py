@@ -48,6 +48,7 @@ class Maintenance:
         """Call maintain() until cancelled."""
         due_at = -math.inf
         while True:
+            self.wakeups.maintenance.clear()  # what comes from now on may be missing in the answer
             now = time.monotonic()
             is_due = now >= due_at or self._is_active
             is_due = is_due or (now > self._maintained_at + HOUR and not self.is_sleepy)
@@ -87,7 +88,6 @@ class Maintenance:
         """Wait until something is due, a heartbeat was sent, or a schedule has changed."""
         began_at = time.monotonic()
         pause = tuning.MAINTAIN_EVERY * random.uniform(0.5, 1.5)  # noqa: S311 - spreads workers
-        self.wakeups.maintenance.clear()
         while not self.wakeups.maintenance.is_set():
             ends_at = min(due_at, began_at + (pause if self._is_active else math.inf))
             left = ends_at - time.monotonic()

@@ -225,6 +225,9 @@ class Worker:
     async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(self.run(handle_signals=False), name="jobq worker")
         if cancelled := await _first([self._task, self._is_ready], None):
+            self.grace = 0.0
+            self._stop.requested.set()
+            await _first([self._task], None)
             raise cancelled
         if self._task.done():
             self._task.result()
