@@ -13,12 +13,14 @@ from commands import invoked
 from psycopg.conninfo import make_conninfo
 from released import add_note
 from test_pgtap import OPTIONS, tap_problem
+from waiting import until_async
 
 import jobq_operations.deploy
 import render
 from catalog import catalog
-from jobq import Client, Registry, __version__
+from jobq import AsyncClient, Client, Registry, __version__
 from jobq.worker import Worker
+from jobq_delivery.deliverer import Deliverer
 from jobq_embedded import Server
 from jobq_operations.deploy import deploy
 from servers import DEBIAN_15, ROOT, SETTINGS, copy_unreleased, pgtap_script
@@ -90,6 +92,18 @@ def test_an_ordinary_owner_installs_it_and_works(owned: tuple[Server, str]) -> N
     with psycopg.connect(url, autocommit=True) as connection:
         tasks = connection.execute("select task, affected from jobq.maintain()").fetchall()
         assert tasks and all(affected is not None for _, affected in tasks)
+
+
+async def test_a_worker_with_delivery_kills_no_job_of_an_unknown_kind(
+    core: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    registry = Registry()
+    async with AsyncClient(core) as client, Deliverer(core) as deliverer:
+        registry.otherwise(deliverer.deliver, beyond=deliverer.beyond)
+        job = await client.enqueue("unknown", max_attempts=1)
+        async with Worker(core, registry):
+            await until_async(lambda: asyncio.sleep(0, "UNKNOWN_KIND" in caplog.text))
+        assert (await client.get(job.job_id)).state == "queued"
 
 
 @pytest.mark.parametrize(

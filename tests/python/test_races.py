@@ -173,6 +173,19 @@ def test_a_key_whose_transaction_rolls_back_goes_to_the_one_that_waited(
     assert value(watcher, "select count(*) from jobq.job") == 1
 
 
+def test_an_old_key_of_a_job_that_is_being_redriven_is_kept(connect: Connect) -> None:
+    first, second = connect(), connect()
+    enqueue = "select jobq.enqueue('work', idempotency_key => 'key', max_attempts => 1)"
+    job_id = value(first, enqueue)
+    first.execute("select jobq.fail(job_id, attempt, 'X') from jobq.claim('{default}', 'w')")
+    first.execute("update jobq_private.idempotency_key set created_at = '2020-01-01'")
+    first.execute("begin")
+    first.execute("select jobq.redrive(%s)", [job_id])
+    assert value(second, "select jobq_private.prune_keys(1000)") == 0
+    first.execute("commit")
+    assert value(second, enqueue) == job_id
+
+
 def test_batches_with_the_same_keys_in_opposite_orders_do_not_deadlock(
     connect: Connect,
 ) -> None:

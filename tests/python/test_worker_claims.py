@@ -275,7 +275,9 @@ async def test_a_sleepy_worker_sends_nothing_while_it_is_idle(
     async def excluded() -> dict[str, tuple[str, str]]:
         nonlocal asked
         asked += 1
-        return {} if asked > 1 else {"other": ("SECRET_MISSING", "no secret")}
+        if asked == 1:
+            raise ValueError("it does not end the worker")
+        return {} if asked > 2 else {"other": ("SECRET_MISSING", "no secret")}
 
     async def deliver() -> None:
         raise AssertionError("no job has this kind")

@@ -797,6 +797,18 @@ async def test_a_thread_logs_and_reports_too(database: str, client: AsyncClient)
     assert lines == [str(n) for n in range(100)]
 
 
+async def test_a_loop_of_a_plain_function_is_refused(database: str, client: AsyncClient) -> None:
+    async def inner(context: JobContext) -> None:
+        await context.progress(1)
+
+    def handler(context: JobContext) -> None:
+        asyncio.run(inner(context))
+
+    job = await outcome_of(client, database, handler)
+    assert job.state == "dead" and job.last_error is not None
+    assert "a plain function does not await progress()" in job.last_error
+
+
 async def test_a_locked_job_locks_no_other_one(database: str, client: AsyncClient) -> None:
     """Records that are written together do not wait for one another with locks: no deadlocks."""
     registry = Registry()

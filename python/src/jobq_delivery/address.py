@@ -132,7 +132,9 @@ class Guard:
         for text in found:
             address = ip_address(text.partition("%")[0])
             if not is_public(address) and not any(address in n for n in self.networks):
-                raise AddressRefused("the target's address is not public")
+                raise AddressRefused(
+                    "the target's address is neither public nor in JOBQ_DELIVERY_ALLOW"
+                )
         return found
 
     def check_socket(self, path: str) -> None:

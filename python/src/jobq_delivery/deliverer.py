@@ -10,11 +10,11 @@ import os
 import time
 import traceback
 from collections import defaultdict
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Any, Final, Protocol, Self
 
 from jobq.client import AsyncClient
-from jobq.errors import InvalidArgument
+from jobq.errors import InvalidArgument, NotDeployed
 from jobq.models import Json
 from jobq.registry.context import JobContext
 from jobq.registry.outcomes import Permanent, Retry, Snooze, Unable
@@ -109,7 +109,9 @@ class Deliverer:
             Unable: this worker lacks a key or a driver, or cannot find the endpoint
                 (UNKNOWN_KIND); nothing was sent.
         """
-        endpoint = await self._endpoints.get(context)
+        endpoint = None
+        with suppress(NotDeployed):  # only the core is installed
+            endpoint = await self._endpoints.get(context)
         if endpoint is None:
             raise Unable("UNKNOWN_KIND", "no handler and no endpoint of this kind", in_=0)
         await self._check(endpoint, payload)

@@ -30,15 +30,18 @@ begin
             return job_ids;
         end if;
         update jobq_private.idempotency_key as k
-        set job_id = f.job_id, created_at = now()
+        set
+            job_id = f.job_id,
+            created_at = case when k.job_id = f.job_id then k.created_at else now() end
         from (
             select distinct on (g.kind, g.key) g.*
             from unnest(job_ids, kinds, keys) with ordinality as g (job_id, kind, key, n)
             where g.key is not null
             order by g.kind, g.key, g.n
         ) as f
-        where k.kind = f.kind and k.idempotency_key = f.key and k.job_id <> f.job_id
-        and jobq_private.is_key_free(k.kind, k.job_id, k.created_at);
+        where k.kind = f.kind and k.idempotency_key = f.key
+        -- a redriven job's own key is locked, so that prune_keys() does not delete it meanwhile
+        and (k.job_id = f.job_id or jobq_private.is_key_free(k.kind, k.job_id, k.created_at));
 
         select array_agg(
             case when g.key is null then g.job_id else k.job_id end order by g.n

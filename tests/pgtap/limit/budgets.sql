@@ -1,6 +1,6 @@
 -- Budgets of queues, kinds and keys, by one session.
 begin;
-select plan(61);
+select plan(62);
 
 create function pg_temp.claimed(queue text, jobs integer default 9)
 returns integer
@@ -162,6 +162,19 @@ from (
         '{2026-11-01 00:00-04,2026-12-01 00:00-05}', 'a month of another zone')
 ) as e (b, at, expected, why)
 cross join lateral jobq_private.budget_period(b, at) as p;
+
+-- What never fits
+select jobq.put_queue('small');
+select jobq.put_budget('queue', 'small', 100, 'day');
+select jobq.enqueue('k', queue => 'small', cost => 140) as dear \gset
+select ok(
+    (
+        select e.explanation ~ 'this job costs 140; raise the budget, or cancel the job$'
+        from jobq.explain(:'dear') as e
+        where e.reason = 'budget'
+    ),
+    'explain says of a job that it costs more than its whole budget'
+);
 
 select * from finish();
 rollback;

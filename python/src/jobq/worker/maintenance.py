@@ -113,8 +113,8 @@ class Learner:
             return
         try:
             kinds = await self.registry.beyond()
-        except JobqError as error:
-            logger.warning("cannot find out which endpoints this worker cannot deliver: %s", error)
+        except Exception as error:
+            logger.warning("cannot find out which kinds this worker cannot run: %s", error)
             return
         get, is_fallback = self.registry.get, self.registry.is_fallback
         self.skipped.known = {k: reason for k, reason in kinds.items() if is_fallback(get(k))}

@@ -148,7 +148,13 @@ class Recorder:
         self._loop.call_soon_threadsafe(self.write, notes)
 
     def write(self, notes: Notes) -> asyncio.Future[None]:
-        """Return what is done when an attempt's records up to now are written, or cannot be."""
+        """Return what is done when an attempt's records up to now are written, or cannot be.
+
+        Raises:
+            RuntimeError: a plain function awaits it in an event loop of its own.
+        """
+        if asyncio.get_running_loop() is not self._loop:
+            raise RuntimeError("a plain function does not await progress(), spend() and log()")
         return self._batcher.call((notes,))
 
     async def flush(self) -> None:
