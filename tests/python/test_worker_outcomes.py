@@ -958,6 +958,45 @@ async def test_the_last_records_of_a_transactional_handler_are_kept(
     assert time.monotonic() - began_at < tuning.CALL_SECONDS
 
 
+async def test_a_transactional_handler_locks_limits_only_at_its_end(
+    database: str, client: AsyncClient
+) -> None:
+    async def handler(context: JobContext, connection: AsyncConnection[Any]) -> list[Any]:
+        await context.step("one", lambda: 1)
+        context.spend(7)
+        await context.step("two", lambda: 2)
+        async with await AsyncConnection.connect(database) as other:
+            query = "select spent from jobq_private.limit_state for update nowait"
+            return [float(spent) for (spent,) in await (await other.execute(query)).fetchall()]
+
+    await client.put_queue("default")
+    await client.put_budget("queue", "default", 100, "day")
+    job = await outcome_of(client, database, handler, transactional=True)
+    assert job.last_error is None and job.result == [1.0]
+    assert [budget.spent for budget in await client.list_budgets()] == [7]
+
+
+async def test_a_transactional_handler_that_sleeps_has_recorded_its_progress(
+    database: str, client: AsyncClient
+) -> None:
+    registry = Registry()
+
+    @registry.handler("a", transactional=True)
+    async def handler(context: JobContext, connection: AsyncConnection[Any]) -> None:
+        await context.step("one", lambda: 1)
+        context.progress("half")
+        await context.sleep(timedelta(hours=1))
+
+    async with Worker(database, registry):
+        job_id = (await client.enqueue("a")).job_id
+
+        async def is_recorded() -> bool:
+            job = await client.get(job_id)
+            return job.state == "queued" and job.progress == "half"
+
+        await until_async(is_recorded)
+
+
 @pytest.mark.parametrize("mode", ["coroutine", "thread"])
 async def test_a_lost_lease_takes_the_rows_back(
     database: str, client: AsyncClient, tmp_path: Path, mode: str

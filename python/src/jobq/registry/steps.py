@@ -396,16 +396,17 @@ class Steps:
 
 def in_transaction(
     connection: Connection[Any] | AsyncConnection[Any],
-    before: Callable[[], Awaitable[None]] | None = None,
+    before: Callable[[str], Awaitable[None]] | None = None,
 ) -> Call:
     """Return a function that records steps in the transaction of a connection.
 
-    It calls ``before`` first. Each statement locks the job until the end of the transaction.
+    It calls ``before`` with each statement first, which locks the job until the end of the
+    transaction.
     """
 
     async def call(statement: str, parameters: tuple[Any, ...]) -> list[Any]:
         if before is not None:
-            await before()
+            await before(statement)
         with translate():
             cursor: Any = connection.cursor()
             cursor.adapters.register_loader("jsonb", TextLoader)

@@ -232,9 +232,9 @@ class Executor:
         is_awaited, context = handler.is_awaited, job.context
         steps = context.steps if context is not None else None
         async with self.pools.connection("awaited" if is_awaited else "thread") as connection:
-            write_values = partial(self._write_values, job, connection, is_awaited=is_awaited)
+            before = partial(self._before, job, connection, is_awaited=is_awaited)
             if steps is not None:
-                steps.call = in_transaction(connection, write_values)
+                steps.call = in_transaction(connection, before)
                 steps.chunks.waits_for_step = True
             function = self._hooked(handler.function, job)
             try:
@@ -247,7 +247,7 @@ class Executor:
             except Suspended:
                 job.is_ending = True
                 return Gone("released")
-            await write_values()
+            await before(COMPLETE)
             job.is_ending = True
             await self._complete(job, connection, settlement)
         return Gone("succeeded")
@@ -265,21 +265,22 @@ class Executor:
                 raise SettledError(Failed(REFUSED, said, is_retryable=False)) from error
             raise
 
-    async def _write_values(self, job: Job, connection: Any, *, is_awaited: bool) -> None:  # noqa: ANN401
-        """Write an attempt's progress and cost in the transaction that locks its job.
+    async def _before(self, job: Job, connection: Any, statement: str, *, is_awaited: bool) -> None:  # noqa: ANN401
+        """Let an attempt's progress and cost be written in a transaction that locks its job.
 
         Until its end all others who write them would wait, and the worker's heartbeats with them.
+        They are written late, before the attempt may end, because a cost locks limits.
         """
         notes = job.context.recorder if job.context is not None else None
         if not isinstance(notes, Notes):
             return
         if notes.keep_values():  # those on their way must arrive before the job is locked
             await notes if is_awaited else self._wait(notes.written())
-        for statement, row in notes.take_values():
+        for record, row in [] if statement == SAVE_STEP else notes.values():
             try:
                 async with AsyncExitStack() as stack:
                     await entered(stack, connection.transaction())
-                    await awaited(connection.execute(statement, row))
+                    await awaited(connection.execute(record, row))
             except psycopg.Error as error:
                 logger.warning("a record of job %s was refused: %s", job.job_id, error_text(error))
 

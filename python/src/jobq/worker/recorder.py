@@ -34,14 +34,14 @@ class Notes:
     """The records of one attempt, from any thread. Awaiting it waits until they are written."""
 
     __slots__ = (
-        "_count", "_is_used", "_kept", "_left_out", "_lines", "_newest", "_recorder", "key",
+        "_count", "_is_used", "_keeps", "_left_out", "_lines", "_newest", "_recorder", "key",
     )  # fmt: skip
 
     def __init__(self, recorder: Recorder, key: Key) -> None:
         self._recorder = recorder
         self.key = key
         self._newest: dict[str, object] = {}  # by the statement that writes it
-        self._kept: dict[str, object] | None = None  # values written in an open transaction
+        self._keeps = False  # the values, for the handler's transaction
         self._lines: list[tuple[str, str]] = []
         self._count = 0
         self._left_out = 0
@@ -60,7 +60,7 @@ class Notes:
 
     def _note(self, statement: str, value: object) -> Awaitable[None]:
         with self._recorder.lock:
-            if self._kept is None:
+            if not self._keeps:
                 self._ask()
             self._newest[statement] = value
         return self
@@ -80,7 +80,7 @@ class Notes:
 
     def _ask(self) -> None:
         """Ask to write what follows, unless more is waiting to be written already."""
-        if not (self._lines or (self._newest and self._kept is None)):
+        if not (self._lines or (self._newest and not self._keeps)):
             self._is_used = True
             self._recorder.ask(self)
 
@@ -93,27 +93,26 @@ class Notes:
         await self
 
     def keep_values(self) -> bool:
-        """Keep progress and cost for `take_values` from now on; return false if they were."""
+        """Keep progress and cost for the handler's transaction; return false if they were."""
         with self._recorder.lock:
-            is_first, self._kept = self._kept is None, self._kept or {}
-        return is_first
+            was_kept, self._keeps = self._keeps, True
+        return not was_kept
 
-    def take_values(self) -> list[tuple[str, tuple[Any, ...]]]:
-        """Return what to write now in the handler's transaction."""
-        with self._recorder.lock:
-            newest, self._newest = self._newest, {}
-            self._kept = {**(self._kept or {}), **newest}
-        return [(statement, (*self.key, value)) for statement, value in newest.items()]
+    def values(self) -> list[tuple[str, tuple[Any, ...]]]:
+        """Return the newest progress and cost: statements with their parameters."""
+        newest = list(self._newest.items())
+        return [(statement, (*self.key, value)) for statement, value in newest]
 
     async def end(self, *, has_committed: bool = False) -> None:
         """Wait until everything is written, or cannot be.
 
-        Unless the handler's transaction has committed, its values are written again.
+        Values that were kept are written now, unless the handler's transaction has committed them.
         """
         with self._recorder.lock:
-            if self._kept is not None:
-                self._newest = {} if has_committed else {**self._kept, **self._newest}
-                self._kept, self._is_used = None, True
+            if self._keeps:
+                self._keeps, self._is_used = False, True
+                if has_committed:
+                    self._newest = {}
             if self._left_out:
                 self._lines.append(("WARN", f"{self._left_out} lines more were left out"))
                 self._left_out = 0
@@ -121,11 +120,10 @@ class Notes:
 
     def take(self) -> list[tuple[str, tuple[Any, ...]]]:
         """Return what to write now: statements with their parameters."""
-        newest, lines = {} if self._kept is not None else self._newest, self._lines
-        if self._kept is None:
+        values = [] if self._keeps else self.values()
+        if not self._keeps:
             self._newest = {}
-        self._lines = []
-        values = [(statement, (*self.key, value)) for statement, value in newest.items()]
+        lines, self._lines = self._lines, []
         return values + [(LOG, (*self.key, *line)) for line in lines]
 
 
