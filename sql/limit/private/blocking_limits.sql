@@ -1,6 +1,5 @@
--- Purpose: the limits that prevent a job from starting now, with their reasons: held,
--- rate_limited, budget, ordered_behind, queue_busy, kind_busy or key_busy; no row if
--- the job may start.
+-- Purpose: the limits that prevent a job from starting now, with their reasons: held, rate_limited,
+-- budget, ordered_behind, queue_busy, kind_busy or key_busy; no row if the job may start.
 -- Invariant: exact only for a caller that has locked the limits.
 create or replace function jobq_private.blocking_limits(job jobq_private.job, now timestamptz)
 returns table (reason text, explanation text)
