@@ -40,8 +40,11 @@ begin
             order by g.kind, g.key, g.n
         ) as f
         where k.kind = f.kind and k.idempotency_key = f.key
-        -- a redriven job's own key is locked, so that prune_keys() does not delete it meanwhile
-        and (k.job_id = f.job_id or jobq_private.is_key_free(k.kind, k.job_id, k.created_at));
+        and case
+            -- a redriven job's own key is locked, so that prune_keys() does not delete it meanwhile
+            when k.job_id = f.job_id then k.created_at < now()
+            else jobq_private.is_key_free(k.kind, k.job_id, k.created_at)
+        end;
 
         select array_agg(
             case when g.key is null then g.job_id else k.job_id end order by g.n
