@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from typing import Final
 from urllib.parse import unquote_to_bytes
@@ -12,13 +11,12 @@ import msgspec
 from starlette.requests import Request
 from starlette.types import Scope
 
+from jobq.calls.arguments import NUL
 from jobq_http.database import Database
 from jobq_http.errors import ApiError
 
 # The maximum size of a request without its payload and metadata.
 ENVELOPE_BYTES: Final = 1 << 16
-
-NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def check_address(scope: Scope) -> None:

@@ -328,7 +328,8 @@ def _folded(
     def merge(answers: list[list[Any]], call: Call[Any]) -> list[Any]:
         found: dict[Any, Any] = {}
         for row in _joined(answers, call):
-            found[of(row)] = add(found[of(row)], row) if of(row) in found else row
+            key = of(row)
+            found[key] = add(found[key], row) if key in found else row
         return [found[key] for key in sorted(found)]
 
     return merge

@@ -400,8 +400,8 @@ def in_transaction(
 ) -> Call:
     """Return a function that records steps in the transaction of a connection.
 
-    It calls ``before`` with each statement first, which locks the job until the end of the
-    transaction.
+    Each statement locks the job until the end of the transaction. The function calls ``before``
+    with it first.
     """
 
     async def call(statement: str, parameters: tuple[Any, ...]) -> list[Any]:

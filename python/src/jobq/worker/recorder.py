@@ -120,9 +120,9 @@ class Notes:
 
     def take(self) -> list[tuple[str, tuple[Any, ...]]]:
         """Return what to write now: statements with their parameters."""
-        values = [] if self._keeps else self.values()
+        values = []
         if not self._keeps:
-            self._newest = {}
+            values, self._newest = self.values(), {}
         lines, self._lines = self._lines, []
         return values + [(LOG, (*self.key, *line)) for line in lines]
 
