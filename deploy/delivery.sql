@@ -1,4 +1,4 @@
--- Deploy jobq:delivery to pg
+-- Deploy jobq:delivery to pg, after @v1.0.0
 \set script `python3 -IS sql/render.py deploy delivery`
 select 1 / (:'script' <> '')::int as rendered \gset
 :script

@@ -1,4 +1,4 @@
--- Revert jobq:delivery from pg
+-- Revert jobq:delivery from pg, after @v1.0.0
 \set script `python3 -IS sql/render.py revert delivery`
 select 1 / (:'script' <> '')::int as rendered \gset
 :script

@@ -1,8 +1,8 @@
 -- Purpose: Returns a page of the attempts of a job as JSON documents, in order.
 -- Invariant: each attempt once; the next page starts after the number of the last one.
--- Raises: 22004, JQ001.
+-- Raises: 22004, 22023, JQ001.
 -- Argument after: only attempts with a higher number; null for the first page.
--- Argument max_attempts: maximum number.
+-- Argument max_attempts: maximum number, 1 to 1000.
 -- Members item: page_attempts
 -- Example: select * from jobq_http.page_attempts(:'dead');
 create or replace function jobq_http.page_attempts(
@@ -15,6 +15,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    perform jobq_private.check_count('max_attempts', page_attempts.max_attempts, 1, 1000);
     return query
     select
         json_build_object(

@@ -1,9 +1,10 @@
 -- Purpose: Returns a page of the executions of a job as JSON documents, newest first.
 -- Invariant: a one-shot job has one execution, a schedule one per slot, found by its
 -- index. The cursor stays valid when its execution is past retention. Slots whose job
--- the overlap rule skipped have no execution. cursor is the slot of the row. Raises: 22004, JQ001.
+-- the overlap rule skipped have no execution. cursor is the slot of the row.
+-- Raises: 22004, 22023, JQ001.
 -- Argument before: only slots before this one; null for the first page.
--- Argument max_executions: maximum number.
+-- Argument max_executions: maximum number, 1 to 1000.
 -- Members item: execution_document
 -- Example: select * from jobq_http.page_executions(:'waiting');
 create or replace function jobq_http.page_executions(
@@ -18,11 +19,12 @@ set jit = off
 set enable_seqscan = off
 as $$
 begin
+    perform jobq_private.check_count('max_executions', page_executions.max_executions, 1, 1000);
     if not exists (
         select from jobq_private.schedule as s where s.schedule_id = page_executions.job_id
     ) then
         item := jobq_http.show_execution(page_executions.job_id);
-        if page_executions.max_executions > 0 and page_executions.before is null then
+        if page_executions.before is null then
             return next;
         end if;
         return;

@@ -1,9 +1,9 @@
 -- Purpose: Returns a page of the log of a job as JSON documents, in order or newest
 -- first.
 -- Invariant: lines are numbered as they are written, so pages do not change, and each
--- starts with a descent of the index. Raises: 22004, JQ001.
+-- starts with a descent of the index. Raises: 22004, 22023, JQ001.
 -- Argument after: only lines after this one; null for the first page.
--- Argument max_lines: maximum number.
+-- Argument max_lines: maximum number, 1 to 1000.
 -- Argument before: only lines before this one, the newest first; the greatest bigint for the
 -- end of the log.
 -- Members item: page_logs
@@ -21,6 +21,7 @@ set jit = off
 set enable_seqscan = off
 as $$
 begin
+    perform jobq_private.check_count('max_lines', page_logs.max_lines, 1, 1000);
     perform jobq.get_job(page_logs.job_id);
     return query
     select

@@ -50,7 +50,7 @@ select results_eq(
     'or the newest come first'
 );
 select cursor as newer
-from jobq_http.page_logs(:'job_id', null, 19999, '9223372036854775807') offset 19998 \gset
+from jobq_http.page_logs(:'job_id', null, 1, :third) \gset
 select results_eq(
     format(
         'select item ->> ''message'', cursor from jobq_http.page_logs(%L, null, 9, %s)',

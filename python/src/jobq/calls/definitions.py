@@ -190,6 +190,6 @@ def list_definitions(
     Args:
         type: which of them.
         after: the last name of the previous page.
-        max_definitions: maximum number.
+        max_definitions: maximum number, 1 to 100000.
     """
     return Call("page_definitions", locals(), lambda rows: [item for item, _ in rows], may_lag=True)
