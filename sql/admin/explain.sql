@@ -15,6 +15,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _job jobq.job := jobq.get_job(explain.job_id);
+    _live jobq_private.job;
 begin
     return query select s.reason, s.explanation from jobq_private.explain_state(_job) as s;
     if _job.state not in ('queued', 'retrying') then
@@ -25,33 +26,40 @@ begin
     if found and _job.run_at = jobq_private.parked_until() then
         return;
     end if;
+    select j.* into _live from jobq_private.job as j where j.job_id = _job.job_id;
+    if _live.concurrency_key is not null then
+        -- its kind may have got or lost limits for each key since it was stored
+        _live.key_id := jobq_private.key_of(_live.queue, _live.kind, _live.concurrency_key, false);
+    end if;
     return query select b.reason, b.explanation
-    from jobq_private.job as j
-    cross join lateral jobq_private.blocking_limits(j, clock_timestamp()) as b
-    where j.job_id = _job.job_id;
+    from jobq_private.blocking_limits(_live, clock_timestamp()) as b;
     if _job.run_at > clock_timestamp() then
         return query select
             case _job.state when 'retrying' then 'backoff' else 'scheduled' end,
             format('runs at %s, in %s%s', date_trunc('second', _job.run_at),
                 date_trunc('second', _job.run_at - clock_timestamp()),
                 case when _job.expires_at <= _job.run_at
-                    then ', but expires before, at ' || date_trunc('second', _job.expires_at) end);
+                    then ', but expires before, at ' || date_trunc('second', _job.expires_at) end)
+        where _job.expires_at <= _job.run_at or not exists (
+            -- the reason event gives its deadline
+            select from jobq_private.waiter as w
+            where w.job_id = _job.job_id and w.deadline = _job.run_at
+        );
         return;
     end if;
     return query
     select w.reason, w.explanation from jobq_private.explain_workers(_job) as w
     union all
     select l.reason, l.explanation from jobq_private.explain_locks(_job.job_id) as l;
-    return query select 'waiting', format('%s ahead of it in queue %s', case
-        when a.jobs = 1 then '1 job is'
-        when a.jobs > 10000 then '10000+ jobs are'
-        else a.jobs || ' jobs are'
-    end, j.queue)
-    from jobq_private.job as j
-    cross join lateral jobq_private.jobs_ahead(
-        j.queue, j.priority, coalesce(j.due_at, j.run_at), j.job_id
-    ) as a (jobs)
-    where j.job_id = _job.job_id;
+    return query select 'waiting', format('%s in queue %s', case
+        when a.jobs = 0 then 'no job is ahead of it'
+        when a.jobs = 1 then '1 job is ahead of it'
+        when a.jobs > 10000 then '10000+ jobs are ahead of it'
+        else a.jobs || ' jobs are ahead of it'
+    end, _live.queue)
+    from jobq_private.jobs_ahead(
+        _live.queue, _live.priority, coalesce(_live.due_at, _live.run_at), _live.job_id
+    ) as a (jobs);
 end
 $$;
 

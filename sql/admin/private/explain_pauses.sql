@@ -28,7 +28,8 @@ as $$
     (
         select 'event', format('waits for %s since %s%s',
             coalesce('a person: ' || left(w.question, 200), w.event), date_trunc('second', w.since),
-            case when isfinite(w.deadline) then ', until ' || date_trunc('second', w.deadline) end)
+            case when w.deadline < w.since + interval '36000 days'
+                then ', until ' || date_trunc('second', w.deadline) end)
         from jobq_private.waiter as w
         where w.job_id = job.job_id
         and w.deadline > clock_timestamp() and job.run_at > clock_timestamp()

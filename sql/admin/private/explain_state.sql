@@ -23,11 +23,13 @@ as $$
     where job.finished_at is not null
     union all
     select 'running', format(
-        'attempt %s on %s since %s; lease %s %s', job.attempt, job.worker,
+        'attempt %s on %s since %s; lease %s %s%s', job.attempt, job.worker,
         date_trunc('second', job.claimed_at),
         case when job.lease_expires_at < clock_timestamp()
             then 'expired (recover() will end the attempt)' else 'until' end,
-        date_trunc('second', job.lease_expires_at)
+        date_trunc('second', job.lease_expires_at),
+        '; cancellation requested at ' || date_trunc('second', job.cancel_requested_at)
+            || coalesce(': ' || job.cancel_reason, '')
     )
     where job.state = 'running'
     union all

@@ -1,6 +1,6 @@
 -- What jobq.explain() promises.
 begin;
-select plan(24);
+select plan(31);
 
 create function pg_temp.reasons(job_id uuid)
 returns text[]
@@ -40,7 +40,7 @@ select matches(
     pg_temp.says(:'two', 'waiting'), '^2 jobs are ahead of it in queue q', 'each behind the last'
 );
 select matches(
-    pg_temp.says(:'urgent', 'waiting'), '^0 jobs are ahead of it in queue q', 'urgent behind none'
+    pg_temp.says(:'urgent', 'waiting'), '^no job is ahead of it in queue q', 'urgent behind none'
 );
 update jobq_private.worker set seen_at = now() - interval '61 s';
 select is(
@@ -117,6 +117,38 @@ select is(
     where e.reason = 'slots_lost'),
     '{"slots_lost: handlers that hang occupy 2 slots of worker hung"}',
     'slots that are lost are named'
+);
+
+select jobq.enqueue('asks', queue => 'w') as asks, jobq.enqueue('asks', queue => 'w') as patient \gset
+select from jobq.claim_job(:'asks', 'w');
+select is(jobq.cancel(:'asks', 'ordered twice'), 'cancel_requested', 'a worker is asked to stop');
+select matches(
+    pg_temp.says(:'asks', 'running'), '; cancellation requested at .*: ordered twice$',
+    'which is mentioned'
+);
+select from jobq.claim_job(:'patient', 'w');
+select from jobq.ask(:'patient', 1, 'refund', 'Refund it?');
+select is(pg_temp.reasons(:'patient'), '{event}', 'a wait for a person is no schedule');
+select matches(
+    pg_temp.says(:'patient', 'event'), '^waits for a person: Refund it\? since [^,]*$',
+    'and has no end without a timeout'
+);
+select from jobq.change_many(
+    jsonb_build_object('run_at', now() + interval '1 h'), array[:'patient'::uuid]
+);
+select is(
+    pg_temp.reasons(:'patient'), '{event,scheduled}', 'unless the job runs before its wait ends'
+);
+
+-- Jobs that are stored before their kind gets limits for each key.
+select from jobq.heartbeat('w', '{}', '{}', '{q,keyed}');
+select jobq.enqueue('keyed', queue => 'keyed', concurrency_key => 'a') as first,
+    jobq.enqueue('keyed', queue => 'keyed', concurrency_key => 'a') as second \gset
+select from jobq.put_kind('keyed', key_max_running => 1);
+select is(pg_temp.reasons(:'second'), '{waiting}', 'a key below the new limit of its kind is free');
+select from jobq.claim_job(:'first', 'w');
+select is(
+    pg_temp.reasons(:'second'), '{key_busy,waiting}', 'the limits of its kind are the present ones'
 );
 
 select * from finish();
