@@ -39,6 +39,7 @@ begin
     );
     for _n in 1 .. cardinality(_jobs) loop
         _jobs[_n].callback_of := _batch_id;
+        _jobs[_n].dedup := 'enqueue';
         _jobs[_n].metadata := coalesce(_jobs[_n].metadata, '{}')
             || jsonb_build_object('batch_id', _batch_id);
     end loop;

@@ -37,7 +37,7 @@ begin
             where l.kind = (f.job).kind and l.dedup_key = (f.job).dedup_key
             limit 1
         ) as l (is_live) on true
-        where (f.job).dedup_key is null
+        where (f.job).dedup_key is null or (f.job).dedup = 'enqueue'
         or f.place = 1 and (f.job).dedup <> 'throttle' and l.is_live is null
         order by case when (f.job).dedup_key is not null then (f.job).kind end nulls first,
             (f.job).dedup_key, (f.job).ordinal

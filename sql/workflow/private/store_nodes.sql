@@ -41,6 +41,7 @@ begin
     for _n in 1 .. _size loop
         _jobs[_n].job_id := _ids[_n];
         _jobs[_n].slot_at := _slot_at;
+        _jobs[_n].dedup := 'enqueue';
     end loop;
     perform jobq_private.store_jobs(_jobs, is_checked);
     insert into jobq_private.node (job_id, graph_id, name)

@@ -1,6 +1,6 @@
 -- What open_batch(), seal_batch(), cancel_batch() and batch_status() promise.
 begin;
-select plan(47);
+select plan(48);
 
 -- This transaction's own ends are looked at once more after the commit.
 create view pg_temp.to_look_at as
@@ -256,6 +256,16 @@ select is(refusal($$select jobq.open_batch('{"kind": ""}')$$),
     '22023 INVALID_ARGUMENT', 'and are checked as all others');
 select is(refusal($$select jobq.open_batch('[]')$$),
     '22023 INVALID_ARGUMENT', 'each is an object');
+
+-- With a kind whose payloads have dedup keys
+select jobq.put_kind('once', dedup_key => '{id}');
+select jobq.enqueue('once', '{"id": 1}');
+select jobq.open_batch('{"kind": "once", "payload": {"id": 1}}') as batch \gset
+select is(
+    (select j.state collate "default" from jobq_private.batch as b
+    join jobq.job as j on j.job_id = b.on_success where b.batch_id = :'batch'),
+    'blocked', 'no live job with the same dedup key takes the place of a job at the end'
+);
 
 -- Under grants by queue, by who does not see every member
 create role one_queue login;

@@ -1,6 +1,6 @@
 -- What enqueue_graph(), cancel_tree(), redrive_tree() and show_graph() promise.
 begin;
-select plan(58);
+select plan(59);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -293,6 +293,17 @@ select results_eq(
     $$, :'middle'),
     $$ values (999::bigint, 1::bigint, '1') $$, 'show_graph() looks at each arrow once'
 );
+
+-- Kinds whose payloads have dedup keys
+delete from jobq_private.node;
+select jobq.put_kind('once', dedup_key => '{id}');
+select jobq.enqueue('once', '{"id": 1}');
+select from jobq.enqueue_graph('{"jobs": [
+    {"name": "one", "kind": "once", "payload": {"id": 1}},
+    {"name": "two", "kind": "k", "after": ["one"]}
+]}');
+select is(pg_temp.states(), 'one queued, two blocked',
+    'no live job with the same dedup key takes the place of a job of a graph');
 
 -- A schedule
 select jobq.create_schedule('nightly', 'open', every => '1 h', graph => '{"jobs": [
