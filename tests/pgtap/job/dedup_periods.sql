@@ -1,7 +1,7 @@
 -- The strategies of dedup keys that look at the time.
 -- Needs more than the core.
 begin;
-select plan(18);
+select plan(19);
 
 select jobq.put_kind(
     'save', dedup => 'debounce', dedup_period => '1 min', dedup_max_wait => '90 s'
@@ -77,6 +77,18 @@ select jobq.enqueue(
 select is(
     (select count(*)::integer from jobq.claim('{default}', 'w', 9)), 1,
     'a call that names an earlier time brings it forward, also in a key'
+);
+
+select jobq.enqueue(
+    'save', '{"n": 1}', dedup_key => 'brief', expires_at => now() + interval '70 s'
+) as brief \gset
+select jobq.enqueue(
+    'save', '{"n": 2}', dedup_key => 'brief', run_at => now() + interval '80 s',
+    expires_at => now() + interval '1 h'
+);
+select is(
+    (select expires_at from jobq.job where job_id = :'brief'), now() + interval '1 h',
+    'the job expires when the later call says'
 );
 
 select jobq.put_kind('alert', dedup => 'throttle', dedup_period => '1 min');
