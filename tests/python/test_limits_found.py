@@ -389,3 +389,21 @@ def test_a_hold_ends_at_a_time_that_clients_can_read(connect: Connect, until: st
     with pytest.raises(psycopg.Error) as refused:
         connect().execute("select jobq.hold_key('default', 'a', %s)", [until])
     assert refused.value.sqlstate == "22023"
+
+
+def test_a_blocked_job_does_not_hold_up_the_parent_in_its_ordered_key(connect: Connect) -> None:
+    connection = connect()
+    connection.execute("select jobq.put_queue('default', ordered => true)")
+    parent = enqueue(connection)
+    [[child]] = connection.execute(
+        "select jobq.enqueue('k', concurrency_key => 'a', after => array[%s::uuid],"
+        " after_failure => 'run')",
+        [parent],
+    ).fetchall()
+    for job in (parent, child):
+        assert claim(connection) == [job]
+        connection.execute("select jobq.fail(%s, 1, 'x', retryable => false)", [job])
+    connection.execute("select jobq.redrive_tree(%s, 'all')", [parent])
+    assert claim(connection) == [parent]
+    connection.execute("select jobq.complete(%s, 2)", [parent])
+    assert claim(connection) == [child]

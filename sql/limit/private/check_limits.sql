@@ -1,9 +1,8 @@
--- Purpose: for each of these limits, the nth: the number of free slots, the cost that
--- rate and budget still allow (null for any), how many jobs of cost 1 may start, when
--- that changes by itself, and the only job that may start in an ordered key.
--- Invariant: exact for a caller that has locked the limits, because it counts rows.
--- Cheaper jobs wait behind one that did not fit into a budget, as long as a claim finds
--- that job again every 10 s. Inlined if the arguments are variables, so no SET clause.
+-- Purpose: for each of these limits, the nth: the number of free slots, the cost that rate and budget
+-- still allow (null for any), how many jobs of cost 1 may start, when that changes by itself, and the
+-- only job that may start in an ordered key. Inlined if the arguments are variables, so no SET clause.
+-- Invariant: exact for a caller that has locked the limits, because it counts rows. Cheaper jobs wait
+-- behind one that did not fit into a budget, as long as a claim finds that job again every 10 s.
 create or replace function jobq_private.check_limits(scopes jobq_private.scope[], now timestamptz)
 returns table (
     n bigint, limit_id uuid, queue text, kind text, concurrency_key text, max_starts integer,
@@ -50,7 +49,8 @@ as $$
     left join lateral (
         select j.job_id
         from jobq_private.job as j
-        where u.is_ordered and j.job_id = u.first_job_id and j.key_id = s.limit_id
+        where u.is_ordered
+        and j.job_id = u.first_job_id and j.key_id = s.limit_id and j.state <> 'blocked'
         limit 1  -- or all jobs might be read, for a hash
     ) as j on true
     cross join lateral (
