@@ -1,7 +1,7 @@
 -- Purpose: give limits their turn in a claim.
 -- Invariant: replaces the core's hook of this name. Jobs with keys and others take turns by priority:
 -- claim_keys() starts those above the priority of the others, and half of what is
--- wanted at it. What is found without a key is counted here, and started by the claim.
+-- wanted at it. What is found without a key is started by the claim, or here if the queue is limited.
 -- Nothing of a lower priority starts before.
 create or replace function jobq_private.on_queue(
     queue text, worker text, max_jobs integer, max_limited integer, except_kinds text[],
@@ -16,6 +16,7 @@ declare
     _left integer := max_jobs;
     _priority integer := 32768;
     _found tid[];
+    _started jobq.claimed_job[];
     _moves_left integer := 50;
 begin
     _look := jobq_private.enter_queue(queue, clock_timestamp());
@@ -40,14 +41,23 @@ begin
             from jobq_private.find_passing(
                 queue, _left, except_kinds, kinds, _priority, _look, _moves_left
             ) as f;
-            _turn.found := _turn.found || _found;
+            if _look.is_limited and _found <> '{}' then
+                -- what expires or is postponed instead of started costs nothing
+                _started := array(
+                    select s from jobq_private.start_jobs(
+                        _found, worker, array_fill(1::smallint, array[cardinality(_found)])
+                    ) as s
+                );
+                perform jobq_private.charge(array(select s.job_id from unnest(_started) as s), true);
+                _turn.jobs := _turn.jobs || _started;
+                _turn.limited := cardinality(_turn.jobs);
+                _priority := _priority + 1;
+            else
+                _turn.found := _turn.found || _found;
+            end if;
             _left := case when _moves_left > 0 then _left - cardinality(_found) else 0 end;
         end if;
     end loop;
-    if _look.is_limited then
-        _turn.slots := array_fill(1, array[cardinality(_turn.found)]);
-        _turn.limited := cardinality(_turn.jobs) + cardinality(_turn.found);
-    end if;
     return _turn;
 end
 $$;

@@ -391,6 +391,20 @@ def test_a_hold_ends_at_a_time_that_clients_can_read(connect: Connect, until: st
     assert refused.value.sqlstate == "22023"
 
 
+def test_a_job_that_expires_before_its_start_costs_its_queue_nothing(connect: Connect) -> None:
+    connection = connect()
+    connection.execute("select jobq.put_budget('queue', 'default', 2, 'month')")
+    connection.execute(
+        "select jobq.enqueue('k', expires_at => now() + interval '1 ms')"
+        " from generate_series(1, 2)"
+    )
+    connection.execute("select pg_sleep(0.01)")
+    lasting = enqueue(connection, None)
+    assert [*claim(connection), *claim(connection)] == [lasting]
+    [[spent]] = connection.execute("select spent from jobq_internal.list_budgets()").fetchall()
+    assert spent == 1
+
+
 def test_a_blocked_job_does_not_hold_up_the_parent_in_its_ordered_key(connect: Connect) -> None:
     connection = connect()
     connection.execute("select jobq.put_queue('default', ordered => true)")

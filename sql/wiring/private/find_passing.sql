@@ -1,6 +1,7 @@
 -- Purpose: find jobs without a key at this priority that the limits of their queue let start.
 -- Invariant: jobs that a changed limit or a hold moves under a key make room for those behind them,
--- as often as moves_left says; at zero, the next claim continues here. The caller starts the jobs.
+-- as often as moves_left says; at zero, the next claim continues here. The caller starts the jobs; if
+-- the queue is limited, it charges them, and then looks here again.
 create or replace function jobq_private.find_passing(
     queue text, max_jobs integer, except_kinds text[], kinds text[], priority integer,
     look jobq_private.queue_look, inout moves_left integer, out jobs tid[]
@@ -30,13 +31,10 @@ begin
         end if;
         if look.is_limited and _found <> '{}' then
             select p.jobs into _found from jobq_private.pass_limits(queue, _found, null, look) as p;
-            perform jobq_private.charge(
-                array(select j.job_id from jobq_private.job as j where j.ctid = any(_found)), true
-            );
         end if;
         jobs := jobs || _found;
         _left := _left - cardinality(_found);
-        exit when _left = 0 or _moved = 0;
+        exit when _left = 0 or _moved = 0 or look.is_limited and jobs <> '{}';
         _width := least(100, 2 * _width);
         moves_left := moves_left - 1;
         exit when moves_left = 0;
