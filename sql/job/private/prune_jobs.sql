@@ -1,7 +1,7 @@
 -- Purpose: delete at most max_rows finished jobs that their kind keeps for less than the global
 -- retention; return how many.
 -- Invariant: a job that others need is postponed. Locked jobs are left to the next call.
--- Idempotency keys have their own retention.
+-- Idempotency keys have their own retention, but a kind that allows reuse gets those of failed jobs back.
 create or replace function jobq_private.prune_jobs(max_rows integer)
 returns bigint
 language plpgsql
@@ -40,7 +40,21 @@ begin
         delete from jobq_private.job_archive as a
         where a.job_id = any(_due) and a.finished_at between _first and _last
         and a.job_id not in (select n.job_id from needed as n)
-        returning a.job_id
+        returning a.job_id, a.kind, a.idempotency_key, a.state
+    ),
+    reusable as materialized (
+        select k.kind, k.idempotency_key
+        from gone as g
+        join jobq_private.idempotency_key as k
+            on k.kind = g.kind and k.idempotency_key = g.idempotency_key and k.job_id = g.job_id
+        where g.state <> 'succeeded'
+        and (select s.reuse_key_after_failure from jobq_private.settings_for(g.kind, null) as s)
+        for update of k skip locked
+    ),
+    freed as (
+        delete from jobq_private.idempotency_key as k
+        using reusable as r
+        where k.kind = r.kind and k.idempotency_key = r.idempotency_key
     )
     select array_agg(row(
         g.job_id, null, null, null, null, null, null, null, null, null, true

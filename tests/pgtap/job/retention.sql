@@ -1,7 +1,7 @@
 -- How long finished jobs are kept, by kind and outcome; none at all where that is 0.
 -- Needs more than the core.
 begin;
-select plan(22);
+select plan(24);
 
 select jobq.put_kind('traceless', keep_succeeded => '0', max_attempts => 5);
 select jobq.put_kind(
@@ -169,6 +169,26 @@ select jobq.complete(:'dead', 2);
 select is(
     (select prune_at - finished_at from jobq_private.job_archive where job_id = :'dead'),
     interval '1 h', 'a job that is redriven is kept as its new outcome says'
+);
+
+-- The idempotency keys of jobs that are forgotten before the end of the keys' retention
+select jobq.put_kind(k, reuse_key_after_failure => k = 'again', keep_cancelled => '3 h')
+from unnest('{again,once}'::text[]) as k;
+select jobq.enqueue('again', idempotency_key => 'key') as again \gset
+select jobq.enqueue('once', idempotency_key => 'key') as once \gset
+select jobq.cancel(j) from unnest(array[:'again', :'once']::uuid[]) as j;
+set local session_replication_role = replica;
+update jobq_private.job_archive set prune_at = now() - interval '1 s'
+where job_id in (:'again', :'once');
+set local session_replication_role = origin;
+select jobq_private.prune_jobs(10);
+select ok(
+    (select created from jobq.enqueue_many('[{"kind": "again", "idempotency_key": "key"}]')),
+    'a key that can be used again after a failure stays free when the job is forgotten'
+);
+select is(
+    jobq.enqueue('once', idempotency_key => 'key'), :'once',
+    'any other is kept for its own retention'
 );
 
 select * from finish();
