@@ -30,9 +30,10 @@ begin
             'jobq_private.job_log'::regclass
         )
         and c.relname ~ '_[0-9]{8}$'
-        and to_date(right(c.relname, 8), 'YYYYMMDD') < _oldest
         order by 3, 2
     loop
+        -- Not in the query, which could read the name of any relation as a date.
+        exit when _day >= _oldest;
         _kept := '{}';
         if _parent = 'job_archive' then
             _kept := array(
