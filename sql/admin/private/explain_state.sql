@@ -26,7 +26,7 @@ as $$
         'attempt %s on %s since %s; lease %s %s%s', job.attempt, job.worker,
         date_trunc('second', job.claimed_at),
         case when job.lease_expires_at < clock_timestamp()
-            then 'expired (recover() will end the attempt)' else 'until' end,
+            then 'expired (maintain() will end the attempt)' else 'until' end,
         date_trunc('second', job.lease_expires_at),
         '; cancellation requested at ' || date_trunc('second', job.cancel_requested_at)
             || coalesce(': ' || job.cancel_reason, '')
