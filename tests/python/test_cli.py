@@ -244,7 +244,7 @@ def test_jobs_are_changed_cancelled_and_deleted(jobq: Any, client: Client) -> No
 def test_enqueue_has_the_options_of_the_function(jobq: Any, client: Client) -> None:
     options = [
         "--run-at",
-        "2126-01-01",
+        "2126-01-01T09:30:00.5+01:00",
         "--expires-at",
         "2127-01-01",
         "--timeout",
@@ -254,8 +254,8 @@ def test_enqueue_has_the_options_of_the_function(jobq: Any, client: Client) -> N
     ]
     job_id = said(jobq("enqueue", "a", *options, "--dedup-key", "k", "--dedup", "replace"))
     job = client.get(job_id)
-    assert (job.run_at.year, job.timeout, job.metadata["tenant"]) == (
-        2126,
+    assert (job.run_at, job.timeout, job.metadata["tenant"]) == (
+        datetime(2126, 1, 1, 8, 30, 0, 500_000, tzinfo=UTC),
         timedelta(seconds=3),
         1,
     )
@@ -263,6 +263,7 @@ def test_enqueue_has_the_options_of_the_function(jobq: Any, client: Client) -> N
     assert newer != job_id
     assert client.get(job_id).state == "cancelled"
     assert jobq("enqueue", "a", "--delay", "1", "--run-at", "2126-01-01").returncode == 2
+    assert "2030-03-16T08:00:00Z" in jobq("enqueue", "a", "--run-at", "tomorrow").stderr
 
 
 CREATED = {

@@ -80,13 +80,18 @@ class Json(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic 
         return found
 
 
-class Moment(click.DateTime):
-    """A time in UTC."""
+class Moment(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic since 8.4
+    """A time in ISO 8601, in UTC unless it has an offset."""
+
+    name = "time"
 
     def convert(self, value: Any, *at: Any) -> datetime:  # noqa: ANN401 - as click has it
         """Return the time with its zone."""
-        found: datetime = super().convert(value, *at)
-        return found.replace(tzinfo=UTC)
+        try:
+            found = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a time such as 2030-03-16T08:00:00Z", *at)
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def database(name: str = "database_url", **options: Any) -> click.Option:  # noqa: ANN401
@@ -102,7 +107,7 @@ def limit(default: int, most: int = 1000, name: str = "limit", of: str = "rows")
 
 
 def moment(flag: str, words: str, **options: Any) -> click.Option:  # noqa: ANN401
-    """Return an option that is a time in UTC."""
+    """Return an option that is a time."""
     return option(flag, type=Moment(), help=words, **options)
 
 

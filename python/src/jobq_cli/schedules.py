@@ -134,11 +134,7 @@ schedules = listing_group(
         argument("cron"),
         option("--zone", default="UTC", help="IANA time zone."),
         TICKS,
-        option(
-            "--after",
-            type=click.DateTime(["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M%z"]),
-            help="Only times after this one.",
-        ),
+        moment("--after", "Only times after this one, in UTC."),
         option("--gap", default="auto", type=click.Choice(get_args(Gap))),
         option("--fold", default="auto", type=click.Choice(get_args(Fold))),
         AS_JSON,
