@@ -37,6 +37,7 @@ begin
         answer.name, answer.is_approved, answer.data
     ));
     perform jobq_private.check_argument(case
+        when length(answer.name) not between 1 and 249 then 'name must have 1 to 249 characters'
         when length(answer.reason) > 512 then 'reason must have at most 512 characters'
         when length(answer.answered_by) not between 1 and 256
         then 'answered_by must have 1 to 256 characters'
@@ -52,7 +53,8 @@ begin
         perform jobq_private.refuse_answer(answer.job_id, answer.name);
     elsif answer.is_approved then
         perform jobq_private.check_problem(
-            'PAYLOAD_INVALID', jobq_private.schema_violation(_form, answer.data, 'data')
+            'PAYLOAD_INVALID', format('the data do not match the form of question %s: ', answer.name)
+                || jobq_private.schema_violation(_form, answer.data, 'data')
         );
     end if;
     perform jobq_private.store_event(_event, answer.job_id, _payload);

@@ -341,6 +341,26 @@ async def test_questions_are_listed_and_answered_over_http(api: Api) -> None:
     assert (told["outcome"], told["payload"]["is_approved"]) == ("arrived", False)
 
 
+async def test_all_open_questions_are_listed_over_http(api: Api) -> None:
+    job = await api.job(kind="refund")
+    claimed = await api.claim()
+    path = f"/jobs/{job['job_id']}/attempts/{claimed['attempt']}/ask"
+    await api.ask("POST", path, json={"name": "refund", "question": "Refund?"})
+    api.run("""
+        insert into jobq_private.waiter (job_id, event, since, deadline, question)
+        select w.job_id, w.event || n, w.since + interval '1 ms' * (n / 3), w.deadline, w.question
+        from jobq_private.waiter as w, generate_series(1, 1100) as n returning job_id
+    """)
+    names: list[str] = []
+    place = ""
+    for _ in range(6):
+        page = (await api.ask("GET", f"/waits?limit=200{place}")).json()
+        names += [item["name"] for item in page["items"]]
+        place = f"&cursor={page['cursor']}"
+    assert page["cursor"] is None
+    assert len(names) == len(set(names)) == 1101
+
+
 def code_of(response: Any) -> str:
     return str(response.json()["error"]["code"])
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from types import ModuleType
 from typing import Annotated, Any, Final
 
+import msgspec
 from msgspec import Meta, Raw
 from starlette.responses import Response
 
@@ -13,7 +15,7 @@ from jobq import models
 from jobq_http.call import Call, encoded
 from jobq_http.errors import ApiError
 from jobq_http.operation import picked, section
-from jobq_http.page import Paging
+from jobq_http.page import Paging, cut
 from jobq_http.values import (
     TEXT,
     JsonMembers,
@@ -27,7 +29,7 @@ from jobq_http.values import (
 from jobq_http.workers import ATTEMPT, LOST
 from jobq_http.workflows import Waited
 
-# All open questions that a list shows.
+# Open questions that a call of the database returns.
 MOST: Final = 1000
 QuestionName = Annotated[str, Meta(min_length=1, max_length=249, pattern=TEXT)]
 Person = Annotated[str, Meta(min_length=1, max_length=240, pattern=TEXT)]
@@ -97,6 +99,20 @@ def links() -> ModuleType:
     return links
 
 
+async def list_waits(call: Call) -> Response:
+    """Return a page of open questions, of which the database returns those since the last one."""
+    wanted: Any = call.query(QuestionPage)
+    after = wanted.position(call, str)
+    since = msgspec.json.decode(after)[0] if after else None
+    rows = await call.fetch("list_waits", queue=wanted.queue, max_rows=MOST, since=since)
+    return cut(call, wanted, [picked(Question, row._asdict()) for row in rows], place_of)
+
+
+def place_of(row: Mapping[str, Any]) -> list[str]:
+    """Return the sort key of a question."""
+    return [row["since"].isoformat(), str(row["job_id"]), row["name"]]
+
+
 async def make_link(call: Call) -> Response:
     """Return a link with which one person can answer one question without a key.
 
@@ -150,9 +166,8 @@ OPERATIONS = (
        "work", Waited, body=NewQuestion, errors=f"{LOST} INVALID_SCHEMA",
        examples={"a refund": {"name": "refund", "question": "Refund 5 euro?",
                               "timeout_ms": 259_200_000}}),
-    of("GET /waits", "list_waits", "List the questions of jobs that wait for a person",
-       "read operate", Questions, query=QuestionPage, fixed={"max_rows": MOST},
-       order=lambda row: [row["since"].isoformat(), str(row["job_id"]), row["name"]]),
+    of("GET /waits", list_waits, "List the questions of jobs that wait for a person",
+       "read operate", Questions, query=QuestionPage),
     of("POST /jobs/{job_id}/answers", "answer", "Answer the question of a job",
        "produce operate", body=NewAnswer, errors=ANSWERED,
        examples={"an approval": {"name": "refund", "is_approved": True, "answered_by": "ada"}}),

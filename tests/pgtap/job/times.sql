@@ -65,6 +65,7 @@ insert into call
 select c.function, c.argument, c.statement, '{infinity,-infinity,20000-01-01,4000-01-01 BC}'
 from (
     values
+    ('list_waits', 'since', 'jobq.list_waits(since => %s)'),
     ('health', 'client_time', 'jobq.health(client_time => %s)'),
     ('page_executions', 'before', 'held as h, lateral jobq_http.page_executions(h.job_id, before => %s)'),
     ('page_jobs', 'created_after', 'jobq_http.page_jobs(created_after => %s)'),

@@ -1,6 +1,6 @@
 -- What ask(), answer() and list_waits() promise.
 begin;
-select plan(41);
+select plan(45);
 
 -- A question waits for a person.
 select jobq.enqueue('refund', queue => 'money') as job_id \gset
@@ -31,6 +31,12 @@ select is(
 select is((select count(*) from jobq.list_waits('money')), 1::bigint, 'its queue has it');
 select is((select count(*) from jobq.list_waits('other')), 0::bigint, 'another queue has not');
 select is((select count(*) from jobq.list_waits(job_id => :'job_id')), 1::bigint, 'its job has it');
+select is(
+    array(
+        select (select count(*) from jobq.list_waits(since => w.since + s.after))
+        from jobq.list_waits() as w, (values (interval '0'), ('1 us')) as s (after)
+    ), '{1,0}', 'a later page begins with the time of the last question'
+);
 select is(jsonb_array_length(jobq_http.show_workflows()::jsonb -> 'waits'), 0,
     'it is no event among others');
 
@@ -47,6 +53,7 @@ from (
     ($$ select jobq.answer(%L, 'refund', true, '{"cents": 5}', answered_by => '') $$,
         '22023 INVALID_ARGUMENT', 'nobody'),
     ($$ select jobq.answer(%L, null, true) $$, '22004 NULL_ARGUMENT', 'no name'),
+    ($$ select jobq.answer(%L, '', true) $$, '22023 INVALID_ARGUMENT', 'an empty name'),
     ($$ select jobq.answer(%L, 'refund', null) $$, '22004 NULL_ARGUMENT', 'neither yes nor no'),
     ($$ select jobq.answer(%L, 'other', true) $$, 'JQ001 QUESTION_NOT_FOUND', 'another question'),
     ($$ select jobq.answer(gen_random_uuid(), 'refund', true) $$, 'JQ001 JOB_NOT_FOUND',
@@ -55,6 +62,30 @@ from (
         '22023 INVALID_ARGUMENT', 'a signal'),
     ($$ select jobq.emit('answer:refund') $$, '22023 INVALID_ARGUMENT', 'an event')
 ) as a (statement, refusal, claim);
+create function pg_temp.detail(statement text)
+returns text
+language plpgsql
+as $$
+declare
+    _detail text;
+begin
+    execute statement;
+    return null;
+exception
+    when others then
+        get stacked diagnostics _detail = pg_exception_detail;
+        return _detail;
+end
+$$;
+select is(
+    pg_temp.detail(format('select jobq.answer(%L, ''refund'', true, ''{}'')', :'job_id')),
+    'the data do not match the form of question refund: data.cents is missing',
+    'the error says that the data of the answer are meant'
+);
+select matches(
+    pg_temp.detail(format('select jobq.answer(%L, repeat(''x'', 250), true)', :'job_id')),
+    '^name must', 'and which argument is too long'
+);
 select is((select count(*) from jobq.audit where action in ('approve', 'reject')), 0::bigint,
     'what is refused is not audited');
 
