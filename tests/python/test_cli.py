@@ -566,6 +566,26 @@ def test_a_queue_that_nobody_has_heard_of_is_not_paused_by_mistake(
     assert {q.queue for q in client.queue_stats() if q.is_paused} == {"default", "later"}
 
 
+def test_a_kind_that_nobody_has_heard_of_is_paused_with_a_warning(
+    jobq: Any, client: Client
+) -> None:
+    client.enqueue("a")
+    client.put_kind("b")
+    for kind, is_known in (("a", True), ("b", True), ("typo", False)):
+        done = jobq("pause", "--kind", kind)
+        assert (done.returncode, "not declared" in done.stderr) == (0, not is_known)
+    assert {each.kind for each in client.list_kinds() if each.paused_at} == {"a", "b", "typo"}
+
+
+def test_held_keys_are_listed(jobq: Any, client: Client) -> None:
+    said(jobq("limits", "hold", "mail", "acme", "--seconds", "60", "--reason", "asked to"))
+    row = json.loads(said(jobq("limits", "held", "mail", "--json")))
+    assert (row["concurrency_key"], row["kind"], row["reason"]) == ("acme", None, "asked to")
+    assert "asked to" in said(jobq("limits", "held", "mail"))
+    said(jobq("limits", "release", "mail", "acme"))
+    assert said(jobq("limits", "held", "mail", "--json")) == ""
+
+
 def test_a_server_that_is_not_there_is_told_quickly(jobq: Any) -> None:
     done = jobq("jobs", "--database", "postgresql://127.0.0.1:1/x")
     assert done.returncode == 1

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from decimal import Decimal, InvalidOperation
-from typing import Final
+from typing import Any, Final
 
 import click
 
+from jobq.calls.call import Call, scalar
+from jobq.client import Client
 from jobq_cli.declared import calling, group
 from jobq_cli.parameters import LONGEST_DELAY, Seconds, argument, as_span, option, reason
 
@@ -34,6 +36,12 @@ def amount(text: str) -> Decimal:
     return value
 
 
+def held(client: Client, *, queue: str) -> list[dict[str, Any]]:
+    """Return the held keys of a queue, and its kinds that are held."""
+    shown = {"queue": queue, "max_rows": 1000}
+    return client.run(Call("jobq_http.show_queue", shown, scalar))["holds"]  # type: ignore[no-any-return]
+
+
 SCOPE_TYPE: Final = click.Choice(["queue", "kind"])
 SCOPE: Final = (argument("scope_type", type=SCOPE_TYPE), argument("scope"))
 KEYS: Final = (
@@ -59,6 +67,8 @@ limits = group(
             option("--seconds", "until", type=Seconds(0, LONGEST_DELAY), required=True,
                    callback=as_span, help="Duration of the hold."),
             reason()),
+    calling("held", held, "List the held keys of QUEUE, and its kinds without keys that are held.",
+            argument("queue"), rows=("concurrency_key", "kind", "until", "reason")),
     calling("release", "release_key", "End the hold of KEY in QUEUE, or of a kind.",
             argument("queue"), argument("concurrency_key", metavar="KEY", required=False),
             option("--kind", help="End the hold of this kind's jobs without a key."),

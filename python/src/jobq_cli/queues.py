@@ -15,7 +15,7 @@ from jobq.errors import NotFound
 from jobq.models import Privilege, QueueStats
 from jobq_cli.declared import calling, group
 from jobq_cli.parameters import AS_JSON, DATABASE, argument, option, options_of, reason
-from jobq_cli.terminal import asking, plain, show_json, show_rows, show_table
+from jobq_cli.terminal import asking, plain, say, show_json, show_rows, show_table
 
 QUEUE: Final = argument("queue")
 ONE_QUEUE: Final = argument("queue", required=False)
@@ -62,9 +62,12 @@ def one_of(queue: str | None, kind: str | None) -> None:
 def pause_known(
     client: Client, *, queue: str | None, kind: str | None, reason: str | None, is_new: bool
 ) -> None:
-    """Pause a kind, or a queue unless its name seems to be misspelt."""
+    """Pause a queue or a kind. Refuse a queue, and warn of a kind, that is not known."""
     one_of(queue, kind)
     if kind is not None:
+        is_declared = any(each.kind == kind for each in client.list_kinds())
+        if not is_declared and not client.list_jobs(kind=kind, max_jobs=1):
+            say(f"warning: kind {kind} is not declared and has no recent jobs", err=True)
         client.pause_kind(kind, reason)
         return
     known = {"*", "default", *(stats.queue for stats in client.queue_stats())}
