@@ -172,6 +172,42 @@ async def test_a_full_server_is_tried_again(post: Post, redis: Redis, redis_url:
     assert (job.last_error_code, job.attempts) == ("STREAM_ERROR", 2)
 
 
+@pytest.mark.parametrize("once", [False, True])
+async def test_a_server_without_its_replicas_is_tried_again(
+    post: Post, redis: Redis, redis_url: str, once: bool
+) -> None:
+    await redis.config_set("min-replicas-to-write", "1")
+    spec = spec_for(redis_url, deliver_once=once)
+    await post.endpoint("alone", spec, type="REDIS_STREAM", max_attempts=2)
+    job = await post.deliver("alone", INPUT)
+    assert (job.last_error_code, job.attempts) == ("STREAM_ERROR", 2)
+    assert "NOREPLICAS" in str(job.last_error)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [b"MISCONF Redis is configured to save RDB snapshots, but it\'s unable to persist to disk.",
+     b"BUSY Redis is busy running a script.", b"CLUSTERDOWN The cluster is down",
+     b"TRYAGAIN Multiple keys request during rehashing of slot",
+     b"MASTERDOWN Link with MASTER is down", b"MOVED 3999 192.0.2.1:6381"],
+)  # fmt: skip
+async def test_a_server_that_is_not_ready_is_tried_again(reply: bytes) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            is_entry = b"XADD" in data
+            writer.write(b"-%s\r\n" % reply if is_entry else b"+OK\r\n" * data.count(b"*"))
+        writer.close()
+
+    sender = RedisStreamSender(LOCAL)
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        message = Message(uuid4(), 1, spec_for(f"redis://127.0.0.1:{port}"), {}, Mask([]))
+        with pytest.raises(Retry, check=lambda error: error.code == "STREAM_ERROR") as failure:
+            await sender.send(message)
+        await sender.close()
+    assert "192.0.2.1" not in str(failure.value)
+
+
 @pytest.mark.parametrize(
     "reply",
     [b"$500000000\r\n" + b"x" * 4_000_000, b"+" + b"x" * 4_000_000,

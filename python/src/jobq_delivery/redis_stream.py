@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import OrderedDict
 from typing import Final, NoReturn
 
 from redis.asyncio import Redis
 from redis.exceptions import (
+    AskError,
     AuthenticationError,
     BusyLoadingError,
+    ClusterDownError,
     InvalidResponse,
     OutOfMemoryError,
     ReadOnlyError,
     RedisError,
     ResponseError,
+    TryAgainError,
 )
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
@@ -32,6 +36,8 @@ ONCE_SECONDS: Final = 7 * 24 * 3600
 
 # Redis cuts the commands that it shows, so a secret at the end could not be found in them.
 ARGUMENTS: Final = ", with args beginning with"
+# Errors without classes: the disk is full, replicas are missing, or a script runs.
+TEMPORARY: Final = re.compile(r"\b(?:MISCONF|NOREPLICAS|BUSY)\b")
 
 # A job that was added within a week is not added again. The second key contains the stream's
 # name as a hash tag, so that a cluster stores both on one node.
@@ -152,8 +158,13 @@ def refuse(error: Exception) -> NoReturn:
             raise Retry(
                 "cannot connect, or the connection was lost", code="CONNECTION_ERROR"
             ) from None
+        case AskError() | ClusterDownError() | TryAgainError():  # their texts have addresses
+            raise Retry(type(error).__name__, code="STREAM_ERROR") from None
         case ResponseError():
-            raise Permanent("STREAM_ERROR", str(error).partition(ARGUMENTS)[0]) from None
+            text = str(error).partition(ARGUMENTS)[0]
+            if TEMPORARY.search(text):
+                raise Retry(text, code="STREAM_ERROR") from None
+            raise Permanent("STREAM_ERROR", text) from None
         case InvalidResponse():
             raise nonsense() from None
         case _:
