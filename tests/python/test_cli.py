@@ -6,6 +6,7 @@ import json
 import os
 import re
 import resource
+import socket
 import subprocess
 import sys
 from dataclasses import asdict
@@ -479,6 +480,7 @@ def test_a_failure_is_a_line_and_a_status(
         (("worker", "--grace", "nan"), "nan is not a number of seconds"),
         (("enqueue", "a", "--delay", "nan"), "nan is not a number of seconds"),
         (("enqueue", "a", "--delay", "1e20"), "--delay"),
+        (("enqueue", "a", "[" * 100_000), "not JSON"),
         (("enqueue", "a", "--wait", "inf"), "inf is not a number of seconds"),
         (("jobs", "--database", "nowhere"), 'missing "="'),
         (("http", "--database", "nowhere"), 'missing "="'),
@@ -493,6 +495,14 @@ def test_what_cannot_be_meant_is_a_usage_error(arguments: tuple[str, ...], words
     assert done.exit_code == 2, done.output
     assert isinstance(done.exception, SystemExit)
     assert words in done.output
+
+
+def test_a_console_whose_port_is_taken_is_a_line(jobq: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = jobq("console", "--port", str(port))
+    assert done.returncode == 1
+    assert f"cannot listen on port {port}" in done.stderr
 
 
 def test_help_needs_no_database() -> None:

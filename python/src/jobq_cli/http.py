@@ -120,5 +120,8 @@ def console(*, port: int, hide_payloads: bool, is_opened: bool, database_url: st
         if is_opened:
             webbrowser.open(address)
 
-    listening = socket.create_server(("127.0.0.1", port))
+    try:
+        listening = socket.create_server(("127.0.0.1", port))
+    except OSError as error:
+        raise click.ClickException(f"cannot listen on port {port}: {error.strerror}") from error
     serve(database_url, listening, Options(hides_payloads=hide_payloads), tell)

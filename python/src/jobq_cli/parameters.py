@@ -73,7 +73,7 @@ class Json(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic 
         """Return the value of the text."""
         try:
             found = json.loads(sys.stdin.read() if value == "-" else value)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             self.fail(f"not JSON: {error}", *at)
         if self._is_object and not isinstance(found, dict):
             self.fail("not a JSON object", *at)
