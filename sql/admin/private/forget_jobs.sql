@@ -38,15 +38,21 @@ as $$
     delete from jobq_private.event as e where e.job_id = any(forget_jobs.job_ids);
     with live as (
         delete from jobq_private.job as j where j.job_id = any(forget_jobs.job_ids)
-        returning j.job_id, j.kind, j.idempotency_key
+        returning j.job_id, j.kind, j.idempotency_key, j.dedup_key
     ),
     ended as (
         delete from jobq_private.job_archive as a
         where a.job_id = any(forget_jobs.job_ids)
-        returning a.job_id, a.kind, a.idempotency_key
+        returning a.job_id, a.kind, a.idempotency_key, a.dedup_key
+    ),
+    gone as (select * from live union all select * from ended),
+    throttles as (
+        delete from jobq_private.throttle as t
+        using gone as g
+        where t.kind = g.kind and t.dedup_key = g.dedup_key and t.job_id = g.job_id
     )
     delete from jobq_private.idempotency_key as k
-    using (select * from live union all select * from ended) as g
+    using gone as g
     where k.kind = g.kind and k.idempotency_key = g.idempotency_key and k.job_id = g.job_id;
     select jobq_private.tell_ended(forget_jobs.job_ids)
     where jobq_private.is_locked('awaiting', 0)

@@ -1,7 +1,7 @@
 -- The strategies of dedup keys that look at the time.
 -- Needs more than the core.
 begin;
-select plan(19);
+select plan(20);
 
 select jobq.put_kind(
     'save', dedup => 'debounce', dedup_period => '1 min', dedup_max_wait => '90 s'
@@ -105,6 +105,12 @@ update jobq_private.throttle set until = now() where dedup_key = 'disk';
 select isnt(
     jobq.enqueue('alert', queue => 'alerts', dedup_key => 'disk'), :'once',
     'and another one when it is over'
+);
+select jobq.delete_many(array_agg(j.job_id)) from jobq.job as j where j.dedup_key = 'disk';
+select jobq.enqueue('alert', queue => 'alerts', dedup_key => 'disk');
+select is(
+    (select count(*)::integer from jobq.job where dedup_key = 'disk'), 1,
+    'and after the job was deleted'
 );
 select throws_ok(
     'select jobq.put_kind(''k'', dedup_period => ''0'')', '22023', null,
