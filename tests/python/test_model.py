@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 T = TypeVar("T")
-EXAMPLES = int(os.environ.get("JOBQ_MODEL_EXAMPLES", "12"))
+EXAMPLES = int(os.environ.get("JOBQ_MODEL_EXAMPLES", "8"))
 SESSIONS = 3
 QUEUES = ("q1", "q2")
 KINDS = ("plain", "reuse")

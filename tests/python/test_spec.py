@@ -21,7 +21,7 @@ from servers import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-STEPS = int(os.environ.get("JOBQ_SPEC_STEPS", "1500"))
+STEPS = int(os.environ.get("JOBQ_SPEC_STEPS", "700"))
 
 
 @pytest.fixture
