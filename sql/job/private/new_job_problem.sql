@@ -48,8 +48,9 @@ begin
         _invalid := jobq_private.payload_problem(job, settings);
         _problem := case when _invalid is not null then array['PAYLOAD_INVALID', _invalid] end;
     end if;
-    return case when _problem is not null then
-        array[_problem[1], format('job %s: %s', job.ordinal, _problem[2])]
-    end;
+    return case when _problem is not null then array[_problem[1], format('job %s%s: %s',
+        job.ordinal, case when _problem[1] = 'PAYLOAD_INVALID' then ', kind ' || job.kind end,
+        _problem[2]
+    )] end;
 end
 $$;

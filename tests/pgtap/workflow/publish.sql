@@ -1,6 +1,6 @@
 -- What jobq.publish(), jobq.subscribe() and jobq.unsubscribe() promise.
 begin;
-select plan(18);
+select plan(19);
 
 select is_empty('select * from jobq.publish(''order.paid'')', 'without subscribers there is no job');
 select jobq.put_kind('send_receipt', queue => 'mail');
@@ -44,6 +44,21 @@ select is(
     'a payload that does not suit a subscriber is refused'
 );
 select is((select count(*) from jobq.job), (select jobs from before), 'and nobody gets a job');
+do $$
+declare
+    _detail text;
+begin
+    perform jobq.publish('order.paid');
+exception
+    when others then
+        get stacked diagnostics _detail = pg_exception_detail;
+        perform set_config('tap.detail', _detail, true);
+end
+$$;
+select is(
+    current_setting('tap.detail'), 'job 3, kind strict: payload.n is missing',
+    'the error names the subscriber'
+);
 
 select is(jobq.unsubscribe('order.paid', 'strict'), true, 'a subscription can be ended');
 select is(jobq.unsubscribe('order.paid', 'strict'), false, 'once');

@@ -80,7 +80,7 @@ class JsonSchemas:
                 raise PayloadInvalid(
                     "the payload does not match the schema of its kind",
                     sqlstate="JQ006",
-                    detail=f"job {number}: {problem}",
+                    detail=f"job {number}, kind {kind}: {problem}",
                 )
 
 
