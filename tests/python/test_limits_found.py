@@ -395,8 +395,7 @@ def test_a_job_that_expires_before_its_start_costs_its_queue_nothing(connect: Co
     connection = connect()
     connection.execute("select jobq.put_budget('queue', 'default', 2, 'month')")
     connection.execute(
-        "select jobq.enqueue('k', expires_at => now() + interval '1 ms')"
-        " from generate_series(1, 2)"
+        "select jobq.enqueue('k', expires_at => now() + interval '1 ms') from generate_series(1, 2)"
     )
     connection.execute("select pg_sleep(0.01)")
     lasting = enqueue(connection, None)
