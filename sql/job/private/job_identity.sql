@@ -1,4 +1,4 @@
--- Purpose: refuse changes of a job's identity, of the payload of a job that has run, and of
+-- Purpose: refuse changes of a job's identity, of the payload and cost of a job that has run, and of
 -- max_attempts, timeout or lease to an invalid value. Fires only for updates that name one of
 -- these columns.
 -- Raises: JQ002.
@@ -12,20 +12,20 @@ begin
     if (
         old.job_id, old.kind, old.created_at, old.idempotency_key,
         old.dedup_key, old.dedup, old.schedule_id, old.slot_at,
-        old.delivery_version, old.concurrency_key, old.batch_id, old.cost
+        old.delivery_version, old.concurrency_key, old.batch_id
     ) is distinct from (
         new.job_id, new.kind, new.created_at, new.idempotency_key,
         new.dedup_key, new.dedup, new.schedule_id, new.slot_at,
-        new.delivery_version, new.concurrency_key, new.batch_id, new.cost
+        new.delivery_version, new.concurrency_key, new.batch_id
     )
-    or (new.payload is distinct from old.payload
+    or ((new.payload, new.cost) is distinct from (old.payload, old.cost)
         and (
             old.attempt > 0 or new.state <> old.state
             or old.state not in ('queued', 'blocked')
         ))
     then
         perform jobq_private.raise_error('IMMUTABLE', format(
-            'job_id %s: id, kind, keys, schedule, batch, cost, delivery_version and created_at never change, nor the payload of a job that has run',
+            'job_id %s: id, kind, keys, schedule, batch, delivery_version and created_at never change, nor the payload and cost of a job that has run',
             old.job_id
         ));
     end if;

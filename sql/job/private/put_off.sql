@@ -10,6 +10,7 @@ begin
     update jobq_private.job as j
     set
         payload = job.payload,
+        cost = job.cost,
         run_at = least(job.run_at, j.created_at + job.dedup_max_wait),
         expires_at = job.expires_at
     where j.job_id = put_off.job_id and j.state in ('queued', 'blocked') and j.attempt = 0;

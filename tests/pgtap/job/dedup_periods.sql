@@ -1,7 +1,7 @@
 -- The strategies of dedup keys that look at the time.
 -- Needs more than the core.
 begin;
-select plan(20);
+select plan(21);
 
 select jobq.put_kind(
     'save', dedup => 'debounce', dedup_period => '1 min', dedup_max_wait => '90 s'
@@ -89,6 +89,14 @@ select jobq.enqueue(
 select is(
     (select expires_at from jobq.job where job_id = :'brief'), now() + interval '1 h',
     'the job expires when the later call says'
+);
+
+select jobq.put_kind('spending', dedup => 'debounce', cost => '{tokens}');
+select jobq.enqueue('spending', '{"tokens": 1}', dedup_key => 'doc');
+select jobq.enqueue('spending', '{"tokens": 50}', dedup_key => 'doc');
+select is(
+    (select cost from jobq.job where kind = 'spending'), 50::numeric,
+    'it costs what the later payload says'
 );
 
 select jobq.put_kind('alert', dedup => 'throttle', dedup_period => '1 min');
