@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
 from commands import invoked
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from test_run import run_examples
 from test_tutorial import follow
 
 from catalog import catalog
@@ -56,12 +55,7 @@ def owned(server: Server) -> str:
 
 @pytest.mark.long
 def test_the_owner_runs_the_examples_and_every_command(owned: str, tmp_path: Path) -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "jobq_cli", "run", "--exit", "--port", "8099"],
-        cwd=tmp_path, env={**os.environ, "DATABASE_URL": owned},
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=280,
-    )  # fmt: skip
-    assert run.returncode == 0, run.stdout
+    run_examples(owned, tmp_path)
     for command in COMMANDS:
         done = invoked(owned, *command)
         assert "permission denied" not in done.stdout + done.stderr, command

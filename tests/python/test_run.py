@@ -8,13 +8,11 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, ClassVar
-
-import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -65,8 +63,8 @@ class Stranger(BaseHTTPRequestHandler):
         self.end_headers()
 
 
-@pytest.fixture
-def taken() -> Iterator[int]:
+@contextmanager
+def stranger() -> Iterator[int]:
     """A port of the loopback address where a stranger listens."""
     with HTTPServer(("127.0.0.1", 0), Stranger) as server:
         Thread(target=server.serve_forever, daemon=True).start()
@@ -74,13 +72,14 @@ def taken() -> Iterator[int]:
         server.shutdown()
 
 
-def test_examples_succeed_on_a_given_database(
-    empty_database: str, tmp_path: Path, taken: int
-) -> None:
-    """And whoever listens on the port that was wished for gets no key."""
-    arguments = ("--exit", "--port", str(taken))
-    process = start(tmp_path, environment(empty_database), *arguments)
-    report, _ = process.communicate(timeout=600)
+def run_examples(database: str, folder: Path) -> None:
+    """Run the examples on a database, as test_managed.py does with the rights of an owner.
+
+    Whoever listens on the port that was wished for gets no key.
+    """
+    with stranger() as taken:
+        process = start(folder, environment(database), "--exit", "--port", str(taken))
+        report, _ = process.communicate(timeout=600)
 
     assert Stranger.keys == []
     assert f"port {taken} is taken; the HTTP API gets port" in report
@@ -92,8 +91,8 @@ def test_examples_succeed_on_a_given_database(
     assert "the webhook's receiver got {'amount': 12.5, 'order_id': 'order-1234'}" in report
     assert re.search(r"example-stream +succeeded +stream example", report), report
     assert "the mail server got 'Your picture is ready'" in report
-    assert (tmp_path / ".jobq" / "mandelbrot-small.png").stat().st_size > 0
-    assert processes_in(tmp_path) == []
+    assert (folder / ".jobq" / "mandelbrot-small.png").stat().st_size > 0
+    assert processes_in(folder) == []
 
 
 def test_it_serves_from_a_private_server_until_interrupted(tmp_path: Path) -> None:
