@@ -215,7 +215,7 @@ def most_at_once(connect: Connect, watcher: Connection, *queues: str) -> int:
     return max(most, int(at_once))
 
 
-@pytest.mark.oldest_version
+@pytest.mark.long
 def test_no_limit_is_exceeded_and_no_job_is_stranded(connect: Connect) -> None:
     watcher = connect()
     watcher.execute("select jobq.put_kind('k', max_attempts => 1000, lease => '1 s')")

@@ -112,7 +112,7 @@ def said(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
-@pytest.mark.oldest_version
+@pytest.mark.long
 def test_eight_tickers_of_whom_three_are_killed_fire_each_slot_once(
     connect: Connect, tickers: list[subprocess.Popen[str]]
 ) -> None:
