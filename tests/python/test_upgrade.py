@@ -123,14 +123,14 @@ class Load:
                     " from jobq.claim('{probe}', 'probe') as c",
                 )
                 self.longest = max(self.longest, time.monotonic() - started)
-                time.sleep(0.005)
+                time.sleep(0.02)
 
     def enqueue(self) -> None:
         with psycopg.connect(self.url, autocommit=True) as connection:
             while not self.is_over:
                 if self._try(connection, "select jobq.enqueue('work', '{}')"):
                     self.enqueued += 1
-                time.sleep(0.02)
+                time.sleep(0.05)
 
     def _try(self, connection: psycopg.Connection[Any], statement: str) -> bool:
         try:
@@ -217,7 +217,9 @@ def test_an_upgrade_loses_nothing_and_is_undone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     url = empty_database
-    released.sqitch(releases.old, "deploy", "--to", releases.tag, target=url)
+    monkeypatch.setattr(deploy, "project_dir", lambda: releases.old)
+    cluster.psql(url, f"begin;\n{deploy._script_of(releases.tag.removeprefix('@v'))}\ncommit;")
+    deploy._sqitch(url, *deploy._ADOPT, "--to", releases.tag)
     before = schema(url)
     monkeypatch.setattr(deploy, "project_dir", lambda: releases.new)
     with psycopg.connect(url, autocommit=True) as connection, ExitStack() as stack:
