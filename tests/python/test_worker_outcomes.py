@@ -1262,6 +1262,26 @@ async def test_a_function_says_when_an_exception_is_retried(
     assert timedelta(minutes=58) < wait <= timedelta(hours=1)
 
 
+async def test_an_error_of_retry_delay_does_not_replace_that_of_the_handler(
+    database: str, client: AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    registry = Registry()
+
+    @registry.handler("a", retry_delay=lambda error, _: error.seconds, retry_initial_delay=900)
+    def handler() -> None:
+        raise BusyError("busy")
+
+    async with Worker(database, registry):
+        job = await in_state(client, (await client.enqueue("a")).job_id, "retrying")
+    assert job.last_error == "BusyError: busy"
+    assert job.run_at - datetime.now(UTC) > timedelta(minutes=5)
+    [attempt] = await client.attempts(job.job_id)
+    broken = "AttributeError: 'BusyError' object has no attribute 'seconds'"
+    assert attempt.error_details and attempt.error_details["retry_delay"] == broken
+    assert "BusyError" in attempt.error_details["traceback"]
+    assert broken in caplog.text
+
+
 async def has_asked(asked: list[Any], number: int) -> bool:
     return len(asked) >= number
 

@@ -152,10 +152,16 @@ class RetryRules:
         is_other = self.retry_on is not None and isinstance(error, Exception) and not is_named
         if isinstance(error, self.discard_on) or is_other:
             return replace(failed, is_retryable=False)
-        wait = self.delay(error, attempt) if self.delay is not None else None
-        if wait is None:
-            return failed
-        wait = wait if isinstance(wait, timedelta) else timedelta(seconds=wait)
+        try:
+            wait = self.delay(error, attempt) if self.delay is not None else None
+            if wait is None:
+                return failed
+            wait = wait if isinstance(wait, timedelta) else timedelta(seconds=wait)
+        except BaseException as broken:
+            text = error_text(broken)
+            logger.error("retry_delay failed: %s", text)  # noqa: TRY400 - as on_dead
+            details = _details({"traceback": failed.traceback, "retry_delay": text})
+            return replace(failed, details=details)
         return replace(failed, retry_in=min(max(wait, timedelta(0)), LONGEST_RETRY))
 
 
