@@ -15,6 +15,7 @@ import pytest
 from test_schedules import eventually, value
 
 from jobq import Client
+from jobq.calls.graph import Graph
 from jobq.errors import DatabaseUnavailable, InvalidArgument, JobNotFound
 from jobq_sharding.cluster import AsyncShardedClient, ShardedClient
 from jobq_sharding.routes import _MERGES, ROUTES
@@ -129,6 +130,24 @@ def test_a_cluster_is_one_queue(shards: list[str]) -> None:
     for url in shards:
         with Client(url) as one:
             assert [queue.queue for queue in one.list_queues()] == ["mail"]
+
+
+def test_a_graph_goes_to_the_shard_of_the_jobs_that_it_waits_for(shards: list[str]) -> None:
+    widen(shards)
+    keys = {choose_shard([0, 1], key): key for key in map(str, range(20))}
+    with ShardedClient(shards) as client:
+        one, two = (client.enqueue("work", concurrency_key=keys[n]).job_id for n in (0, 1))
+        for job_id, other in [(one, two), (two, one)] * 5:
+            graph = Graph()
+            first = graph.add("work", after=[job_id])
+            named = graph.add("work", name=str(other), after=[first])
+            graph.add("work", after=[named])
+            ids = client.enqueue_graph(graph)
+            assert {shard_of(new) for new in ids.values()} == {shard_of(job_id)}
+        graph = Graph()
+        graph.add("work", after=[one, two])
+        with pytest.raises(InvalidArgument, match="different shards"):
+            client.enqueue_graph(graph)
 
 
 async def test_idempotency_holds_when_a_shard_is_added_and_one_is_drained(

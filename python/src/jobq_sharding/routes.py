@@ -16,6 +16,7 @@ from psycopg.rows import tuple_row
 
 from jobq.calls.arguments import as_jsonb
 from jobq.calls.call import Call, scalar
+from jobq.calls.graph import parents_of
 from jobq.errors import DatabaseUnavailable, InvalidArgument
 from jobq.models import Enqueued, JobPage, record
 from jobq_operations.project import TEXT, project_dir
@@ -173,6 +174,8 @@ def _named(call: Call[Any]) -> Iterator[UUID]:
     given = [call.arguments]
     if call.function == "enqueue_many":
         given = call.arguments["jobs"].obj  # type: ignore[attr-defined]
+    elif call.function == "enqueue_graph":
+        given.append({"after": parents_of(call.arguments["graph"].obj)})  # type: ignore[attr-defined]
     for arguments in given:
         singles = [arguments.get(name) for name in ("job_id", "graph_of", "schedule", "batch_id")]
         many = [arguments.get(name) for name in ("job_ids", "after")]
@@ -185,6 +188,8 @@ def _steps(call: Call[Any], cluster: ShardMap) -> Steps:
     way, detail = ROUTES.get(call.function, OTHER)
     if call.function == "enqueue_many":
         return _enqueue_many(call, cluster)
+    if call.function == "enqueue_graph":
+        return _enqueue_graph(call, cluster)
     if way == "some":
         by_ids = call.arguments.get("job_ids") is not None
         return _by_ids(call, cluster) if by_ids else _some(call, cluster)
@@ -204,8 +209,7 @@ def _steps(call: Call[Any], cluster: ShardMap) -> Steps:
 def _only(way: str, detail: str, given: Mapping[str, Any], cluster: ShardMap) -> int | None:
     """Return the shard of a call that goes to one."""
     if way in {"key", "lot"}:
-        of = given.get("graph_of")
-        return cluster.choices(given)[0] if of is None else cluster.of_id(str(of))
+        return cluster.choices(given)[0]
     if way == "id":
         return cluster.of_id(str(given[detail]))
     if way == "schedule":
@@ -256,6 +260,17 @@ def _enqueue_many(call: Call[Any], cluster: ShardMap) -> Steps:
         answer = yield shard, replace(call, arguments=arguments, inputs=inputs)
         found |= zip(places, answer, strict=True)
     return [found[n] for n in range(len(jobs))]
+
+
+def _enqueue_graph(call: Call[Any], cluster: ShardMap) -> Steps:
+    """Send a graph to the shard of the existing jobs that it names."""
+    shards = {cluster.of_id(job_id) for job_id in _named(call)}
+    if len(shards) > 1:
+        raise InvalidArgument(
+            "a graph cannot wait for jobs on different shards",
+            detail=f"shards {', '.join(map(str, sorted(shards)))}",
+        )
+    return (yield shards.pop() if shards else cluster.choices({})[0], call)
 
 
 def _is_bound(job: Mapping[str, Any]) -> bool:

@@ -116,10 +116,20 @@ def payloads_of(document: Mapping[str, Any]) -> Sequence[tuple[str, Json]]:
     Raises:
         InvalidArgument: a list is given for a text of a job.
     """
-    jobs = document.get("jobs")
-    found = [
-        job for job in (jobs if isinstance(jobs, list | tuple) else ()) if isinstance(job, Mapping)
-    ]
-    for job in found:
+    jobs = _jobs_of(document)
+    for job in jobs:
         refuse_lists(job, JOB_TEXTS)
-    return [(str(job.get("kind")), job.get("payload")) for job in found]
+    return [(str(job.get("kind")), job.get("payload")) for job in jobs]
+
+
+def parents_of(document: Mapping[str, Any]) -> list[str]:
+    """Return what the jobs of a graph wait for that is not in it: ids, and names in another one."""
+    jobs = _jobs_of(document)
+    names = {str(job.get("name")) for job in jobs}
+    found = [str(parent) for job in jobs for parent in job.get("after") or ()]
+    return [parent for parent in found if parent not in names]
+
+
+def _jobs_of(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    jobs = document.get("jobs")
+    return [j for j in (jobs if isinstance(jobs, list | tuple) else ()) if isinstance(j, Mapping)]
