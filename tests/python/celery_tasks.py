@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
+from jobq import Snooze
 from jobq_contrib.celery import Request, shared_task
 
 SEEN: list[Any] = []
@@ -27,6 +29,14 @@ def stubborn(self: Any, succeeds_at: int) -> int:
     if request.retries < succeeds_at:
         raise self.retry(exc=ValueError("busy"))
     return request.retries
+
+
+@shared_task(bind=True, max_retries=1, default_retry_delay=0.01)
+def sleepy(self: Any) -> None:
+    SEEN.append(self.request.retries)
+    if len(SEEN) == 1:
+        raise Snooze(timedelta(0))
+    self.retry(exc=ValueError("busy"))
 
 
 @shared_task(autoretry_for=(KeyError,), retry_backoff=0.01, retry_jitter=False, max_retries=3)

@@ -77,6 +77,15 @@ def test_retry_runs_a_task_again_until_its_retries_are_spent(database: str) -> N
     assert dead.failed()
 
 
+def test_only_retries_count_as_retries(database: str, client: Client) -> None:
+    result = tasks.sleepy.delay()
+    work(database)
+    assert tasks.SEEN == [0, 0, 1]
+    client.redrive(result.id)
+    work(database)
+    assert tasks.SEEN == [0, 0, 1, 0, 1]
+
+
 def test_only_the_named_exceptions_are_retried(database: str) -> None:
     for what in ("key", "value"):
         tasks.picky.delay(what)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack, cast, overload
 
 from jobq.calls.graph import Graph, Node
 from jobq.client import Client
-from jobq.errors import InvalidArgument
+from jobq.errors import InvalidArgument, JobqError
 from jobq.redaction import error_text, traceback_text
 from jobq.registry import JobContext, Permanent, Registry, Retry
 from jobq.registry.outcomes import OUTCOMES
@@ -381,7 +381,7 @@ class Task:
         if of := payload.get("results_of"):
             results = {each.name: each.result for each in context.inputs()}
             args = [[results[name] for name in of] if isinstance(of, list) else results[of], *args]
-        retries = context.attempt - 1
+        retries = _retries_of(context)
         request = Request(str(context.job_id), retries, args, payload["kwargs"])
         try:
             return replace(self, request=request)(*args, **payload["kwargs"])
@@ -401,6 +401,16 @@ class Task:
         longest = self.options.get("retry_backoff_max", 600)
         delay: float = min(float(backoff) * 2 ** min(retries, 60), longest)
         return random.uniform(0, delay) if self.options.get("retry_jitter", True) else delay  # noqa: S311
+
+
+def _retries_of(context: JobContext) -> int:
+    """Return how often a job was retried since it was enqueued or redriven."""
+    if context.attempt == 1:
+        return 0
+    try:  # context.attempt also counts starts after which the job was returned to its queue
+        return _client().get(context.job_id).attempts - 1
+    except (KeyError, JobqError):  # this process has no client for the job's database
+        return context.attempt - 1
 
 
 def _retry(error: BaseException | None, wait: timedelta | float) -> Retry:
