@@ -16,6 +16,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from released import rename, sqitch
+from waiting import until
 
 import render
 from catalog import catalog, seeds
@@ -493,6 +494,21 @@ def test_upgrades_that_meet_wait_for_each_other(
     assert "waiting for another deployment" in lines
     assert [line for line in lines if "Blocked" in line or "not ok" in line] == []
     assert sum("+ throttle_colour" in line for line in lines) == 1
+
+
+def test_the_lock_of_a_deployment_outlives_the_timeout_of_idle_sessions(
+    empty_database: str,
+) -> None:
+    name = conninfo_to_dict(empty_database)["dbname"]
+    with psycopg.connect(empty_database, autocommit=True) as connection:
+        connection.execute(f'alter database "{name}" set idle_session_timeout = 100'.encode())
+    with deploy._alone(empty_database, print):
+        other = psycopg.connect(empty_database)
+        session = f"select count(*) from pg_stat_activity where pid = {other.info.backend_pid}"
+        until(lambda: scalar(empty_database, session) == 0)
+        locks = "select count(*) from pg_locks where locktype = 'advisory'"
+        assert scalar(empty_database, locks) == 1
+    other.close()
 
 
 def test_an_upgrade_of_tables_waits_for_others_briefly(

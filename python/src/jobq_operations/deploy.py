@@ -53,8 +53,9 @@ T = TypeVar("T")
 __all__ = ["DeployError", "adopt", "deploy", "project_dir", "revert", "single_file", "verify"]
 
 # A change that waits for a busy table blocks all later users of the table. It gives up before the
-# server checks for deadlocks (deadlock_timeout, 1 s), so that no client is a victim.
-_OPTIONS = "-c lock_timeout=500ms -c client_min_messages=warning"
+# server checks for deadlocks (deadlock_timeout, 1 s), so that no client is a victim. The session
+# that keeps other deployments away is idle while Sqitch runs.
+_OPTIONS = "-c lock_timeout=500ms -c idle_session_timeout=0 -c client_min_messages=warning"
 # With this, errors of Sqitch's psql begin with their SQLSTATE.
 _VERBOSE = ("--set", "VERBOSITY=verbose")
 _DEPLOY = ("deploy", "--mode", "change", "--verify", *_VERBOSE)
