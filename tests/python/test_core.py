@@ -245,6 +245,13 @@ def names_of(url: str) -> set[Any]:
     return {row[:3] for row in catalog(url) if not re.search(r"_20\d{6}", str(row[:3]))}
 
 
+def test_a_command_of_a_feature_says_that_it_is_not_installed(core: str) -> None:
+    told = "Error: NOT_DEPLOYED: the features of this release are not installed; run: jobq deploy\n"
+    for command in ("limits", "list"), ("emit", "e"), ("queues",):
+        done = invoked(core, *command)
+        assert (done.returncode, done.stderr) == (1, told)
+
+
 def test_the_command_prints_it() -> None:
     done = invoked("", "sql", "--core")
     assert done.stdout == render.single_file(ROOT, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -74,10 +75,23 @@ def plainly() -> Iterator[None]:
     try:
         yield
     except JobqError as error:
-        hint = f"; {error.hint}" if error.hint else ""
-        raise click.ClickException(visible(f"{error.code}: {error}{hint}")) from error
+        raise click.ClickException(visible(f"{error.code}: {_worded(error)}")) from error
     except (DeployError, ServerError) as error:
         raise click.ClickException(visible(str(error))) from error
+
+
+def _worded(error: JobqError) -> str:
+    """Return an error and its remedy, in which options have the names of the command line."""
+    if error.sqlstate == "42883":  # there is no such function
+        return "the features of this release are not installed; run: jobq deploy"
+    text = f"{error}; {error.hint}" if error.hint else str(error)
+    context = click.get_current_context(silent=True)
+    for each in context.command.params if context is not None else ():
+        if context is not None and isinstance(each, click.Option):
+            text = re.sub(rf"\b{each.name}(?= must)", each.opts[0], text)
+            given = f'invalid input syntax for type interval: "{context.params.get(each.name)}"'
+            text = text.replace(given, f"{each.opts[0]} must be a duration, such as '30 s'")
+    return text
 
 
 def say(line: object, *, err: bool = False) -> None:
