@@ -580,6 +580,29 @@ async def test_a_step_is_retried_and_the_count_survives(
     assert errors == [f"RuntimeError: call {n}" for n in (1, 2, 3)]
 
 
+def test_a_step_is_not_a_failed_call_of_another_one(database: str) -> None:
+    registry = Registry()
+    calls = []
+
+    def fails() -> None:
+        calls.append(1)
+        raise RuntimeError
+
+    @registry.handler("flow")
+    def flow(context: JobContext) -> None:
+        context.step("x!1", lambda: 1)
+        if context.attempt == 1:
+            raise Retry(in_=0)
+        context.step("x", fails, retries=1, retry_delay=0)
+
+    with psycopg.connect(database) as connection:
+        client = Client(connection)
+        client.enqueue("flow")
+        for _ in range(9):
+            run_due(connection, registry)
+    assert len(calls) == 2
+
+
 def test_the_pause_before_a_step_is_retried_is_an_hour_at_most(database: str) -> None:
     registry = Registry()
 

@@ -98,13 +98,15 @@ class Steps:
         if type(retries) is not int or retries < 0:
             raise StepInvalid("retries must be a number from 0", detail=f"{retries!r:.80}")
         delay = min(max(_length("retry_delay", retry_delay), timedelta(0)), LONGEST_STEP_DELAY)
-        own = self._own_name(name)
+        failure = own = self._own_name(name)
         if retries:
-            _check_name("step", f"{own}!{retries}")
-            self._names.update(f"{own}!{n}" for n in range(1, retries + 1))
+            while any(f"{failure}!{n}" in self._names for n in range(1, retries + 1)):
+                failure += "!"  # another step has the name of a failed call
+            _check_name("step", f"{failure}!{retries}")
+            self._names.update(f"{failure}!{n}" for n in range(1, retries + 1))
         if timeout is not None:
             call = _timed(own, call, _length("timeout", timeout))
-        return self._run(self._step(own, call, retries, delay))
+        return self._run(self._step(own, call, failure, retries, delay))
 
     def sleep(self, until: datetime | timedelta | float) -> Any:  # noqa: ANN401 - None, or awaited
         """Wait until a time: for an event that is never emitted, by the database's clock."""
@@ -287,13 +289,13 @@ class Steps:
         ]
 
     async def _step(
-        self, name: str, function: Callable[[], Any], retries: int, delay: timedelta
+        self, name: str, function: Callable[[], Any], failure: str, retries: int, delay: timedelta
     ) -> Json:
         known = await self._recorded()
         if name in known:
             return known[name]
         failed = 0
-        while f"{name}!{failed + 1}" in known and failed < retries:
+        while f"{failure}!{failed + 1}" in known and failed < retries:
             failed += 1
         while True:
             if failed:
@@ -306,7 +308,7 @@ class Steps:
                 if failed >= retries:
                     raise
                 failed += 1
-                own, text = f"{name}!{failed}", _text_of(name, {"error": error_text(error)})
+                own, text = f"{failure}!{failed}", _text_of(name, {"error": error_text(error)})
             else:
                 break
             await self._call(SAVE_STEP, (self._job_id, self._attempt, own, text))
