@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 import os
 import threading
 import time
@@ -881,6 +883,30 @@ async def test_an_escape_that_is_text_is_no_nul(database: str, client: AsyncClie
 
     job = await outcome_of(client, database, handler)
     assert (job.result, job.progress) == (text, text), job.last_error
+
+
+@pytest.mark.parametrize("mode", ["coroutine", "thread"])
+async def test_a_line_of_a_batch_handler_names_no_single_job(
+    database: str, client: AsyncClient, caplog: pytest.LogCaptureFixture, mode: str
+) -> None:
+    lines: list[dict[str, Any]] = []
+
+    def in_thread(payloads: list[Any]) -> None:
+        record = logging.makeLogRecord({"msg": "here"})
+        lines.append(json.loads(JsonFormatter().format(record)))
+
+    async def in_coroutine(payloads: list[Any]) -> None:
+        in_thread(payloads)
+
+    registry = Registry()
+    registry.handler("a", batch=2, batch_wait=1)(in_thread if mode == "thread" else in_coroutine)
+    jobs = await client.enqueue_many([{"kind": "a"}] * 2)
+    async with Worker(database, registry, name="w"):
+        for job in jobs:
+            await done(client, job.job_id)
+    assert [{name: line.get(name) for name in ("kind", "worker", "job_id")} for line in lines] == [
+        {"kind": "a", "worker": "w", "job_id": None}
+    ]
 
 
 # ---- transactions

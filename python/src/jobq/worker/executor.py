@@ -313,7 +313,7 @@ class Executor:
         if self._batches.get(handler.kind) is batch:
             del self._batches[handler.kind]
         batch.task = self._loop.create_task(
-            batch.run(handler, self.pools.threads), name="jobq batch"
+            batch.run(handler, self.pools.threads, self.worker), name="jobq batch"
         )
 
     # ---- after the end
@@ -364,8 +364,9 @@ class Batch:
     timer: asyncio.TimerHandle | None = None
     task: asyncio.Task[None] | None = None
 
-    async def run(self, handler: Handler, threads: Threads) -> None:
+    async def run(self, handler: Handler, threads: Threads, worker: str) -> None:
         """Run the jobs that are still in the batch."""
+        current_job.set((handler.kind, worker))
         self.jobs = {end: job for end, job in self.jobs.items() if not end.done()}
         if not self.jobs:
             return

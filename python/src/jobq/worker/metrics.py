@@ -199,8 +199,10 @@ class Report:
         logger.handle(record)
 
 
-def _job_fields(job: Job, worker: str) -> dict[str, Any]:
-    """Return the fields of every log line about a job."""
+def _job_fields(job: Job | str, worker: str) -> dict[str, Any]:
+    """Return the fields of every log line about a job, or about a batch of a kind."""
+    if isinstance(job, str):
+        return {"kind": job, "worker": worker}
     return {
         "job_id": job.job_id,
         "kind": job.kind,

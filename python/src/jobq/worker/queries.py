@@ -156,8 +156,8 @@ class Job:
             self.task.cancel()
 
 
-current_job: ContextVar[tuple[Job, str] | None] = ContextVar("jobq_current_job", default=None)
-"""The job whose handler runs, and the worker's name."""
+current_job: ContextVar[tuple[Job | str, str] | None] = ContextVar("jobq_current_job", default=None)
+"""The job whose handler runs, or the kind of a batch, and the worker's name."""
 
 
 class Queues:
