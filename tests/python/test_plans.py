@@ -198,6 +198,32 @@ def test_a_batch_fetches_its_own_jobs_after_an_untimely_analyze(
 
 
 @pytest.mark.oldest_version
+def test_a_claim_of_keys_reads_no_slots_of_others_after_an_untimely_analyze(
+    connect: Connect,
+) -> None:
+    """No job ran when the statistics were gathered."""
+    connection = connect()
+    connection.execute("alter table jobq_private.job set (autovacuum_enabled = off)")
+    connection.execute("select jobq.put_queue('default', key_max_running => 1)")
+    connection.execute(
+        """
+        select count(*) from jobq.enqueue_many((
+            select jsonb_agg(jsonb_build_object('kind', 'k', 'concurrency_key', 'key ' || n))
+            from generate_series(1, 1000) as n
+        ))
+        """
+    )
+    connection.execute("analyze jobq_private.job")
+    for _ in range(18):
+        connection.execute("select from jobq.claim('{default}', 'w', 50)")
+    with connection.transaction():
+        [[before]] = connection.execute(FETCHED)
+        assert connection.execute("select from jobq.claim('{default}', 'w', 50)").rowcount == 50
+        [[after]] = connection.execute(FETCHED)
+    assert after - before < 100 * 50
+
+
+@pytest.mark.oldest_version
 def test_a_batch_with_keys_reads_no_other_jobs_by_plans_of_an_empty_queue(connect: Connect) -> None:
     """The plans were made while the queue was drained, and are kept while it fills."""
     connection = connect()
