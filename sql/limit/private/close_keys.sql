@@ -10,10 +10,7 @@ language plpgsql
 as $$
 declare
     _now constant timestamptz := clock_timestamp();
-    _scopes constant jobq_private.scope[] := array(
-        select row(k.key_id, k.queue, k.kind, k.concurrency_key)::jobq_private.scope
-        from unnest(keys) as k
-    );
+    _scopes jobq_private.scope[];
     _closing constant integer := jobq_private.lock_class('closing');
     _mine uuid[];
     _closed bigint;
@@ -21,6 +18,10 @@ begin
     if current_setting('transaction_isolation') <> 'read committed' or keys = '{}' then
         return 0;
     end if;
+    _scopes := array(
+        select row(k.key_id, k.queue, k.kind, k.concurrency_key)::jobq_private.scope
+        from unnest(keys) as k
+    );
     _mine := array(
         select k.key_id from unnest(close_keys.keys) as k
         where pg_try_advisory_xact_lock(_closing, jobq_private.lock_slot(k.key_id))

@@ -1,8 +1,7 @@
--- Purpose: the limits of a scope and their usage: of a rate (in units of cost per
--- second), the level of its leaky bucket; of a budget, the charges of its current
--- period; and whether starts must be charged.
+-- Purpose: the limits of a scope and their usage: of a rate (in units of cost per second), the level
+-- of its leaky bucket; of a budget, the charges of its current period; and whether starts must be
+-- charged. Inlined, so no SET clause; offset 0, so that it is evaluated once.
 -- Invariant: one row. A limit of a single key replaces the queue's limit for each key.
--- Inlined, so no SET clause; offset 0, so that it is evaluated once.
 create or replace function jobq_private.limit_usage(
     limit_id uuid, queue text, kind text, concurrency_key text, now timestamptz
 )
