@@ -9,6 +9,7 @@ as $$
         '%s at %s, after %s%s%s', job.state, job.finished_at,
         job.attempts || case job.attempts when 1 then ' attempt' else ' attempts' end,
         coalesce(': ' || case
+            when job.state = 'succeeded' then null -- an error is that of an earlier attempt
             when job.state = 'cancelled' and job.cancel_reason is not null
                 and starts_with(job.last_error_code, 'PARENT_') is not true
             then job.cancel_reason

@@ -1,6 +1,6 @@
 -- What jobq.explain() promises.
 begin;
-select plan(31);
+select plan(32);
 
 create function pg_temp.reasons(job_id uuid)
 returns text[]
@@ -80,6 +80,13 @@ select is(pg_temp.reasons(:'one'), '{finished}', 'it has ended');
 select matches(
     pg_temp.says(:'one', 'finished'), '^dead at .* 2 attempts: E9 boom$',
     'as what, and why'
+);
+select jobq.redrive(:'one');
+select attempt as third from jobq.claim_job(:'one', 'w') \gset
+select jobq.complete(:'one', :third);
+select matches(
+    pg_temp.says(:'one', 'finished'), '^succeeded at .* 1 attempt$',
+    'an error of an earlier attempt is not why it has succeeded'
 );
 select jobq.cancel(:'two');
 select matches(
