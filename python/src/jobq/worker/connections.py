@@ -133,11 +133,11 @@ class Link:
                         return []
                     if is_brief:
                         async with connection.pipeline():  # one round trip and transaction
-                            await connection.execute(LIMIT_WAIT)
+                            await cursor.execute(LIMIT_WAIT)
                             await cursor.execute(statement, parameters)
-                        return await cursor.fetchall()
-                    is_prepared = None if parameters is not None else False
-                    await cursor.execute(statement, parameters, prepare=is_prepared)
+                    else:
+                        is_prepared = None if parameters is not None else False
+                        await cursor.execute(statement, parameters, prepare=is_prepared)
                     while cursor.nextset():
                         pass
                     return await cursor.fetchall() if cursor.description else []
