@@ -2,8 +2,9 @@
 -- jobs.
 -- Invariant: postponed jobs get back their run_at, and so their order; a job whose
 -- run_at was changed meanwhile keeps the new one. Resuming an endpoint that is not
--- paused changes nothing.
--- Raises: 22004, JQ007.
+-- paused changes nothing. While grants by queue are enforced, only for a login with work
+-- on all queues.
+-- Raises: 22004, 42501, JQ007.
 -- Returns: how many jobs were postponed.
 -- Example: select jobq.resume_endpoint('send-welcome');
 create or replace function jobq.resume_endpoint(endpoint text)
@@ -21,6 +22,14 @@ declare
 begin
     perform jobq_private.check_given('endpoint', num_nulls(resume_endpoint.endpoint));
     perform jobq_private.check_endpoints(array[resume_endpoint.endpoint]);
+    -- both rows that park_delivery() locks
+    update jobq_private.kind_queue as o set queue = o.queue where o.kind = resume_endpoint.endpoint;
+    perform from jobq_private.endpoint as e
+    where e.endpoint = resume_endpoint.endpoint
+    for no key update;
+    perform jobq_private.check_problem('ALL_QUEUES_NEEDED', case
+        when not found then 'endpoint ' || resume_endpoint.endpoint
+    end);
     update jobq_private.endpoint as e
     set paused_at = null, pause_reason = null
     where e.endpoint = resume_endpoint.endpoint and e.paused_at is not null;

@@ -1,6 +1,6 @@
 -- What jobq.pause_endpoint(), resume_endpoint() and test_endpoint() promise.
 begin;
-select plan(37);
+select plan(43);
 
 create function pg_temp.reasons(job_id uuid)
 returns text[]
@@ -124,6 +124,35 @@ from (
     ('jobq_internal.test_endpoint(''nobody'')', 'JQ007 ENDPOINT_NOT_FOUND'),
     ('jobq_internal.test_endpoint(''e'', null)', 'none')
 ) as c (call, refusal);
+
+-- A tenant's worker, which may not change the endpoint
+create role pgtap_shop;
+grant jobq_worker, jobq_producer, jobq_operator to pgtap_shop;
+grant usage on schema tap to pgtap_shop;
+select jobq.grant_queue('pgtap_shop', 'shop', p) from unnest('{enqueue,work}'::text[]) as p;
+select jobq.put_endpoint('hook', 'HTTP', '{"url": "https://a.example"}', queue => 'shop') as doc \gset
+select jobq.enforce_queue_grants();
+select jobq.pause_endpoint('hook');
+set session authorization pgtap_shop;
+select jobq.enqueue('hook') from generate_series(1, 100);
+select jobq.enqueue('plain', queue => 'shop') as behind \gset
+select count(*) from generate_series(1, 12) as n
+cross join lateral jobq.claim('{shop}', 'w', 9 + n % 2) as c;
+select refusal('select jobq.pause_endpoint(''hook'')') as pause,
+    refusal('select jobq.resume_endpoint(''hook'')') as resume \gset
+reset session authorization;
+select is(
+    (jobq.get_job(:'behind')).state, 'running',
+    'jobs of a paused endpoint are not in the way of a tenant'
+);
+select is(count(*), 100::bigint, 'they are put aside') from jobq_private.parked_job;
+select is(:'pause'::text, '42501 ALL_QUEUES_NEEDED', 'who has some queues may not pause an endpoint');
+select is(:'resume'::text, '42501 ALL_QUEUES_NEEDED', 'nor resume one');
+select is(jobq.resume_endpoint('hook'), 100::bigint, 'who has all may');
+set session authorization pgtap_shop;
+select count(*) as claimed from jobq.claim('{shop}', 'w', 200) \gset
+reset session authorization;
+select is(:'claimed'::text, '100', 'and the tenant gets its jobs');
 
 select * from finish();
 rollback;
