@@ -937,10 +937,10 @@ async def test_a_parameter_that_a_page_does_not_know_is_refused(
 
 async def test_another_like_it_has_all_that_the_job_has(browser: Browser) -> None:
     name = "it's a \\ \u202e\U000e0041"
-    options = (7, 3, "1500 ms", name, '{"\\u202e\U000e0041": "it\'s"}')
+    options = (7, 3, "1500 ms", "2.5", name, '{"\\u202e\U000e0041": "it\'s"}')
     [(job_id,)] = browser.api.run(
         "select jobq.enqueue(%s, %s, queue => %s, priority => %s, max_attempts => %s,"
-        " timeout => %s::interval, concurrency_key => %s, metadata => %s)",
+        " timeout => %s::interval, cost => %s, concurrency_key => %s, metadata => %s)",
         name, '{"a": ["<&>", "\U000e0041"]}', name, *options,
     )  # fmt: skip
     await browser.sign_in(["read"])
@@ -955,8 +955,8 @@ async def test_another_like_it_has_all_that_the_job_has(browser: Browser) -> Non
     answer = await browser.client.post("/jobs", content=body[1], headers=headers)
     assert answer.status_code == 201, answer.text
     jobs = browser.api.run(
-        "select kind, payload, queue, priority, max_attempts, timeout, concurrency_key, metadata"
-        " from jobq_private.job"
+        "select kind, payload, queue, priority, max_attempts, timeout, cost, concurrency_key,"
+        " metadata from jobq_private.job"
     )
     assert len(jobs) == 3 and jobs[0] == jobs[1] == jobs[2]
 
