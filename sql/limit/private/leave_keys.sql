@@ -8,7 +8,7 @@ language plpgsql
 as $$
 declare
     _freed uuid[] := array(select e.key_id from unnest(endings) as e);
-    _woken text[] := '{}';
+    _woken text[] := '{}'::text[];
 begin
     -- apart, because most endings need nothing of this large plan
     if exists (
