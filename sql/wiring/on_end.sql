@@ -25,26 +25,31 @@ begin
         perform jobq_private.leave_keys(_limited);
     end if;
     if _awaited <> '{}' then
-        -- Edges that are committed later have a row of their own: see settle_edges().
+        -- Edges that are committed later have a row of their own: see settle_edges(). The limits keep
+        -- the planner from reading all edges, for a join of the only kind that archive_jobs() allows.
         insert into jobq_private.pending (about, id)
         select 'parent', e.job_id
         from unnest(_awaited) as e
-        where e.is_awaited and exists (
-            select from jobq_private.edge as d where d.parent = e.job_id and d.is_open
+        where e.is_awaited and (
+            select true from jobq_private.edge as d
+            where d.parent = e.job_id and d.is_open
+            limit 1
         )
         union all
         select 'call', e.job_id
         from unnest(_awaited) as e
-        where exists (
-            select from jobq_private.edge as d
+        where (
+            select true from jobq_private.edge as d
             where d.parent = e.job_id and d.after_failure in ('call', 'detach')
+            limit 1
         )
         union all
         select 'caller', e.job_id
         from unnest(_awaited) as e
-        where e.state = 'cancelled' and exists (
-            select from jobq_private.edge as d
+        where e.state = 'cancelled' and (
+            select true from jobq_private.edge as d
             where d.child = e.job_id and d.after_failure = 'call'
+            limit 1
         )
         union all
         select distinct 'batch', e.batch_id from unnest(_awaited) as e where e.batch_id is not null;

@@ -32,10 +32,11 @@ begin
         insert into jobq_private.waiter as w (job_id, event, deadline, needs_all)
         select c.job_id, 'job_ended:' || c.child_id, _until, true
         from unnest(_children) as c
-        where c.is_new or not exists (
-            select from jobq_private.step as s
+        where c.is_new or (
+            select true from jobq_private.step as s
             where s.job_id = c.job_id and s.name = 'event:job_ended:' || c.child_id
-        )
+            limit 1
+        ) is null
         on conflict on constraint waiter_pkey do update set needs_all = true
         returning w.job_id
     )

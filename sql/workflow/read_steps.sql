@@ -23,7 +23,8 @@ begin
     from unnest(read_steps.job_ids, read_steps.attempts) as i (job_id, attempt)
     join jobq_private.job as j
         on j.job_id = i.job_id and j.attempt = i.attempt and j.lease_expires_at is not null
-    left join jobq_private.step as s on s.job_id = j.job_id;
+    left join jobq_private.step as s on s.job_id = j.job_id
+    where j.job_id = any(read_steps.job_ids);
 end
 $$;
 

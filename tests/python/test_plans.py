@@ -536,6 +536,67 @@ def test_statistics_read_a_part_of_a_long_queue(connect: Connect, call: str) -> 
     assert reads[1] <= reads[0] + SLACK
 
 
+OTHER_CALLS = """
+    insert into jobq_private.edge (child, parent, after_failure, is_open)
+    select jobq_private.new_id(0), jobq_private.new_id(0), a.after_failure, a.is_open
+    from generate_series(1, {others})
+    cross join (values ('call', false), ('cancel', true)) as a (after_failure, is_open);
+    insert into jobq_private.step (job_id, name, value, attempt)
+    select e.child, 'event:job_ended:' || e.parent, '1', 1
+    from jobq_private.edge as e where e.is_open
+    on conflict do nothing
+"""
+TEN = "array(select jsonb_array_elements_text(%(jobs)s)::uuid), array_fill(%(attempt)s, '{10}')"
+PARTS_OF_A_CALL = {
+    "call": f"jobq_internal.call_many({TEN}, %(calls)s)",
+    "end": f"jobq.exchange('{{none}}', 'w', 0, {TEN})",
+    "resolve": "jobq_private.resolve()",
+    "steps": f"jobq_internal.read_steps({TEN})",
+}
+
+
+def costs_of_calls(connection: Connection) -> dict[str, int]:
+    """Have ten jobs call another one each; return how many buffers each part reads."""
+    read = dict.fromkeys(PARTS_OF_A_CALL, 0)
+
+    def claim(kind: str) -> list[str]:
+        query = "select job_id::text from jobq.claim('{default}', 'w', 10, kinds => %s)"
+        return [job_id for [job_id] in connection.execute(query, [[kind]])]
+
+    def run(part: str, jobs: list[str], attempt: int) -> None:
+        calls = Jsonb([[{"name": "a", "kind": "called"}]] * 10)
+        given = {"jobs": Jsonb(jobs), "attempt": attempt, "calls": calls}
+        read[part] += buffers(connection, PARTS_OF_A_CALL[part], given)
+
+    connection.execute("select count(jobq.enqueue('caller')) from generate_series(1, 10)")
+    run("call", claim("caller"), 1)
+    run("end", claim("called"), 1)
+    run("resolve", [], 1)
+    callers = claim("caller")
+    assert len(callers) == 10
+    for part in ("steps", "call", "end"):
+        run(part, callers, 2)
+    return read
+
+
+@pytest.mark.oldest_version
+@pytest.mark.parametrize("statistics", ["fresh", "of empty tables"])
+def test_a_call_of_a_job_reads_nothing_of_others(connect: Connect, statistics: str) -> None:
+    connection = connect()
+    for table in ("job", "job_archive_default", "edge", "step"):
+        connection.execute(f"alter table jobq_private.{table} set (autovacuum_enabled = off)")
+    connection.execute("vacuum analyze")
+    found = []
+    for others in (1, MANY, 4 * MANY):  # the first time makes the plans
+        connection.execute(FILL, ["tomorrow", others])
+        connection.execute(OTHER_CALLS.format(others=others))
+        if statistics == "fresh":
+            connection.execute("vacuum analyze")
+        found.append(costs_of_calls(connection))
+    few, many = found[1:]
+    assert {part: read for part, read in many.items() if read > few[part] + SLACK} == {}, few
+
+
 def test_a_list_of_streams_reads_a_few_chunks_of_each(connect: Connect) -> None:
     connection = connect()
     job_id = connection.execute("select jobq.enqueue('agent')").fetchone()

@@ -22,5 +22,5 @@ as $$
         order by l.finished_at desc
         limit 1
     ) as a on true
-    where not exists (select from jobq_private.job as j where j.job_id = child_end.child_id)
+    where (select true from jobq_private.job as j where j.job_id = child_end.child_id limit 1) is null
 $$;

@@ -46,8 +46,12 @@ begin
         select w
         from unnest(_events) as l
         join jobq_private.waiter as w on w.event = l.event and l.id in (_all, w.job_id)
-        join jobq_private.job as j on j.job_id = w.job_id
-        where j.state = 'queued' and j.run_at > clock_timestamp()
+        -- by the index, whatever the statistics of tables say that have just been empty
+        where w.event = any(array(select o.event from unnest(_events) as o))
+        and (
+            select j.run_at > clock_timestamp() from jobq_private.job as j
+            where j.job_id = w.job_id and j.state = 'queued'
+        )
         and (l.about = 'call' or exists (
             select from jobq_private.event as e
             where e.event = l.event and e.job_id in (l.id, _all)
