@@ -1,8 +1,7 @@
--- Purpose: find waiting jobs whose keys have no open row (after a raw update or delete,
--- or a restore), open these keys, and return how many.
--- Invariant: derived from the rows of jobs only. Reads 1,000 keys per call, from where
--- the last call of any session ended. An unneeded open row is harmless: a claim closes
--- the key again.
+-- Purpose: find waiting jobs whose keys have no open row (after a raw update or delete, or a
+-- restore), open these keys, and return how many.
+-- Invariant: derived from the rows of jobs only. Reads 1,000 keys per call, from where the last
+-- call of any session ended. An unneeded open row is harmless: a claim closes the key again.
 create or replace function jobq_private.find_waiting_keys()
 returns bigint
 language plpgsql

@@ -56,10 +56,13 @@ begin
         array(select e.job_id from unnest(endings) as e where e.state in ('retrying', 'queued')),
         _freed
     );
-    perform jobq_private.wake(_woken || array(
+    _woken := _woken || array(
         select q.queue from jobq_private.queue as q
         where q.queue = any(array(select e.queue from unnest(endings) as e))
         and q.max_running is not null
-    ));
+    );
+    if _woken <> '{}' then
+        perform jobq_private.wake(_woken);
+    end if;
 end
 $$;
