@@ -9,7 +9,7 @@ import random
 import socket
 import time
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
@@ -21,9 +21,6 @@ from jobq.errors import DatabaseUnavailable, translate
 from jobq.worker import tuning
 
 logger = logging.getLogger("jobq.worker")
-
-LIMIT_WAIT: Final = f"select set_config('lock_timeout', '{tuning.LOCK_SECONDS:g}s', true)"
-LOCKED: Final = "55P03"
 
 
 class Backoff:
@@ -103,15 +100,12 @@ class Link:
         parameters: Any = (),  # noqa: ANN401 - psycopg's
         *,
         is_many: bool = False,
-        is_brief: bool = False,
     ) -> list[Any]:
         """Run one statement and return its rows.
 
-        With ``is_brief``, it waits for each lock `tuning.LOCK_SECONDS` at most, and raises
-        DatabaseUnavailable with SQLSTATE `LOCKED`. With ``is_many``, ``parameters`` are a list of
-        sets of parameters for one round trip. If one set is refused, none takes effect. With
-        ``parameters`` None, it can be several statements in one message and transaction; the rows
-        are those of the last.
+        With ``is_many``, ``parameters`` are a list of sets of parameters for one round trip. If
+        one set is refused, none takes effect. With ``parameters`` None, it can be several
+        statements in one message and transaction; the rows are those of the last.
 
         Raises:
             DatabaseUnavailable: the database did not answer.
@@ -131,13 +125,8 @@ class Link:
                     if is_many:
                         await cursor.executemany(statement, parameters)
                         return []
-                    if is_brief:
-                        async with connection.pipeline():  # one round trip and transaction
-                            await cursor.execute(LIMIT_WAIT)
-                            await cursor.execute(statement, parameters)
-                    else:
-                        is_prepared = None if parameters is not None else False
-                        await cursor.execute(statement, parameters, prepare=is_prepared)
+                    is_prepared = None if parameters is not None else False
+                    await cursor.execute(statement, parameters, prepare=is_prepared)
                     while cursor.nextset():
                         pass
                     return await cursor.fetchall() if cursor.description else []
@@ -241,7 +230,6 @@ class Connections:
         *,
         is_vital: bool = False,
         is_many: bool = False,
-        is_brief: bool = False,
     ) -> list[Any]:
         """Run one statement on a free connection as `Link.call` does, and return its rows.
 
@@ -253,7 +241,7 @@ class Connections:
             else:
                 link = Link(self._url, "jobq worker", is_pooled=self._is_pooled, peers=self.links)
             try:
-                return await link.call(statement, parameters, is_many=is_many, is_brief=is_brief)
+                return await link.call(statement, parameters, is_many=is_many)
             finally:
                 self._free.append(link)
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Awaitable, Generator, Sequence
-from contextlib import suppress
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
@@ -19,7 +17,7 @@ from jobq.registry.context import JobContext
 from jobq.registry.steps import CALL_CHILDREN, LIST_STEPS, SAVE_STEP
 from jobq.registry.streams import APPEND_MANY, DELAY, HURRY
 from jobq.worker import tuning
-from jobq.worker.connections import LOCKED, Backoff, Complaints, Connections
+from jobq.worker.connections import Backoff, Complaints, Connections
 from jobq.worker.queries import SET_PROGRESS, Key, array
 
 SPEND: Final = "select jobq.spend(%s, %s, %s::numeric)"
@@ -88,25 +86,17 @@ class Notes:
 
     def __await__(self) -> Generator[Any, None, None]:
         if self._is_used:
-            yield from self.written().__await__()
+            yield from self._recorder.write(self).__await__()
 
     async def written(self) -> None:
-        """Wait until records are written, or cannot be: for some seconds if the job is locked."""
-        backoff = Backoff(most=tuning.PATIENCE)
-        until = time.monotonic() + tuning.CALL_SECONDS
-        while await self._recorder.write(self) and time.monotonic() < until:  # noqa: ASYNC110
-            await asyncio.sleep(backoff.next())
+        """Wait until what was recorded so far is written, or cannot be."""
+        await self
 
     def keep_values(self) -> bool:
         """Keep progress and cost for the handler's transaction; return false if they were."""
         with self._recorder.lock:
             was_kept, self._keeps = self._keeps, True
         return not was_kept
-
-    def put_back(self, statement: str, value: object) -> None:
-        """Keep a value that cannot be written yet, unless there is a newer one."""
-        with self._recorder.lock:
-            self._newest.setdefault(statement, value)
 
     def values(self) -> list[tuple[str, tuple[Any, ...]]]:
         """Return the newest progress and cost: statements with their parameters."""
@@ -155,8 +145,8 @@ class Recorder:
         """Request that notes are written. Callable from any thread."""
         self._loop.call_soon_threadsafe(self.write, notes)
 
-    def write(self, notes: Notes) -> asyncio.Future[bool]:
-        """Write an attempt's records up to now, if possible; return whether its job is locked.
+    def write(self, notes: Notes) -> asyncio.Future[None]:
+        """Return what is done when an attempt's records up to now are written, or cannot be.
 
         Raises:
             RuntimeError: a plain function awaits it in an event loop of its own.
@@ -169,45 +159,35 @@ class Recorder:
         """Wait until all records are written, or cannot be: those before an empty one."""
         await self.write(Notes(self, ("", 0)))
 
-    async def _write(self, asked: Sequence[tuple[Notes]]) -> Sequence[bool]:
-        locked: set[Notes] = set()
+    async def _write(self, asked: Sequence[tuple[Notes]]) -> Sequence[None]:
+        rows: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
         with self.lock:
-            taken = [(notes, *record) for (notes,) in asked for record in notes.take()]
-        lines = [row for _, statement, row in taken if statement == LOG]
+            for (notes,) in asked:
+                for statement, row in notes.take():
+                    rows[statement].append(row)
         try:
-            for first in range(0, len(lines), tuning.MAX_BATCH):
-                await self._send(LOG, lines[first : first + tuning.MAX_BATCH])
-            for notes, statement, row in taken:
+            for statement, of_all in rows.items():
                 # A value locks its job, or limits: alone, since others may lock in another order.
-                if statement != LOG and not await self._send(statement, [row]):
-                    notes.put_back(statement, row[-1])
-                    locked.add(notes)
+                most = tuning.MAX_BATCH if statement == LOG else 1
+                for first in range(0, len(of_all), most):
+                    await self._send(statement, of_all[first : first + most])
         except DatabaseUnavailable as error:
             self._complaints.warning("progress, costs and log lines of jobs are lost: %s", error)
             await asyncio.sleep(tuning.BACKOFF_FIRST)
-        for notes in locked:
-            self._loop.call_later(tuning.POLL_LAST, self.write, notes)
-        return [notes in locked for (notes,) in asked]
+        return [None] * len(asked)
 
-    async def _send(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> bool:
-        """Write lines, one by one if one is refused, or a value; return false if it is locked."""
-        is_many = statement == LOG
+    async def _send(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Write several together; one by one if the database refuses one of them."""
         try:
-            await self._connections.call(
-                statement, rows if is_many else rows[0],
-                is_vital=True, is_many=is_many, is_brief=not is_many,
-            )  # fmt: skip
-        except DatabaseUnavailable as error:
-            if is_many or error.sqlstate != LOCKED:
-                raise
-            return False
+            await self._connections.call(statement, rows, is_vital=True, is_many=True)
+        except DatabaseUnavailable:
+            raise
         except JobqError as error:
-            if len(rows) > 1:
-                for row in rows:
-                    await self._send(statement, [row])
-            else:
+            if len(rows) == 1:
                 self._complaints.warning("a record of job %s was refused: %s", rows[0][0], error)
-        return True
+                return
+            for row in rows:
+                await self._send(statement, [row])
 
 
 Rows: TypeAlias = list[Any]
@@ -241,27 +221,22 @@ class Journal:
             self._streams.hurry()
             return []
         batcher = self._batchers.get(statement)
-        with suppress(DatabaseUnavailable):  # its job is locked: the others do not wait for it
-            if batcher is not None:
-                return await batcher.call(parameters)
-        return await self._ask(statement, parameters, is_batch=False)
+        if batcher is None:
+            return await self._ask(statement, parameters)
+        return await batcher.call(parameters)
 
     def call_from_thread(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
         """Do the same for a handler in a thread."""
         coroutine = self.call(statement, parameters)
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
-    async def _ask(
-        self, statement: str, parameters: tuple[Any, ...], *, is_batch: bool = True
-    ) -> list[Any]:
-        """Repeat a call until the database answers, unless a job of a batch is locked."""
+    async def _ask(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
+        """Repeat a call until the database answers; stop attempts that cannot wait so long."""
         backoff = Backoff()
         while True:
             try:
-                return await self._connections.call(statement, parameters, is_brief=True)
-            except DatabaseUnavailable as error:
-                if is_batch and error.sqlstate == LOCKED:
-                    raise
+                return await self._connections.call(statement, parameters)
+            except DatabaseUnavailable:
                 await asyncio.sleep(backoff.next())
 
     async def _save_steps(self, steps: Sequence[tuple[Any, ...]]) -> list[Rows | Exception]:

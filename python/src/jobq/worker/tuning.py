@@ -51,9 +51,6 @@ UNKNOWN_KIND_SECONDS: Final = 60.0
 # call, which also detects a dead peer; twice the time limit of maintain(); how long a coroutine may
 # block the event loop; and after how long a connection that nobody uses is closed.
 CALL_SECONDS: Final = 10.0
-# Seconds that a record or a step of a job waits for a lock, and the heartbeats and the records of
-# other jobs with it. Longer than most commits.
-LOCK_SECONDS: Final = 0.1
 # Seconds before the next try after a failure: the first and the last one, half of it random.
 BACKOFF_FIRST: Final = 0.1
 BACKOFF_LAST: Final = 5.0
