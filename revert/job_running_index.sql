@@ -1,8 +1,8 @@
--- Revert jobq:job_slot_index from pg
+-- Revert jobq:job_running_index from pg
 begin;
 
+drop index jobq_private.job_kind_running_idx;
 create index job_kind_slot_idx on jobq_private.job (kind, concurrency_key)
 where slot is not null;
-drop index jobq_private.job_slot_kind_idx;
 
 commit;
