@@ -6,6 +6,14 @@
 create or replace function jobq_private.on_end(endings jobq_private.ending[])
 returns void
 language plpgsql
+-- All joins, since callers may allow themselves only some.
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = on
+set enable_mergejoin = on
+set enable_nestloop = on
 as $$
 declare
     _limited jobq_private.ending[];
@@ -26,7 +34,7 @@ begin
     end if;
     if _awaited <> '{}' then
         -- Edges that are committed later have a row of their own: see settle_edges(). The limits keep
-        -- the planner from reading all edges, for a join of the only kind that archive_jobs() allows.
+        -- the planner from reading all edges for a join, whatever the statistics say.
         insert into jobq_private.pending (about, id)
         select 'parent', e.job_id
         from unnest(_awaited) as e

@@ -32,7 +32,7 @@ begin
         insert into jobq_private.waiter as w (job_id, event, deadline, needs_all)
         select c.job_id, 'job_ended:' || c.child_id, _until, true
         from unnest(_children) as c
-        where c.is_new or (
+        where c.is_new or (  -- no join, which could read all steps by a plan of an empty table
             select true from jobq_private.step as s
             where s.job_id = c.job_id and s.name = 'event:job_ended:' || c.child_id
             limit 1

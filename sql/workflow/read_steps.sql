@@ -24,6 +24,7 @@ begin
     join jobq_private.job as j
         on j.job_id = i.job_id and j.attempt = i.attempt and j.lease_expires_at is not null
     left join jobq_private.step as s on s.job_id = j.job_id
+    -- by the index, whatever the statistics say
     where j.job_id = any(read_steps.job_ids);
 end
 $$;

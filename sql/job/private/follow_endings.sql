@@ -7,9 +7,6 @@ set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
--- archive_jobs() allows itself only merge joins
-set enable_hashjoin = on
-set enable_nestloop = on
 as $$
 declare
     _gone uuid[];

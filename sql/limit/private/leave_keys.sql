@@ -41,7 +41,7 @@ begin
             and e.concurrency_key is not null
         );
         _woken := array(
-            select w.queue
+            select distinct w.queue
             from (select distinct e.queue, e.kind from unnest(endings) as e) as e
             join jobq_private.kind as k on k.kind = e.kind
             cross join lateral (
@@ -59,7 +59,7 @@ begin
     _woken := _woken || array(
         select q.queue from jobq_private.queue as q
         where q.queue = any(array(select e.queue from unnest(endings) as e))
-        and q.max_running is not null
+        and q.max_running is not null and q.queue <> all(_woken)
     );
     if _woken <> '{}' then
         perform jobq_private.wake(_woken);

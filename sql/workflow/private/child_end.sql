@@ -22,5 +22,6 @@ as $$
         order by l.finished_at desc
         limit 1
     ) as a on true
+    -- no join: one could read all jobs by a plan of an empty table
     where (select true from jobq_private.job as j where j.job_id = child_end.child_id limit 1) is null
 $$;

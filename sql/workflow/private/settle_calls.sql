@@ -41,6 +41,7 @@ begin
     join jobq_private.job as j on j.job_id = s.job_id
     cross join lateral (select jobq_private.ended_job(s.event) offset 0) as c (child_id)
     cross join lateral jobq_private.child_end(c.child_id) as e
+    -- by the index, whatever the statistics say
     where j.job_id = any(_settled)
     on conflict on constraint step_pkey do nothing;
     return _settled;

@@ -39,6 +39,7 @@ begin
             on j.job_id = c.job_id and j.attempt = c.attempt and j.lease_expires_at is not null
         left join jobq_private.step as s on s.job_id = c.job_id and s.name = c.name
         cross join jobq_private.setting as g
+        -- by the index, whatever the statistics say
         where j.job_id = any(job_ids)
         order by c.place
     );
