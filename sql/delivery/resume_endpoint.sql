@@ -2,7 +2,7 @@
 -- jobs.
 -- Invariant: postponed jobs get back their run_at, and so their order; a job whose
 -- run_at was changed meanwhile keeps the new one. Resuming an endpoint that is not
--- paused changes nothing. While grants by queue are enforced, only for a login with work
+-- paused resumes nothing. While grants by queue are enforced, only for a login with work
 -- on all queues.
 -- Raises: 22004, 42501, JQ007.
 -- Returns: how many jobs were postponed.
@@ -22,7 +22,8 @@ declare
 begin
     perform jobq_private.check_given('endpoint', num_nulls(resume_endpoint.endpoint));
     perform jobq_private.check_endpoints(array[resume_endpoint.endpoint]);
-    -- both rows that park_delivery() locks
+    -- Both rows that park_delivery() locks. A change of the definition would replace one of them.
+    lock table jobq_private.definition_version in share row exclusive mode;
     update jobq_private.kind_queue as o set queue = o.queue where o.kind = resume_endpoint.endpoint;
     perform from jobq_private.endpoint as e
     where e.endpoint = resume_endpoint.endpoint

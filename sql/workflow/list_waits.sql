@@ -4,7 +4,7 @@
 -- Argument job_id: only questions of this job; null means all
 -- Argument max_rows: maximum number, 1 to 1000
 -- Argument since: only questions asked at or after this time, such as that of the last row of a
--- full page; null means all
+-- full page: read a longer one if it contains nothing new; null means all
 -- Returns: rows of jobq.question
 -- Example: select name, question from jobq.list_waits();
 create or replace function jobq.list_waits(

@@ -2,7 +2,7 @@
 -- has its first dead member; returns its id.
 -- Invariant: the batch ends when it is sealed and no member is live. These jobs are
 -- blocked until then, and have the batch as batch_id in their metadata. They must have
--- no keys, because they must be new.
+-- no keys, because they must be new; a dedup key that their kind declares is ignored.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
 -- Never: DEDUP_CONFLICT.
 -- Argument on_success: a job as for enqueue_many() except keys, expires_at, after and

@@ -46,10 +46,17 @@ as $$
         returning a.job_id, a.kind, a.idempotency_key, a.dedup_key
     ),
     gone as (select * from live union all select * from ended),
-    throttles as (
+    throttles as materialized (
+        select t.kind, t.dedup_key
+        from jobq_private.throttle as t
+        join gone as g on t.kind = g.kind and t.dedup_key = g.dedup_key and t.job_id = g.job_id
+        order by t.kind, t.dedup_key  -- as enqueue_many() locks them
+        for update of t
+    ),
+    opened as (
         delete from jobq_private.throttle as t
-        using gone as g
-        where t.kind = g.kind and t.dedup_key = g.dedup_key and t.job_id = g.job_id
+        using throttles as o
+        where t.kind = o.kind and t.dedup_key = o.dedup_key
     )
     delete from jobq_private.idempotency_key as k
     using gone as g
