@@ -439,6 +439,7 @@ def test_queues_are_shown_paused_and_resumed(jobq: Any, client: Client) -> None:
         (("show", "x"), 1, "a job id must be a UUID"),
         (("enqueue", "a", "{"), 2, "not JSON"),
         (("enqueue", "a", "--priority", "99999"), 1, "INVALID_ARGUMENT"),
+        (("enqueue", "a", "--priority", "3000000000"), 1, "out of range"),
         (("enqueue", "a", "--max-attempts", "0"), 1, ": --max-attempts must be from 1"),
         (("limits", "put", "q", "k", "--max-running", "-1"), 1, ": --max-running must be from 1"),
         (("enqueue", "a", "--timeout", "x"), 1, ": --timeout must be a duration, such as '30 s'"),

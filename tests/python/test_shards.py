@@ -144,10 +144,11 @@ def test_a_graph_goes_to_the_shard_of_the_jobs_that_it_waits_for(shards: list[st
             graph.add("work", after=[named])
             ids = client.enqueue_graph(graph)
             assert {shard_of(new) for new in ids.values()} == {shard_of(job_id)}
-        graph = Graph()
-        graph.add("work", after=[one, two])
-        with pytest.raises(InvalidArgument, match="different shards"):
-            client.enqueue_graph(graph)
+        for after, before in (([one, two], []), ([one], [two])):
+            graph = Graph()
+            graph.add("work", after=after, before=before)
+            with pytest.raises(InvalidArgument, match="different shards"):
+                client.enqueue_graph(graph)
 
 
 async def test_idempotency_holds_when_a_shard_is_added_and_one_is_drained(

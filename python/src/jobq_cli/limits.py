@@ -67,7 +67,7 @@ limits = group(
             option("--seconds", "until", type=Seconds(0, LONGEST_DELAY), required=True,
                    callback=as_span, help="Duration of the hold."),
             reason()),
-    calling("held", held, "List the held keys of QUEUE, and its kinds without keys that are held.",
+    calling("held", held, "List the held keys of QUEUE, and and held kinds without keys.",
             argument("queue"), rows=("concurrency_key", "kind", "until", "reason")),
     calling("release", "release_key", "End the hold of KEY in QUEUE, or of a kind.",
             argument("queue"), argument("concurrency_key", metavar="KEY", required=False),

@@ -18,7 +18,7 @@ import psycopg
 
 from jobq.client import Client
 from jobq.database import configure, conninfo
-from jobq.errors import JobqError, translate
+from jobq.errors import JobqError, NotDeployed, translate
 from jobq_embedded import ServerError
 from jobq_operations.deploy import DeployError
 from jobq_operations.visible import in_line, visible
@@ -82,7 +82,7 @@ def plainly() -> Iterator[None]:
 
 def _worded(error: JobqError) -> str:
     """Return an error and its remedy, in which options have the names of the command line."""
-    if error.sqlstate == "42883":  # there is no such function
+    if isinstance(error, NotDeployed) and error.sqlstate == "42883":  # no such function
         return "the features of this release are not installed; run: jobq deploy"
     text = f"{error}; {error.hint}" if error.hint else str(error)
     context = click.get_current_context(silent=True)

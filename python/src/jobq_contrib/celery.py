@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack, cast, overload
 
 from jobq.calls.graph import Graph, Node
 from jobq.client import Client
-from jobq.errors import InvalidArgument, JobqError
+from jobq.errors import InvalidArgument, JobNotFound, NotDeployed, NotPermitted
 from jobq.redaction import error_text, traceback_text
 from jobq.registry import JobContext, Permanent, Registry, Retry
 from jobq.registry.outcomes import OUTCOMES
@@ -409,7 +409,7 @@ def _retries_of(context: JobContext) -> int:
         return 0
     try:  # context.attempt also counts starts after which the job was returned to its queue
         return _client().get(context.job_id).attempts - 1
-    except (KeyError, JobqError):  # this process has no client for the job's database
+    except (KeyError, JobNotFound, NotDeployed, NotPermitted):  # no client for the job's database
         return context.attempt - 1
 
 

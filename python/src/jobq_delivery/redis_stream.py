@@ -159,7 +159,8 @@ def refuse(error: Exception) -> NoReturn:
                 "cannot connect, or the connection was lost", code="CONNECTION_ERROR"
             ) from None
         case AskError() | ClusterDownError() | TryAgainError():  # their texts have addresses
-            raise Retry(type(error).__name__, code="STREAM_ERROR") from None
+            text = f"another node of the cluster has the stream, or none ({type(error).__name__})"
+            raise Retry(text, code="STREAM_ERROR") from None
         case ResponseError():
             text = str(error).partition(ARGUMENTS)[0]
             if TEMPORARY.search(text):

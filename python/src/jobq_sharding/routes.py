@@ -16,7 +16,7 @@ from psycopg.rows import tuple_row
 
 from jobq.calls.arguments import as_jsonb
 from jobq.calls.call import Call, scalar
-from jobq.calls.graph import parents_of
+from jobq.calls.graph import others_of
 from jobq.errors import DatabaseUnavailable, InvalidArgument
 from jobq.models import Enqueued, JobPage, record
 from jobq_operations.project import TEXT, project_dir
@@ -175,7 +175,7 @@ def _named(call: Call[Any]) -> Iterator[UUID]:
     if call.function == "enqueue_many":
         given = call.arguments["jobs"].obj  # type: ignore[attr-defined]
     elif call.function == "enqueue_graph":
-        given.append({"after": parents_of(call.arguments["graph"].obj)})  # type: ignore[attr-defined]
+        given.append({"after": others_of(call.arguments["graph"].obj)})  # type: ignore[attr-defined]
     for arguments in given:
         singles = [arguments.get(name) for name in ("job_id", "graph_of", "schedule", "batch_id")]
         many = [arguments.get(name) for name in ("job_ids", "after")]
@@ -267,7 +267,7 @@ def _enqueue_graph(call: Call[Any], cluster: ShardMap) -> Steps:
     shards = {cluster.of_id(job_id) for job_id in _named(call)}
     if len(shards) > 1:
         raise InvalidArgument(
-            "a graph cannot wait for jobs on different shards",
+            "a graph cannot name jobs on different shards",
             detail=f"shards {', '.join(map(str, sorted(shards)))}",
         )
     return (yield shards.pop() if shards else cluster.choices({})[0], call)

@@ -122,12 +122,13 @@ def payloads_of(document: Mapping[str, Any]) -> Sequence[tuple[str, Json]]:
     return [(str(job.get("kind")), job.get("payload")) for job in jobs]
 
 
-def parents_of(document: Mapping[str, Any]) -> list[str]:
-    """Return what the jobs of a graph wait for that is not in it: ids, and names in another one."""
+def others_of(document: Mapping[str, Any]) -> list[str]:
+    """Return the jobs outside a graph that `after` and `before` in it name."""
     jobs = _jobs_of(document)
     names = {str(job.get("name")) for job in jobs}
-    found = [str(parent) for job in jobs for parent in job.get("after") or ()]
-    return [parent for parent in found if parent not in names]
+    lists = [job.get(option) for job in jobs for option in ("after", "before")]
+    found = [str(other) for given in lists if isinstance(given, list | tuple) for other in given]
+    return [other for other in found if other not in names]
 
 
 def _jobs_of(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
