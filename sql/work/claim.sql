@@ -52,12 +52,10 @@ begin
             _turn.found := jobq_private.find_jobs(
                 _queue, _left, _plan.except_kinds, claim.kinds
             );
-            _turn.slots := null;
         end if;
         if _turn.found <> '{}' then
             return query
-            select s.*
-            from jobq_private.start_jobs(_turn.found, claim.worker, _turn.slots) as s;
+            select s.* from jobq_private.start_jobs(_turn.found, claim.worker) as s;
             _left := _left - cardinality(_turn.found);
         end if;
     end loop;
