@@ -48,10 +48,8 @@ begin
         join jobq_private.waiter as w on w.event = l.event and l.id in (_all, w.job_id)
         -- by the index, whatever the statistics of tables say that have just been empty
         where w.event = any(array(select o.event from unnest(_events) as o))
-        and (
-            select j.run_at > clock_timestamp() from jobq_private.job as j
-            where j.job_id = w.job_id and j.state = 'queued'
-        )
+        and (select j.state = 'queued' and j.run_at > clock_timestamp()
+            from jobq_private.job as j where j.job_id = w.job_id)
         and (l.about = 'call' or exists (
             select from jobq_private.event as e
             where e.event = l.event and e.job_id in (l.id, _all)
@@ -70,10 +68,8 @@ begin
         from unnest(_waits) as w
         where not w.needs_all and w.job_id in (select h from unnest(_held) as h)
         union
-        select s
-        from unnest(jobq_private.settle_calls(array(
-            select w.job_id
-            from unnest(_waits) as w
+        select s from unnest(jobq_private.settle_calls(array(
+            select w.job_id from unnest(_waits) as w
             where w.needs_all and w.job_id in (select h from unnest(_held) as h)
         ))) as s
     );
