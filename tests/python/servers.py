@@ -34,24 +34,28 @@ HOLD_OFF_VACUUM = """
     end
     $$;
 """
-# What a statement raises: the SQLSTATE and the code of the error, or "none".
-REFUSAL = """
-    create function refusal(statement text)
+# What a statement raises, or "none".
+RAISED = """
+    create function {name}(statement text)
     returns text
     language plpgsql
     as $$
     declare
-        _code text;
+        _told text;
     begin
         execute statement;
         return 'none';
     exception
         when others then
-            get stacked diagnostics _code = constraint_name;
-            return sqlstate || ' ' || _code;
+            get stacked diagnostics _told = {field};
+            return {result};
     end
     $$;
 """
+# The SQLSTATE and the code of the error; its detail.
+REFUSAL = RAISED.format(
+    name="refusal", field="constraint_name", result="sqlstate || ' ' || _told"
+) + RAISED.format(name="detail", field="pg_exception_detail", result="_told")
 
 
 def pgtap_script() -> str:

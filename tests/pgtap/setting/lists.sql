@@ -91,19 +91,8 @@ select results_eq(
     $$,
     'limits, order, retries and dedup of a kind as well'
 );
-create function pg_temp.detail(statement text) returns text language plpgsql as $$
-declare
-    _detail text;
-begin
-    execute statement;
-    return null;
-exception when others then
-    get stacked diagnostics _detail = pg_exception_detail;
-    return _detail;
-end
-$$;
 select is(
-    pg_temp.detail(format('select jobq.put_kind(''d'', %s)', v.said)), v.detail, v.said || ' is refused in words'
+    detail(format('select jobq.put_kind(''d'', %s)', v.said)), v.detail, v.said || ' is refused in words'
 )
 from (values
     ('retry_on => ''{x}''', 'retry_on must hold SQLSTATEs, or classes of two characters'),

@@ -3,22 +3,6 @@
 begin;
 select plan(72);
 
-create function pg_temp.detail(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _detail text;
-begin
-    execute statement;
-    return 'none';
-exception
-    when others then
-        get stacked diagnostics _detail = pg_exception_detail;
-        return _detail;
-end
-$$;
-
 select lives_ok(
     'select jobq.put_kind(''plain'')', 'a kind may be declared with nothing else'
 );
@@ -140,7 +124,7 @@ from (
 ) as s (schema, refusal);
 
 -- The words of a refusal
-select is(pg_temp.detail(format('select jobq.put_kind(''x'', %s)', s.said)), s.detail, s.said)
+select is(detail(format('select jobq.put_kind(''x'', %s)', s.said)), s.detail, s.said)
 from (
     values
     ('timeout => ''0''', 'timeout must be from 1 ms to 365 days'),
@@ -161,7 +145,7 @@ select is_empty(
 );
 
 select is(
-    pg_temp.detail('select jobq.put_kind(''crm'', concurrency_key => array[''c'', ''u'', ''s''])'),
+    detail('select jobq.put_kind(''crm'', concurrency_key => array[''c'', ''u'', ''s''])'),
     'concurrency_key must be a path of names: did you mean {cus}?',
     'a text that a client has split into characters is no path'
 );
@@ -176,7 +160,7 @@ from (
     ('dedup_key', 'x', '{100000}'), ('dedup_key', 'xy', '{100000,1}')
 ) as p (name, member, size);
 select is(
-    pg_temp.detail($$ select jobq.put_kind('crm', concurrency_key => '{nope}', payload_schema => '{
+    detail($$ select jobq.put_kind('crm', concurrency_key => '{nope}', payload_schema => '{
         "type": "object", "properties": {"customer": {"type": "string"}},
         "additionalProperties": false
     }') $$),

@@ -62,28 +62,13 @@ from (
         '22023 INVALID_ARGUMENT', 'a signal'),
     ($$ select jobq.emit('answer:refund') $$, '22023 INVALID_ARGUMENT', 'an event')
 ) as a (statement, refusal, claim);
-create function pg_temp.detail(statement text)
-returns text
-language plpgsql
-as $$
-declare
-    _detail text;
-begin
-    execute statement;
-    return null;
-exception
-    when others then
-        get stacked diagnostics _detail = pg_exception_detail;
-        return _detail;
-end
-$$;
 select is(
-    pg_temp.detail(format('select jobq.answer(%L, ''refund'', true, ''{}'')', :'job_id')),
+    detail(format('select jobq.answer(%L, ''refund'', true, ''{}'')', :'job_id')),
     'the data do not match the form of question refund: data.cents is missing',
     'the error says that the data of the answer are meant'
 );
 select matches(
-    pg_temp.detail(format('select jobq.answer(%L, repeat(''x'', 250), true)', :'job_id')),
+    detail(format('select jobq.answer(%L, repeat(''x'', 250), true)', :'job_id')),
     '^name must', 'and which argument is too long'
 );
 select is((select count(*) from jobq.audit where action in ('approve', 'reject')), 0::bigint,

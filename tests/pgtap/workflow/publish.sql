@@ -44,19 +44,8 @@ select is(
     'a payload that does not suit a subscriber is refused'
 );
 select is((select count(*) from jobq.job), (select jobs from before), 'and nobody gets a job');
-do $$
-declare
-    _detail text;
-begin
-    perform jobq.publish('order.paid');
-exception
-    when others then
-        get stacked diagnostics _detail = pg_exception_detail;
-        perform set_config('tap.detail', _detail, true);
-end
-$$;
 select is(
-    current_setting('tap.detail'), 'job 3, kind strict: payload.n is missing',
+    detail('select jobq.publish(''order.paid'')'), 'job 3, kind strict: payload.n is missing',
     'the error names the subscriber'
 );
 
