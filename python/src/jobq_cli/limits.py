@@ -37,7 +37,7 @@ def amount(text: str) -> Decimal:
 
 
 def held(client: Client, *, queue: str) -> list[dict[str, Any]]:
-    """Return the held keys of a queue, and its kinds that are held."""
+    """Return the held keys of a queue, and held kinds without keys."""
     shown = {"queue": queue, "max_rows": 1000}
     return client.run(Call("jobq_http.show_queue", shown, scalar))["holds"]  # type: ignore[no-any-return]
 
@@ -67,7 +67,7 @@ limits = group(
             option("--seconds", "until", type=Seconds(0, LONGEST_DELAY), required=True,
                    callback=as_span, help="Duration of the hold."),
             reason()),
-    calling("held", held, "List the held keys of QUEUE, and and held kinds without keys.",
+    calling("held", held, "List the held keys of QUEUE, and held kinds without keys.",
             argument("queue"), rows=("concurrency_key", "kind", "until", "reason")),
     calling("release", "release_key", "End the hold of KEY in QUEUE, or of a kind.",
             argument("queue"), argument("concurrency_key", metavar="KEY", required=False),

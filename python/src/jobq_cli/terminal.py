@@ -86,8 +86,10 @@ def _worded(error: JobqError) -> str:
         return "the features of this release are not installed; run: jobq deploy"
     text = f"{error}; {error.hint}" if error.hint else str(error)
     context = click.get_current_context(silent=True)
-    for each in context.command.params if context is not None else ():
-        if context is not None and isinstance(each, click.Option):
+    if context is None:
+        return text
+    for each in context.command.params:
+        if isinstance(each, click.Option):
             text = re.sub(rf"\b{each.name}(?= must)", each.opts[0], text)
             given = f'invalid input syntax for type interval: "{context.params.get(each.name)}"'
             text = text.replace(given, f"{each.opts[0]} must be a duration, such as '30 s'")
