@@ -20,8 +20,8 @@ only for what it names outside of bodies: a view, a type, or the function of a t
 In sqitch.plan, hand-written changes keep their order, and topics follow by floor and name,
 each after those that it needs. A hand-written change that needs a topic names it,
 `grant_policies [grant job]`. Lines up to the last tag never change. A topic that has changed
-since gets a second line: the script then also drops what the stored release had and the
-sources do not have any more, and the revert script brings the stored release back.
+since gets a second line: its script holds only the sources that have changed, and drops what
+the release had and the sources do not have any more. The revert script brings the release back.
 
 Where a source copies rows of a table, --update fills in the columns between these marks.
 Columns that stand before the first mark, between the same parentheses, or after its `but`, are
@@ -76,7 +76,13 @@ IS_OLDER = r"select string_to_array(:'release', '.')::integer[] <= '{{{}}}' as i
 # Sqitch's template has them in capitals.
 BRACKETS = re.compile(r"^(begin|commit);\n+", re.MULTILINE | re.IGNORECASE)
 HEAD = "begin;\nset local role jobq_owner;\nset local check_function_bodies = off;\n\n"
-TRIGGER = "\ncreate or replace trigger "
+# What stands beside the sources in a script.
+BESIDE = re.compile(r"^(?:lock table|drop \w+ if exists) [^;]*;\n*", re.MULTILINE)
+DROPPED = re.compile(
+    r"^drop (?P<kind>function|procedure|view|trigger) if exists (?P<name>[\w.]+)"
+    r"(?: on (?P<on>[\w.]+))?;$",
+    re.MULTILINE,
+)
 NAME = r"(?P<name>jobq(?:_\w+)?\.\w+)"
 DO = re.compile(r"\bdo\s+(\$\w*\$)(.*?)\1;", re.DOTALL)
 OPAQUE = re.compile(r"--[^\n]*|(\$(?:[a-z_]\w*)?\$).*?\1|'(?:[^']|'')*'", re.DOTALL)
@@ -254,8 +260,8 @@ def read_sources(root: Path) -> list[Source]:
     return [source for topic in topics(root) for source in read_topic(root, topic)]
 
 
-def join(sources: list[Source]) -> Code:
-    """Return sources as one text."""
+def join(sources: list[Source] | list[Code]) -> Code:
+    """Return texts as one."""
     return code_of("\n\n".join(source.text for source in sources))
 
 
@@ -350,7 +356,7 @@ def arranged(root: Path) -> list[str]:
     moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     for topic in codes.keys() - lines.keys():
         stored = releases(tagged, topic)
-        if stored and not has_changed(root, plan, topic, stored[-1]):
+        if stored and not changes(root, topic, stored):
             continue
         after = f" [{topic}{stored[-1]}]" if stored else ""
         lines[topic] = f"{topic}{after} {moment} {PLANNER} # Functions, views and triggers"
@@ -361,12 +367,6 @@ def arranged(root: Path) -> list[str]:
     }
     needs = needs_of(codes) | named
     return tagged + [free[name] for name in depth_first({name: needs[name] for name in free})]
-
-
-def has_changed(root: Path, plan: list[str], topic: str, tag: str) -> bool:
-    """Tell whether a topic's sources differ from its last stored release."""
-    stored = (root / "deploy" / f"{topic}{tag}.sql").read_text()
-    return body_of(stored) != body_of(render_script(root, plan, "deploy", topic))
 
 
 def is_stub(root: Path, name: str) -> bool:
@@ -390,47 +390,71 @@ def render_script(
         topic: its name.
         is_list: name the sources in lines for psql instead of copying their text.
     """
-    sources = read_topic(root, topic)
-    new = join(sources)
     head = f"{title(plan, verb, topic)}\n"
     if verb == "verify":
-        return head + verification(new.things)
-    stored = releases(plan, topic)[:-1]
-    older = read_stored(root, verb="deploy", name=topic + stored[-1]) if stored else Code("")
-    if stored:
-        # The wiring has filled the hooks, and they stay filled.
-        sources = [s for s in sources if not hooks(root, topic) & {t.name for t in s.code.things}]
-    if verb == "revert":
-        before, mark, triggers = without_hooks(root, topic, older.text).partition(TRIGGER)
-        body = (
-            replace(new, older, before, mark + triggers) if stored else "\n".join(drops(new.things))
+        return head + verification(join(read_topic(root, topic)).things)
+    body = changes(
+        root,
+        topic,
+        releases(plan, topic)[:-1],
+        is_back=verb == "revert",
+        is_list=is_list,
+    )
+    return f"{head}{HEAD}{body}\n\ncommit;\n"
+
+
+def changes(
+    root: Path, topic: str, tags: list[str], *, is_back: bool = False, is_list: bool = False
+) -> str:
+    """Return the statements that bring a topic from its releases to its sources, or back.
+
+    What has not changed is left out. The wiring has filled the hooks, and they stay filled.
+
+    Args:
+        root: the project's folder.
+        topic: its name.
+        tags: the releases; none for a database without the topic.
+        is_back: from the sources to the releases.
+        is_list: name the sources in lines for psql instead of copying their text.
+    """
+    sources = {code_of(source.text): source for source in read_topic(root, topic)}
+    old, new = read_released(root, topic, tags), list(sources)
+    if is_back:
+        old, new = new, old
+    before, after = join(old), join(new)
+    changed = [
+        name
+        for name, signature in before.signatures.items()
+        if after.signatures.get(name, signature) != signature
+    ]
+    filled = hooks(root, topic) & before.signatures.keys() - changed
+    made = [code for code in new if code not in old and not filled & {t.name for t in code.things}]
+    gone = [thing for thing in dict.fromkeys(before.things) if thing not in after.things]
+
+    def shown(has_trigger: bool) -> str:
+        some = [code for code in made if has_trigger is any(t.trigger for t in code.things)]
+        return "\n\n".join(
+            f"\\ir ../sql/{sources[code].path}.sql \\\\\n{sources[code].comment}".strip()
+            if is_list and not is_back
+            else code.text
+            for code in some
         )
-    else:
-        parts = [
-            "\n".join(rf"\ir ../sql/{s.path}.sql \\" + f"\n{s.comment}" for s in some)
-            if is_list
-            else join(some).text
-            for some in (
-                [s for s in sources if not s.has_trigger],
-                [s for s in sources if s.has_trigger],
-            )
-        ]
-        body = replace(older, new, *parts)
-    return f"{head}{HEAD}{body.strip()}\n\ncommit;\n"
+
+    made_things = [thing for code in made for thing in code.things]
+    parts = [
+        "\n".join(f"drop routine if exists {name};" for name in changed),
+        shown(has_trigger=False),
+        locks(made_things, gone) if before.things else "",
+        shown(has_trigger=True),
+        "\n".join(drops(gone)),
+    ]
+    return "\n\n".join(part.strip() for part in parts if part.strip())
 
 
 def hooks(root: Path, topic: str) -> set[str]:
     """Return the names of the functions that the wiring of other topics replaces."""
     wiring = join(read_topic(root, "wiring")).things if topic != "wiring" else []
     return {thing.name for thing in wiring}
-
-
-def without_hooks(root: Path, topic: str, text: str) -> str:
-    """Return the text of a released topic without what the wiring replaces."""
-    for name in hooks(root, topic):
-        made = rf"^create or replace function {name}\(.*?^\$\$;\n"
-        text = re.sub(made, "", text, flags=re.MULTILINE | re.DOTALL)
-    return text
 
 
 def title(plan: list[str], verb: str, topic: str) -> str:
@@ -442,26 +466,27 @@ def title(plan: list[str], verb: str, topic: str) -> str:
     return f"-- {VERBS[verb].format(topic)}" + (f", after {stored[-1]}" if stored else "")
 
 
-def read_stored(root: Path, verb: str, name: str) -> Code:
-    """Return the statements of a script that a release has stored."""
-    return code_of(body_of((root / verb / f"{name}.sql").read_text()))
+def read_released(root: Path, topic: str, tags: list[str]) -> list[Code]:
+    """Return the sources of a topic as its releases have left them, each after those it needs.
+
+    The script of each release changes what those before it have made.
+    """
+    made: dict[Thing, Code] = {}
+    for tag in tags:
+        text = body_of((root / "deploy" / f"{topic}{tag}.sql").read_text())
+        for part in re.split(r"^(?=-- Purpose: )", BESIDE.sub("", text), flags=re.MULTILINE):
+            code = code_of(part.strip())
+            made |= dict.fromkeys(code.things, code)
+        for gone in DROPPED.finditer(text):
+            trigger = gone["name"] if gone["on"] else ""
+            made.pop(Thing(gone["kind"], gone["on"] or gone["name"], trigger), None)
+    codes = {str(n): code for n, code in enumerate(dict.fromkeys(made.values()))}
+    return [codes[n] for n in depth_first(needs_of(codes))]
 
 
 def body_of(text: str) -> str:
     """Return what stands in a script of a topic between its head and its commit."""
     return text.partition(HEAD)[2].rpartition("commit;")[0].strip()
-
-
-def replace(old: Code, new: Code, text: str, triggers: str) -> str:
-    """Return the statements that bring a topic from one version to another."""
-    changed = [
-        f"drop routine if exists {name};"
-        for name, before in old.signatures.items()
-        if new.signatures.get(name, before) != before
-    ]
-    gone = [thing for thing in dict.fromkeys(old.things) if thing not in new.things]
-    lock = locks(new.things, gone) if old.things else ""
-    return "\n\n".join(filter(None, [*changed, text.strip(), lock, triggers.strip(), *drops(gone)]))
 
 
 def locks(made: list[Thing], gone: list[Thing]) -> str:

@@ -14,7 +14,7 @@ from servers import copy_project, copy_unreleased
 if TYPE_CHECKING:
     from pathlib import Path
 
-# The successor has a column more in the busiest tables, and other functions and another trigger
+# The successor has a column more in the busiest tables, and other functions and triggers
 # that all calls use.
 NOTE = """
 begin;
@@ -32,7 +32,7 @@ commit;
 """
 REWORKED = {
     "work": ("claim", "complete_many", "private/settle_failures"),
-    "job": ("private/job_transition",),
+    "job": ("private/job_transition", "private/archive_birth"),
 }
 # Private functions with other names there. Sqitch deploys the topic of the first before topics that
 # call it, and that of the second after one.

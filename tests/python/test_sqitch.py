@@ -778,3 +778,31 @@ def test_revert_leaves_nothing_and_deploy_starts_over(deployed: str) -> None:
     assert schemas(deployed) == 0
     deploy.deploy(deployed)
     assert catalog(deployed) == before
+
+
+def test_a_script_after_a_release_holds_only_what_has_changed(tmp_path: Path) -> None:
+    """And a second one only what has changed since the first, also if it is as it was before."""
+    copy = copy_unreleased(tmp_path)
+    sources = {name: copy / "sql" / "work" / name for name in ("claim.sql", "fail.sql")}
+    texts = {path: path.read_text() for path in sources.values()}
+    render.release(copy, "v1")
+
+    def change(name: str, text: str) -> str:
+        sources[name].write_text(text)
+        render.update(copy)
+        return render.render_script(copy, render.read_plan(copy), "deploy", "work")
+
+    claim = texts[sources["claim.sql"]]
+    script = change("claim.sql", claim.replace("\nbegin\n", "\nbegin\n    null;\n"))
+    assert re.findall("create or replace function (\\S+?)\\(", script) == ["jobq.claim"]
+    render.release(copy, "v2")
+    script = change("claim.sql", claim)
+    assert re.findall("create or replace function (\\S+?)\\(", script) == ["jobq.claim"]
+    render.release(copy, "v3")
+    assert (copy / "sqitch.plan").read_text().count("\nwork ") == 3
+    script = change("fail.sql", texts[sources["fail.sql"]].replace("jobq.fail", "jobq.lose"))
+    assert re.findall("create or replace function (\\S+?)\\(", script) == ["jobq.lose"]
+    assert "drop function if exists jobq.fail;" in script
+    back = render.render_script(copy, render.read_plan(copy), "revert", "work")
+    assert re.findall("create or replace function (\\S+?)\\(", back) == ["jobq.fail"]
+    assert "drop function if exists jobq.lose;" in back
