@@ -151,6 +151,33 @@ def test_a_graph_goes_to_the_shard_of_the_jobs_that_it_waits_for(shards: list[st
                 client.enqueue_graph(graph)
 
 
+def test_a_job_cannot_wait_for_jobs_on_different_shards(shards: list[str]) -> None:
+    widen(shards)
+    with Client(shards[0]) as one, Client(shards[1]) as two:
+        parents = [one.enqueue("parent").job_id, two.enqueue("parent").job_id]
+    with ShardedClient(shards) as client:
+        for way in (
+            client.enqueue,
+            lambda kind, after: client.enqueue_many([{"kind": kind, "after": after}]),
+        ):
+            with pytest.raises(InvalidArgument, match="different shards: shards 0, 1"):
+                way("child", after=parents)
+
+
+def test_a_maximum_holds_for_the_whole_cluster(shards: list[str]) -> None:
+    ids = []
+    for url in shards:
+        with Client(url) as client:
+            ids += [job.job_id for job in client.enqueue_many([{"kind": "many"}] * 3)]
+    with ShardedClient(shards) as client:
+        for most in (0, -1):
+            with pytest.raises(InvalidArgument, match="max_jobs"):
+                client.cancel_many(kind="many", max_jobs=most)
+        assert len(client.cancel_many(kind="many", max_jobs=2)) == 2
+        assert len(client.cancel_many(kind="many", max_jobs=2)) == 2
+        assert len(client.cancel_many(kind="many")) == 2
+
+
 async def test_idempotency_holds_when_a_shard_is_added_and_one_is_drained(
     shards: list[str],
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -123,11 +123,22 @@ class ShardMap:
             if newer.keys_until <= now:
                 break
             living.append(older)
-        of = job.get("batch_id") or next(iter(job.get("after") or ()), None)
-        if of is not None:
-            return [self.of_id(str(of))]
+        batch = job.get("batch_id")
+        if of := self.together([*([batch] if batch else []), *(job.get("after") or ())]):
+            return of
         found = [self._known(_choose(epoch.shard_ids, job)) for epoch in living]
         return list(dict.fromkeys(found)) if job.get("idempotency_key") else found[:1]
+
+    def together(self, job_ids: Iterable[UUID | str]) -> list[int]:
+        """Return the shard of all these ids; empty without ids."""
+        shards = {self.of_id(job_id) for job_id in job_ids}
+        if len(shards) > 1:
+            raise InvalidArgument(
+                "a job or graph cannot name jobs on different shards",
+                detail=f"shards {', '.join(map(str, sorted(shards)))}",
+                hint="give jobs that belong together the same concurrency_key",
+            )
+        return list(shards)
 
     def of_schedule(self, name: str) -> int:
         """Return the shard of a schedule: by its id, or by its name in the first epoch."""
@@ -264,13 +275,8 @@ def _enqueue_many(call: Call[Any], cluster: ShardMap) -> Steps:
 
 def _enqueue_graph(call: Call[Any], cluster: ShardMap) -> Steps:
     """Send a graph to the shard of the existing jobs that it names."""
-    shards = {cluster.of_id(job_id) for job_id in _named(call)}
-    if len(shards) > 1:
-        raise InvalidArgument(
-            "a graph cannot name jobs on different shards",
-            detail=f"shards {', '.join(map(str, sorted(shards)))}",
-        )
-    return (yield shards.pop() if shards else cluster.choices({})[0], call)
+    [shard] = cluster.together(_named(call)) or cluster.choices({})
+    return (yield shard, call)
 
 
 def _is_bound(job: Mapping[str, Any]) -> bool:
@@ -291,9 +297,10 @@ def _by_ids(call: Call[Any], cluster: ShardMap) -> Steps:
 def _some(call: Call[Any], cluster: ShardMap) -> Steps:
     """Call one shard after another until the maximum number of jobs is reached."""
     found: list[Any] = []
-    most = int(str(call.arguments.get("max_jobs") or MOST))
+    given = call.arguments.get("max_jobs")
+    most = MOST if given is None else int(str(given))
     for shard in cluster.shards:
-        if len(found) < most:
+        if not found or len(found) < most:  # the first shard refuses a maximum below 1
             arguments = {**call.arguments, "max_jobs": most - len(found)}
             found += yield shard, replace(call, arguments=arguments)
     return found
