@@ -14,6 +14,7 @@ from test_worker_connections import proxied
 from waiting import until_async
 
 from jobq import AsyncClient, Registry
+from jobq.errors import NotDeployed
 from jobq.worker import tuning
 from jobq_cli import main
 from jobq_sharding.worker import ShardedWorker, SharedSlots
@@ -98,6 +99,45 @@ async def wants(worker: ShardedWorker, number: int) -> bool:
 
 async def is_ended(one: AsyncClient, two: AsyncClient) -> bool:
     return await ended(one) == await ended(two) == 50
+
+
+async def test_a_cancelled_worker_stops_in_each_database(urls: list[str]) -> None:
+    ran: list[int] = []
+    registries = {url: handlers(ran, n) for n, url in enumerate(urls)}
+    worker = ShardedWorker(registries, poll=0.2)
+    async with clients(urls) as both:
+        task = asyncio.create_task(worker.run(handle_signals=False))
+        for client in both:
+            await client.result((await client.enqueue("work")).job_id, 60)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        for client in both:
+            assert [each for each in await client.list_workers() if each.is_live] == []
+
+
+async def test_the_others_finish_their_jobs_when_one_fails(urls: list[str]) -> None:
+    ran: list[int] = []
+    gate = asyncio.Event()
+    with psycopg.connect(urls[1], autocommit=True) as owner:
+        owner.execute("drop schema jobq cascade")
+    with proxied(urls[1]) as (proxy, url):
+        proxy.go_silent()
+        worker = ShardedWorker({urls[0]: handlers(ran, 0, gate), url: Registry()}, poll=0.2)
+        async with AsyncClient(urls[0]) as client:
+            job = await client.enqueue("work")
+            task = asyncio.create_task(worker.run(handle_signals=False))
+            await until_async(lambda: running(ran, 1))
+            proxy.recover()
+            await until_async(lambda: is_stopping(worker))
+            gate.set()
+            with pytest.raises(NotDeployed):
+                await task
+            assert (await client.get(job.job_id)).state == "succeeded"
+
+
+async def is_stopping(worker: ShardedWorker) -> bool:
+    return bool(worker._workers[0].health()["is_stopping"])
 
 
 async def test_one_that_is_away_costs_the_other_nothing(urls: list[str]) -> None:

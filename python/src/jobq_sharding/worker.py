@@ -134,11 +134,17 @@ class ShardedWorker:
         return self._stop.exit_code
 
     async def _work(self) -> None:
-        """Run every worker; if one fails, all stop."""
-        tasks = [asyncio.create_task(w.run(handle_signals=False)) for w in self._workers]
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-        self._stop.requested.set()
-        await asyncio.gather(*tasks)
+        """Run every worker until all have stopped; if one fails, the others stop too."""
+
+        async def work(worker: Worker) -> None:
+            try:
+                await worker.run(handle_signals=False)
+            finally:
+                self._stop.requested.set()
+
+        ends = await asyncio.gather(*map(work, self._workers), return_exceptions=True)
+        for error in filter(None, ends):
+            raise error
 
     async def stop(self) -> None:
         """Stop as on SIGTERM, and return when everything has stopped."""
