@@ -39,7 +39,7 @@ def sleepy(self: Any) -> None:
     self.retry(exc=ValueError("busy"))
 
 
-@shared_task(autoretry_for=(KeyError,), retry_backoff=0.01, retry_jitter=False, max_retries=3)
+@shared_task(autoretry_for=[KeyError], retry_backoff=0.01, retry_jitter=False, max_retries=3)
 def picky(what: str) -> str:
     SEEN.append(what)
     raise {"key": KeyError, "value": ValueError}[what](what)

@@ -14,6 +14,7 @@ from django.test import Client as Browser
 from psycopg.conninfo import conninfo_to_dict
 
 from jobq_contrib.django import client
+from jobq_contrib.django.management.commands.jobq_worker import url_of
 from jobq_contrib.django.models import Job
 
 if TYPE_CHECKING:
@@ -83,6 +84,17 @@ def test_the_command_runs_a_worker(
     assert ended.value.code == 75
     with connect() as connection:
         assert connection.execute("select state from jobq.job").fetchall() == [("succeeded",)]
+
+
+def test_a_worker_has_all_libpq_options_of_the_database() -> None:
+    options = {"sslrootcert": "ca.pem", "options": "-c search_path=shop", "isolation_level": 3}
+    connections["default"].settings_dict["OPTIONS"] = options
+    try:
+        parts = conninfo_to_dict(url_of("default"))
+    finally:
+        connections["default"].settings_dict["OPTIONS"] = {}
+    assert (parts["sslrootcert"], parts["options"]) == ("ca.pem", "-c search_path=shop")
+    assert "isolation_level" not in parts
 
 
 def test_the_admin_acts_on_jobs_and_schedules() -> None:

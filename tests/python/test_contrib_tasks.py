@@ -113,6 +113,15 @@ def test_get_result() -> None:
         assert awaited(default_task_backend.aget_result(result.id)) == result
 
 
+def test_a_job_that_an_operator_has_changed_still_has_a_result() -> None:
+    result = work.noop_task.enqueue()
+    client().change_many([result.id], priority=500, to_queue="elsewhere")
+    result.refresh()
+    changed = default_task_backend.get_result(result.id)
+    assert (changed.task.priority, changed.task.queue_name) == (500, "elsewhere")
+    assert changed.task.func == work.noop_task.func
+
+
 def test_refresh_result(database: str) -> None:
     result = work.calculate_meaning_of_life.enqueue()
     run_worker(database)

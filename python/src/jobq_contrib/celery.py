@@ -291,7 +291,7 @@ class TaskOptions(TypedDict, total=False):
     bind: bool
     max_retries: int | None
     default_retry_delay: float
-    autoretry_for: tuple[type[BaseException], ...]
+    autoretry_for: Iterable[type[BaseException]]
     retry_backoff: bool | float
     retry_backoff_max: float
     retry_jitter: bool
@@ -387,7 +387,7 @@ class Task:
             return replace(self, request=request)(*args, **payload["kwargs"])
         except OUTCOMES:
             raise
-        except self.options.get("autoretry_for", ()) as error:
+        except tuple(self.options.get("autoretry_for", ())) as error:
             raise _retry(error, self._delay(retries)) from error
         except Exception as error:
             details = {"traceback": traceback_text(error)}

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import socket
 from collections import OrderedDict
+from copy import copy
 from datetime import UTC, datetime
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Final
@@ -125,10 +126,13 @@ class JobqBackend(BaseTaskBackend):
 
     def result_of(self, task: Task, job: Job, attempts: list[Attempt]) -> TaskResult:
         """Return the result of a task that a job and its attempts have."""
-        changed = task.using(
-            queue_name=job.queue, priority=job.priority, backend=self.alias,
-            run_after=job.run_at if job.run_at > job.created_at else None,
-        )  # fmt: skip
+        changed = copy(task)
+        for name, value in {
+            "queue_name": job.queue, "priority": job.priority, "backend": self.alias,
+            "run_after": job.run_at if job.run_at > job.created_at else task.run_after,
+        }.items():  # fmt: skip
+            # Not by using(), which refuses what an operator may have chosen.
+            object.__setattr__(changed, name, value)
         payload: Any = job.payload
         result = self.result(
             changed, job.job_id, payload["args"], payload["kwargs"], STATUSES[job.state],

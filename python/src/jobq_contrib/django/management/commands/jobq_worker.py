@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from django.core.management.base import BaseCommand
 from django.db import connections
 from psycopg.conninfo import make_conninfo
+from psycopg.pq import Conninfo
 
 from jobq_cli import main
 
@@ -40,5 +41,5 @@ class Command(BaseCommand):
 def url_of(using: str) -> str:
     """Return the libpq URL of a database of Django."""
     parameters = connections[using].get_connection_params()
-    names = ("dbname", "user", "password", "host", "port", "sslmode", "service", "passfile")
+    names = (option.keyword.decode() for option in Conninfo.get_defaults())
     return make_conninfo(**{name: parameters[name] for name in names if parameters.get(name)})
