@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import resource
+import signal
 import socket
 import subprocess
 import sys
@@ -449,6 +451,12 @@ def test_queues_are_shown_paused_and_resumed(jobq: Any, client: Client) -> None:
         (("enqueue", "a", "--wait", "0.1"), 1, "has not ended"),
         (("jobs", "--state", "lost"), 2, "lost"),
         (("nothing",), 2, "No such command"),
+        (("keys", "create", "k", "--scope", "read", "--days", "9999999"), 2, "--days"),
+        (
+            ("keys", "create", "k", "--scope", "read", "--requests-per-second", "2147483648"),
+            2,
+            "--requests-per-second",
+        ),
     ],
 )
 def test_a_failure_is_a_line_and_a_status(
@@ -795,6 +803,31 @@ def test_a_watching_worker_starts_afresh_when_code_changes(
         assert process.wait(60) == 0
     finally:
         process.kill()
+
+
+def test_ctrl_c_lets_a_watching_worker_finish_its_jobs(
+    database: str, client: Client, tmp_path: Path
+) -> None:
+    (tmp_path / "app.py").write_text(
+        "from time import sleep\nfrom jobq import Registry\nregistry = Registry()\n"
+        "registry.handler('a')(lambda: sleep(2))\n"
+    )
+    command = [sys.executable, "-m", "jobq_cli", "worker", "app:registry", "--watch"]
+    controller, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [*command, "--no-metrics"], cwd=tmp_path, env={**os.environ, "DATABASE_URL": database},
+        stdin=terminal, start_new_session=True,
+    )  # fmt: skip
+    try:
+        job_id = client.enqueue("a").job_id
+        until(lambda: client.get(job_id).state == "running", "for the job")
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        assert process.wait(60) == 0
+        assert client.get(job_id).state == "succeeded"
+    finally:
+        process.kill()
+        os.close(controller)
+        os.close(terminal)
 
 
 def test_jobs_are_followed(database: str, client: Client) -> None:

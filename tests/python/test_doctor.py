@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 from prometheus_client import CollectorRegistry, generate_latest
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from jobq_cli import doctor as doctor_command
 from jobq_cli import main
@@ -832,4 +832,7 @@ def test_without_a_client_nothing_is_compared(sound: str) -> None:
 def test_a_database_without_jobq_is_named(empty_database: str) -> None:
     status, output = doctor(empty_database)
     assert status == 2
-    assert "jobq deploy" in output
+    assert "jobq deploy" in output and "create the database" not in output
+    status, output = doctor(make_conninfo(empty_database, dbname="nowhere"))
+    assert status == 2
+    assert "create the database, and install the schema with: jobq deploy" in output

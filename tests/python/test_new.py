@@ -109,7 +109,7 @@ def test_it_knows_where_jobq_came_from(
 
 
 @pytest.mark.usefixtures("new_project")
-@pytest.mark.parametrize("name", ["demo", "Demo", "my-app", "../x", ""])
+@pytest.mark.parametrize("name", ["demo", "Demo", "my-app", "../x", "", "class", "tests", "jobq"])
 def test_what_is_there_or_no_name_is_refused(name: str, tmp_path: Path) -> None:
     refused = CliRunner().invoke(main, ["new", name])
     assert refused.exit_code in (1, 2)

@@ -29,8 +29,9 @@ COLUMNS = (
         argument("name"),
         option("--scope", "scopes", multiple=True, required=True, type=click.Choice(SCOPES),
                help="Scope of the key. Repeatable."),
-        option("--days", type=click.IntRange(1), help="Days until it expires."),
-        option("--requests-per-second", type=click.IntRange(1), help="Rate limit of the key."),
+        option("--days", type=click.IntRange(1, 36_500), help="Days until it expires."),
+        option("--requests-per-second", type=click.IntRange(1, 2**31 - 1),
+               help="Rate limit of the key."),
         DATABASE,
     ]
 )  # fmt: skip

@@ -6,6 +6,7 @@ import json
 import shlex
 from importlib.metadata import distribution
 from importlib.resources import as_file, files
+from keyword import iskeyword
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -21,6 +22,8 @@ HIDDEN = ("github", "gitignore", "dockerignore")
 
 
 def _checked(_context: click.Context, _parameter: click.Parameter, name: str) -> str:
+    if name in {"jobq", "tests"} or iskeyword(name):
+        raise click.BadParameter(f"{name} has another meaning: choose another name")
     if name.isidentifier() and name.islower():
         return name
     raise click.BadParameter("use lower-case letters, digits and _, such as my_app")

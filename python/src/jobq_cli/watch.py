@@ -36,7 +36,8 @@ def watch(arguments: list[str], folder: Path) -> int:
         while not asked and stamps(folder) == seen:
             time.sleep(LOOK)
         is_over = process.poll() is not None
-        if not is_over:
+        # A terminal sends Ctrl-C to the worker too; a second signal would end it at once.
+        if not (is_over or (asked == [signal.SIGINT] and sys.stdin.isatty())):
             process.terminate()
         try:
             status = process.wait(PATIENCE)
