@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
+import socket
 import subprocess
 import sys
+import threading
 from ipaddress import ip_address, ip_network
 from pathlib import Path
+from typing import Any
 
 import pytest
 from delivery_sink import posting
@@ -53,6 +57,32 @@ async def test_one_private_address_among_public_ones_is_enough() -> None:
         await Guard(resolve=resolve).addresses("mixed.example", 443)
 
 
+async def test_a_name_that_is_not_resolved_holds_up_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The event loop has few threads for such calls, and cannot stop one."""
+    answered = threading.Event()
+    resolve = socket.getaddrinfo
+
+    def slow(host: str, *given: Any, **options: Any) -> Any:
+        if host == "slow.example":
+            answered.wait(60)
+            host = "1.1.1.1"
+        return resolve(host, *given, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    guard = Guard()
+    slow_ones = [asyncio.create_task(guard.addresses("slow.example", 443)) for _ in range(64)]
+    await asyncio.sleep(0)
+    slow_ones.pop().cancel()
+    try:
+        async with asyncio.timeout(30):
+            assert await guard.addresses("1.0.0.1", 443) == ["1.0.0.1"]
+    finally:
+        answered.set()
+    assert await asyncio.gather(*slow_ones) == [["1.1.1.1"]] * 63
+
+
 @pytest.mark.parametrize(
     ("allowed", "host", "port", "is_allowed"),
     [
@@ -61,6 +91,8 @@ async def test_one_private_address_among_public_ones_is_enough() -> None:
         ("localhost", "localhost", 80, True),
         ("localhost", "LOCALHOST", 80, True),
         ("localhost:8080", "localhost", 8080, True),
+        ("LocalHost.", "localhost", 80, True),
+        ("localhost.:8080", "localhost", 8080, True),
         ("localhost:8080", "localhost", 8081, False),
         ("other.example, 127.0.0.1", "127.0.0.1", 80, True),
     ],
@@ -77,7 +109,7 @@ async def test_an_operator_can_allow_targets(
 
 
 @pytest.mark.parametrize(
-    "entry", ["10.0.0.0/33", "*.internal", "10.1.0.0/16;hooks:99999", "a:65536", "[::1]:80"]
+    "entry", ["10.0.0.0/33", "*.internal", "10.1.0.0/16;hooks:99999", "a:65536", "[::1]:80", "büro"]
 )
 def test_what_would_allow_nothing_is_refused(entry: str) -> None:
     with pytest.raises(InvalidArgument, match="networks, hosts") as refused:

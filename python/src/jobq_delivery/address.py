@@ -55,7 +55,7 @@ COMPATIBLE: Final = IPv6Network("::/96")
 SIX_TO_FOUR: Final = IPv6Network("2002::/16")
 EVERYTHING: Final = (IPv4Network("0.0.0.0/0"), IPv6Network("::/0"))
 SOCKET: Final = "unix:"
-HOST: Final = re.compile(r"[\w-]+(?:\.[\w-]+)*\.?(?::(?P<port>[0-9]{1,5}))?")
+HOST: Final = re.compile(r"(?P<name>[\w-]+(?:\.[\w-]+)*)\.?(?P<port>:[0-9]{1,5})?", re.ASCII)
 LAST_PORT: Final = 65_535
 
 
@@ -88,6 +88,9 @@ class Guard:
     hosts: frozenset[str] = frozenset()
     resolve: Callable[[str, int], Awaitable[list[str]]] = field(default=system_resolve)
     sockets: frozenset[str] = frozenset()
+    _lookups: dict[tuple[str, int], asyncio.Future[list[str]]] = field(
+        default_factory=dict, init=False, compare=False
+    )
 
     @classmethod
     def allowing(cls, text: str) -> Guard:
@@ -125,7 +128,12 @@ class Guard:
             AddressRefused: one of them is not public and not allowed.
             OSError: the host cannot be resolved.
         """
-        found = await self.resolve(host, port)
+        # Once for all deliveries: a lookup without an answer keeps one of the loop's few threads.
+        lookup = self._lookups.get((host, port))
+        if lookup is None:
+            lookup = self._lookups[host, port] = asyncio.ensure_future(self.resolve(host, port))
+            lookup.add_done_callback(lambda _: self._lookups.pop((host, port)))
+        found = await asyncio.shield(lookup)
         name = host.lower().rstrip(".")
         if not self.hosts.isdisjoint({name, f"{name}:{port}"}):
             return found
@@ -146,12 +154,13 @@ class Guard:
 def host_of(entry: str) -> str:
     """Parse an allowed host, with or without a port."""
     found = HOST.fullmatch(entry)
-    if found is None or int(found["port"] or 0) > LAST_PORT:
+    port = (found["port"] or "") if found else ""
+    if found is None or int(port[1:] or 0) > LAST_PORT:
         raise InvalidArgument(
             "what deliveries may connect to must be networks, hosts and host:port",
             detail=f"{ALLOW} {entry}",
         )
-    return entry.lower()
+    return f"{found['name']}{port}".lower()
 
 
 def socket_of(entry: str) -> str:
