@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import celery_tasks as tasks
 import pytest
@@ -86,6 +88,14 @@ def test_only_retries_count_as_retries(database: str, client: Client) -> None:
     assert tasks.SEEN == [0, 0, 1, 0, 1]
 
 
+def test_the_number_of_retries_is_read_only_when_it_is_needed() -> None:
+    context: Any = SimpleNamespace(job_id=uuid4(), attempt=2)
+    with Client("postgresql://127.0.0.1:1/away", patience=0.1) as away:
+        celery.use(lambda: away)
+        for task in (tasks.add, tasks.stubborn):
+            assert task.handle({"args": [1], "kwargs": {}}, context) == 1
+
+
 def test_only_the_named_exceptions_are_retried(database: str) -> None:
     for what in ("key", "value"):
         tasks.picky.delay(what)
@@ -96,9 +106,9 @@ def test_only_the_named_exceptions_are_retried(database: str) -> None:
 def test_a_backoff_doubles_up_to_its_maximum() -> None:
     options = {"retry_backoff": 2, "retry_backoff_max": 10, "retry_jitter": False}
     task = celery.Task(print, "x", options)  # type: ignore[arg-type]
-    assert [task._delay(n) for n in range(4)] == [2, 4, 8, 10]
-    assert task._delay(10_000) == 10
-    assert celery.Task(print, "x", {})._delay(3) == 180
+    request: list[Any] = [SimpleNamespace(retries=n) for n in (0, 1, 2, 3, 10_000)]
+    assert [task._delay(each) for each in request] == [2, 4, 8, 10, 10]
+    assert celery.Task(print, "x", {})._delay(request[3]) == 180
 
 
 def test_a_chain_hands_results_on(database: str) -> None:

@@ -19,12 +19,12 @@ import random
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import cache, update_wrapper
+from functools import cache, cached_property, update_wrapper
 from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack, cast, overload
 
 from jobq.calls.graph import Graph, Node
 from jobq.client import Client
-from jobq.errors import InvalidArgument, JobNotFound, NotDeployed, NotPermitted
+from jobq.errors import InvalidArgument, JobqError
 from jobq.redaction import error_text, traceback_text
 from jobq.registry import JobContext, Permanent, Registry, Retry
 from jobq.registry.outcomes import OUTCOMES
@@ -260,14 +260,24 @@ def _parts(given: Sequence[Any]) -> list[Canvas]:
     return parts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Request:
     """What a bound task reads as ``self.request``."""
 
     id: str | None = None
-    retries: int = 0
     args: Sequence[Any] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+    attempt: int = 1
+
+    @cached_property
+    def retries(self) -> int:
+        """How often the job was retried since it was enqueued or redriven."""
+        if self.id is None or self.attempt == 1:
+            return 0
+        try:  # attempt also counts starts after which the job was returned to its queue
+            return _client().get(self.id).attempts - 1
+        except (KeyError, JobqError):  # no client for the job's database, or it does not answer
+            return self.attempt - 1
 
 
 class TaskOptions(TypedDict, total=False):
@@ -381,36 +391,25 @@ class Task:
         if of := payload.get("results_of"):
             results = {each.name: each.result for each in context.inputs()}
             args = [[results[name] for name in of] if isinstance(of, list) else results[of], *args]
-        retries = _retries_of(context)
-        request = Request(str(context.job_id), retries, args, payload["kwargs"])
+        request = Request(str(context.job_id), args, payload["kwargs"], context.attempt)
         try:
             return replace(self, request=request)(*args, **payload["kwargs"])
         except OUTCOMES:
             raise
         except tuple(self.options.get("autoretry_for", ())) as error:
-            raise _retry(error, self._delay(retries)) from error
+            raise _retry(error, self._delay(request)) from error
         except Exception as error:
             details = {"traceback": traceback_text(error)}
             raise Permanent(type(error).__name__, error_text(error), details=details) from error
 
-    def _delay(self, retries: int) -> float:
+    def _delay(self, request: Request) -> float:
         """Return the seconds until a retry by ``autoretry_for``."""
         backoff = self.options.get("retry_backoff")
         if not backoff:
             return self.options.get("default_retry_delay", 180)
         longest = self.options.get("retry_backoff_max", 600)
-        delay: float = min(float(backoff) * 2 ** min(retries, 60), longest)
+        delay: float = min(float(backoff) * 2 ** min(request.retries, 60), longest)
         return random.uniform(0, delay) if self.options.get("retry_jitter", True) else delay  # noqa: S311
-
-
-def _retries_of(context: JobContext) -> int:
-    """Return how often a job was retried since it was enqueued or redriven."""
-    if context.attempt == 1:
-        return 0
-    try:  # context.attempt also counts starts after which the job was returned to its queue
-        return _client().get(context.job_id).attempts - 1
-    except (KeyError, JobNotFound, NotDeployed, NotPermitted):  # no client for the job's database
-        return context.attempt - 1
 
 
 def _retry(error: BaseException | None, wait: timedelta | float) -> Retry:
