@@ -157,6 +157,7 @@ def test_questions_are_listed_and_answered(jobq: Any, database: str) -> None:
             connection.execute("select jobq.claim_job(%s, 'w')", [job_id])
             connection.execute(ask, [job_id, 1, form])
         assert "Are you sure?" in said(jobq("waits"))
+        assert "limit of 1 questions reached" in jobq("waits", "--limit", "1").stderr
         rows = [json.loads(line) for line in said(jobq("waits", "--json")).splitlines()]
         assert {(row["job_id"], row["name"], row["question"]) for row in rows} == {
             (first, "sure", "Are you sure?"), (second, "sure", "Are you sure?"),

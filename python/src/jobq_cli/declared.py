@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from jobq.client import Client
 from jobq_cli.parameters import AS_JSON, DATABASE, database
 from jobq_cli.terminal import asking, say, show_rows
 
@@ -51,6 +52,18 @@ def calling(
 
     own = [*parameters, *([AS_JSON] if rows else []), of]
     return click.Command(name, callback=run, params=own, help=words)
+
+
+def limited(method: str, name: str = "max_jobs", of: str = "jobs") -> Callable[..., Any]:
+    """Return a function that calls a method, with a remark if the limit is reached."""
+
+    def call(client: Client, **given: Any) -> Any:  # noqa: ANN401
+        found = getattr(client, method)(**given)
+        if len(found) == given[name]:
+            say(f"limit of {given[name]} {of} reached; there may be more (--limit)", err=True)
+        return found
+
+    return call
 
 
 def group(name: str, words: str, *commands: click.Command) -> click.Group:

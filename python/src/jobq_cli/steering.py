@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, Final
 
 import click
 
 from jobq.client import Client
-from jobq_cli.declared import calling
+from jobq_cli.declared import calling, limited
 from jobq_cli.parameters import Json, argument, limit, moment, option, reason
 from jobq_cli.terminal import say
 
@@ -29,18 +29,6 @@ WHICH: Final = (
     option("--dry-run", is_flag=True, help="Only print the selected jobs."),
     reason("stored in the audit log"),
 )
-
-
-def limited(method: str) -> Callable[..., Any]:
-    """Return a function that calls a method, with a remark if the limit is reached."""
-
-    def call(client: Client, *, max_jobs: int, **given: Any) -> Any:  # noqa: ANN401
-        found = getattr(client, method)(max_jobs=max_jobs, **given)
-        if len(found) == max_jobs:
-            say(f"limit of {max_jobs} jobs reached; there may be more (--limit)", err=True)
-        return found
-
-    return call
 
 
 def cancelled(client: Client, **given: Any) -> Iterable[object]:  # noqa: ANN401

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from jobq.calls.arguments import encode
-from jobq_cli.declared import calling, group
-from jobq_cli.parameters import Json, argument, option, reason
+from jobq_cli.declared import calling, group, limited
+from jobq_cli.parameters import Json, argument, limit, option, reason
 
 JOB_ID = argument("job_id")
 PAYLOAD = argument("payload", default="null", type=Json())
@@ -41,8 +41,9 @@ signal = calling(
     "Send the signal NAME with PAYLOAD (JSON, or - for standard input) to a job.",
     JOB_ID, argument("name"), PAYLOAD, lines=emitted)
 waits = calling(
-    "waits", "list_waits", "List the questions of jobs that wait for a person.",
-    option("--queue", help="Only of this queue."),
+    "waits", limited("list_waits", "max_rows", "questions"),
+    "List the questions of jobs that wait for a person, the oldest first.",
+    option("--queue", help="Only of this queue."), limit(100, name="max_rows", of="questions"),
     rows=("job_id", "name", "question", "since", "expires_at", "asked_by", "form"))
 answer = calling(
     "answer", "answer", "Answer the question NAME of a job: approve it, or --reject it.",
