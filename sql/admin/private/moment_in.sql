@@ -14,7 +14,7 @@ begin
     _ahead := _shown - (moment at time zone 'UTC');
     return rtrim(rtrim(to_char(_shown, 'YYYY-MM-DD"T"HH24:MI:SS.US'), '0'), '.')
         || case when _ahead < interval '0' then '-' else '+' end
-        || left(greatest(_ahead, -_ahead)::text, 5);
+        || to_char(greatest(_ahead, -_ahead), 'HH24:MI');
 exception
     when invalid_parameter_value then
         return jobq_private.moment_in(moment, 'UTC');

@@ -10,6 +10,7 @@ create or replace function jobq_private.keep_hint(
 )
 returns jobq_private.claim_hint
 language plpgsql
+set datestyle = 'ISO'  -- as read_hint()
 as $$
 declare
     _hint jobq_private.claim_hint := hint;

@@ -8,6 +8,8 @@ create or replace function jobq_private.read_hint(queue text, now timestamptz)
 returns jobq_private.claim_hint
 language plpgsql
 stable
+-- So that times are read as they were written, whatever the session sets.
+set datestyle = 'ISO'
 as $$
 declare
     _hint jobq_private.claim_hint := nullif(

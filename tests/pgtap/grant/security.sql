@@ -1,6 +1,6 @@
 -- Who may do what, read from the catalog: a new function, table or view cannot escape.
 begin;
-select plan(40);
+select plan(43);
 
 create temporary table routine as
 select
@@ -637,6 +637,19 @@ set local standard_conforming_strings = on;
 set local array_nulls = off;
 select isnt_empty('select * from jobq.list_jobs()', 'null is null however arrays are read');
 set local array_nulls = on;
+set local datestyle = 'German';
+set local timezone = 'Asia/Jakarta';
+set local intervalstyle = 'sql_standard';
+select jobq.enqueue('timely', queue => 'timely');
+select is((select count(*) from jobq.claim('{timely}', 'w')), 1::bigint, 'a claim notes times');
+set local datestyle = 'SQL, MDY';
+select lives_ok(
+    $$select jobq.claim('{timely}', 'w')$$, 'which the next one reads however times are written'
+);
+select is(
+    jobq_private.moment_in('2026-07-16 03:30 UTC', 'Asia/Jakarta'), '2026-07-16T10:30:00+07:00',
+    'an instant is shown as ISO 8601 says'
+);
 
 select * from finish();
 rollback;
