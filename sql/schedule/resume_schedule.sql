@@ -17,13 +17,13 @@ begin
     end if;
     perform jobq_private.cron_check(_held.time_zone, _held.gap, _held.fold);
     update jobq_private.schedule as s
-    set
-        status = 'active', paused_at = null, pause_reason = null,
-        next_run_at = case
-            when s.awaited_job_id is null
-            then jobq_private.schedule_first(_held, clock_timestamp())
-        end
+    set status = 'active', paused_at = null, pause_reason = null
     where s.schedule_id = _held.schedule_id;
+    -- its job may have ended during the pause
+    perform jobq_private.schedule_follow(1, _held.schedule_id);
+    update jobq_private.schedule as s
+    set next_run_at = jobq_private.schedule_first(s, clock_timestamp())
+    where s.schedule_id = _held.schedule_id and s.awaited_job_id is null;
     perform jobq_private.notify('jobq', '*');
     perform jobq_private.record_audit('resume_schedule', _held.name);
 end

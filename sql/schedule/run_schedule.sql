@@ -1,9 +1,9 @@
 -- Purpose: Runs a schedule once now, and returns the id of the job.
 -- Invariant: the job has the schedule's kind, payload, queue and options, but no slot:
 -- the schedule fires as usual, and schedule_status() does not count the job. If a live
--- job has the schedule's dedup key, returns that job. Works for paused schedules. While
--- grants by queue are enforced, both the caller and the author of the schedule must be
--- allowed to add its jobs.
+-- job has the schedule's dedup key, returns that job, and adds no graph. Works for paused
+-- schedules. While grants by queue are enforced, both the caller and the author of the
+-- schedule must be allowed to add its jobs.
 -- Raises: 22004, 42501, JQ002, JQ004, JQ005, JQ006, JQ007, JQ010. Never: INVALID_ARGUMENT,
 -- JOB_NOT_FOUND, BATCH_NOT_FOUND.
 -- Returns: the id of the job.
@@ -17,6 +17,7 @@ as $$
 declare
     _found jobq_private.schedule := jobq_private.schedule_find(run_schedule.schedule);
     _job_id uuid;
+    _is_new boolean;
 begin
     perform jobq_private.check_problem('SCHEDULE_RETIRED', case
         when _found.status = 'retired'
@@ -29,15 +30,15 @@ begin
         );
     end if;
     perform jobq_private.record_audit('run_schedule', _found.name);
-    _job_id := jobq.enqueue(
-        _found.kind, _found.payload, _found.queue, null, _found.priority,
+    select s.ids[1], s.created[1] into _job_id, _is_new
+    from jobq_private.store_jobs(array[row(
+        1, _found.kind, _found.payload, _found.queue, null, _found.priority,
         _found.max_attempts, _found.timeout, null, _found.dedup_key,
-        case when _found.dedup_key is not null then _found.dedup end, _found.metadata,
-        concurrency_key => _found.concurrency_key
-    );
-    if _found.graph is not null and not exists (
-        select from jobq_private.node as n where n.job_id = _job_id
-    ) then
+        case when _found.dedup_key is not null then _found.dedup end, _found.metadata, null, null,
+        _found.concurrency_key, null, null, null, null, null, null, null, null, null, null, null,
+        null, null, null, null, null
+    )::jobq_private.new_job]) as s;
+    if _found.graph is not null and _is_new then
         perform jobq_private.attach_graph(_job_id, _found.graph, false);
     end if;
     return _job_id;

@@ -1,6 +1,6 @@
 -- Purpose: the first slot of a schedule strictly after an instant, within its bounds.
--- Invariant: an interval counts from starts_at, else from its previous next slot, else
--- from the instant. Raises: 22023 for a zone that the server no longer has.
+-- Invariant: after its last slot, also if the clock was set back. An interval counts from
+-- starts_at, else from its previous next slot, else from the instant. Raises: 22023 for a zone that the server no longer has.
 create or replace function jobq_private.schedule_first(
     schedule jobq_private.schedule, after timestamptz
 )
@@ -10,7 +10,7 @@ stable
 as $$
 declare
     _after constant timestamptz := greatest(
-        schedule_first.after, schedule.starts_at - interval '1 us'
+        schedule_first.after, schedule.starts_at - interval '1 us', schedule.last_tick_at
     );
     _first constant timestamptz := jobq_private.schedule_next(
         schedule.parsed, schedule.every,

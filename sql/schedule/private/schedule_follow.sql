@@ -1,8 +1,11 @@
--- Purpose: set the next slot of from_completion schedules whose last job has ended.
+-- Purpose: set the next slot of from_completion schedules whose last job has ended; with only_id, of
+-- this one.
 -- Invariant: one statement locks and the next one reads, so its snapshot includes what
 -- others have committed: another call may have stored the next job meanwhile. SKIP LOCKED.
 -- A job in neither table ended long ago.
-create or replace function jobq_private.schedule_follow(max_schedules integer)
+create or replace function jobq_private.schedule_follow(
+    max_schedules integer, only_id uuid default null
+)
 returns void
 language plpgsql
 set jit = off
@@ -13,6 +16,7 @@ declare
         select s.schedule_id
         from jobq_private.schedule as s
         where s.status = 'active' and s.awaited_job_id is not null
+        and (schedule_follow.only_id is null or s.schedule_id = schedule_follow.only_id)
         and not exists (select from jobq_private.job as j where j.job_id = s.awaited_job_id)
         limit schedule_follow.max_schedules
         for no key update skip locked

@@ -1,6 +1,6 @@
 -- What jobq.pause_schedule(), resume_schedule() and retire_schedule() promise.
 begin;
-select plan(24);
+select plan(25);
 
 -- Half a day away, so that it does not come while the test runs.
 select to_char((now() + interval '12 h') at time zone 'UTC', 'FMMI FMHH24 * * *') as daily
@@ -57,6 +57,24 @@ select jobq_internal.tick();
 select ok(
     (jobq_internal.get_schedule('after')).next_run_at > now() + interval '59 min',
     'afterwards it counts from there'
+);
+select jobq.create_schedule('long', 'k3', every => '1 h', from_completion => true) as long \gset
+update jobq_private.schedule set next_run_at = now() - interval '5 h' where schedule_id = :'long';
+select job_id as job from jobq_internal.tick() \gset
+select jobq.pause_schedule('long');
+select jobq.cancel(:'job');
+set local session_replication_role = replica;
+update jobq_private.job_archive
+set job_id = jobq_private.id_floor(now() - interval '5 h'), finished_at = now() - interval '150 min'
+where job_id = :'job';
+update jobq_private.schedule set awaited_job_id = jobq_private.id_floor(now() - interval '5 h')
+where schedule_id = :'long';
+set local session_replication_role = origin;
+select jobq.resume_schedule('long');
+select jobq_internal.tick();
+select is(
+    (jobq_internal.get_schedule('long')).next_run_at, now() + interval '30 min',
+    'if the job ended long ago, the slots during the pause do not fire either'
 );
 
 -- Retire

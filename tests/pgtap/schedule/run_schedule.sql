@@ -1,6 +1,6 @@
 -- What jobq.run_schedule() promises.
 begin;
-select plan(15);
+select plan(17);
 
 select jobq.create_schedule(
     'report', 'make_report', '0 9 * * MON', payload => '{"n": 1}', queue => 'q', priority => 3
@@ -68,6 +68,14 @@ select is(
 select throws_ok(
     $$select jobq.create_schedule('x', 'x', every => '1 h', concurrency_key => '')$$,
     '22023', null, 'it has a byte at least'
+);
+
+-- A live job has the key
+select jobq.create_schedule('nest', 'bird', every => '1 h', graph => '{"jobs": [{"name": "egg", "kind": "egg"}]}');
+select jobq.enqueue('bird', dedup_key => 'nest', dedup => 'skip') as bird \gset
+select is(jobq.run_schedule('nest'), :'bird'::uuid, 'a live job with the same key is returned');
+select is_empty(
+    $$select from jobq.job as j where j.kind = 'egg'$$, 'and gets no graph, which is not its own'
 );
 
 select * from finish();

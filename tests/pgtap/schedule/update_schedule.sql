@@ -1,6 +1,6 @@
 -- What jobq.update_schedule() promises: a new version takes over from the old.
 begin;
-select plan(28);
+select plan(30);
 
 -- Half an hour away from its slots, so that no hour turns while the test runs.
 create function pg_temp.hourly()
@@ -115,6 +115,23 @@ select jobq.update_schedule('report', '{"payload": {}}');
 select results_eq(
     $$ select s.status, s.pause_reason from jobq_internal.get_schedule('report') as s $$,
     $$ values ('paused' collate "C", 'holiday') $$, 'a paused schedule stays paused'
+);
+
+-- The clock was set back after the last slot
+select jobq.create_schedule('ahead', 'k4', every => '1 h');
+update jobq_private.schedule
+set last_tick_at = now() + interval '5 h', next_run_at = now() + interval '6 h' where name = 'ahead';
+select jobq.update_schedule('ahead', '{"every": "2 h"}');
+select is(
+    (jobq_internal.get_schedule('ahead')).next_run_at, now() + interval '6 h',
+    'a new version continues after the last slot, also if that is in the future'
+);
+select jobq.retire_schedule('ahead');
+select jobq.create_schedule('ahead', 'k4', '*/10 * * * *');
+select is(
+    (jobq_internal.get_schedule('ahead')).next_run_at,
+    jobq.next_tick('*/10 * * * *', after => now() + interval '5 h'),
+    'and so does a schedule that is declared again'
 );
 
 -- Refusals
