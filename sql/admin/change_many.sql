@@ -2,8 +2,8 @@
 -- jobs, and returns their ids.
 -- Invariant: all or none, and only while they wait: skips a job that a worker claims
 -- meanwhile. The payload of a job that has run cannot change, nor the concurrency key
--- that a payload contains. A job that waits for an event is due at its deadline at the
--- latest.
+-- that a payload contains; a cost that it contains changes with it. A job that waits for
+-- an event is due at its deadline at the latest.
 -- Raises: 22004, 22023, 42501, JQ001, JQ002, JQ005, JQ006, JQ010.
 -- Argument changes: a JSON object with any of run_at (an instant, or `"now"`), priority, queue,
 -- payload, timeout, expires_at and max_attempts (above the attempts already used); omitted and null members do not change anything. run_at must
@@ -52,6 +52,11 @@ begin
                 coalesce(_set.queue, j.queue), j.kind, j.concurrency_key, j.key_id is not null
             ),
             payload = coalesce(_set.payload, j.payload),
+            cost = case
+                when j.cost is not distinct from jobq_private.payload_cost(j.kind, j.payload)
+                then jobq_private.payload_cost(j.kind, coalesce(_set.payload, j.payload))
+                else j.cost
+            end,
             timeout = coalesce(_set.timeout, j.timeout),
             max_attempts = coalesce(_set.max_attempts, j.max_attempts),
             expires_at = coalesce(_set.expires_at, j.expires_at)

@@ -1,6 +1,6 @@
 -- What jobq.change_many() promises.
 begin;
-select plan(66);
+select plan(67);
 
 create temporary table made as
 select n, jobq.enqueue(
@@ -117,6 +117,18 @@ from (
     ('{"payload": {"n": 2}}', :'unkeyed', 'none', 'where there was none'),
     ('{"payload": {"customer": 2}}', :'own', 'none', 'a key that was given by itself stays, too')
 ) as v (changes, id, refusal, claim);
+
+-- Costs in payloads
+select jobq.put_kind('priced', cost => '{tokens}', queue => 'priced');
+select jobq.enqueue('priced', '{"tokens": 5}') as five, jobq.enqueue('priced') as one,
+    jobq.enqueue('priced', '{"tokens": 5}', cost => 7) as seven \gset
+select jobq.change_many('{"payload": {"tokens": 50}}', queue => 'priced');
+select jobq.change_many('{"payload": {}}', array[:'one'::uuid]);
+select results_eq(
+    $$select j.cost from jobq.job as j where j.kind = 'priced' order by j.job_id$$,
+    $$values (50::numeric), (1), (7)$$,
+    'the cost changes with the payload that contains it, and one that was given stays'
+);
 
 -- A job that waits for an event
 create temporary table waiting as select jobq.enqueue('waits', queue => 'w') as job_id;
