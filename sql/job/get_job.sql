@@ -11,6 +11,8 @@ parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
 as $$
 declare
     _job jobq.job;

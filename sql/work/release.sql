@@ -12,6 +12,8 @@ returns text
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
 as $$
 declare
     _state text;

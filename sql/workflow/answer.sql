@@ -22,6 +22,8 @@ returns void
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
 as $$
 declare
     _event constant text := 'answer:' || answer.name;

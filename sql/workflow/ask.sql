@@ -24,6 +24,8 @@ create or replace function jobq.ask(
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
 as $$
 declare
     _event constant text := 'answer:' || ask.name;

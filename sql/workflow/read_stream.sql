@@ -21,6 +21,8 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
 as $$
 declare
     _until timestamptz;

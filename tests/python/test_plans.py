@@ -597,6 +597,91 @@ def test_a_call_of_a_job_reads_nothing_of_others(connect: Connect, statistics: s
     assert {part: read for part, read in many.items() if read > few[part] + SLACK} == {}, few
 
 
+WAIT = """
+    do $$
+    declare
+        _job_id uuid := jobq.enqueue('waits', queue => 'waits');
+        _attempt integer;
+    begin
+        select attempt into _attempt from jobq.claim('{waits}', 'w');
+        perform jobq.wait_for(_job_id, _attempt, 'come');
+        perform jobq.signal(_job_id, 'come');
+        select attempt into _attempt from jobq.claim('{waits}', 'w');
+        perform jobq.wait_for(_job_id, _attempt, 'come');
+        perform jobq.ask(_job_id, _attempt, 'sure', 'sure?');
+        perform jobq.answer(_job_id, 'sure', true);
+        select attempt into _attempt from jobq.claim('{waits}', 'w');
+        perform jobq.ask(_job_id, _attempt, 'sure', 'sure?');
+        perform jobq.append(_job_id, _attempt, 'told', '[1]');
+        perform jobq.read_stream(_job_id, 'told');
+        perform jobq.complete(_job_id, _attempt);
+        perform jobq.get_job(_job_id);
+    end
+    $$
+"""
+OTHER_WAITS = """
+    insert into jobq_private.waiter (job_id, event, deadline)
+    select jobq_private.new_id(0), 'e' || n, 'infinity' from generate_series(1, {others}) as n;
+    insert into jobq_private.event (event, job_id, payload)
+    select 'e' || n, jobq_private.new_id(0), '1' from generate_series(1, {others}) as n;
+"""
+
+
+@pytest.mark.oldest_version
+def test_a_wait_reads_no_other_jobs_by_plans_of_an_empty_queue(connect: Connect) -> None:
+    """The plans were made while the queue was empty, and are kept while it fills."""
+    connection = connect()
+    tables = ("job", "edge", "step", "event", "waiter")
+    for table in tables:
+        connection.execute(f"alter table jobq_private.{table} set (autovacuum_enabled = off)")
+    connection.execute("vacuum analyze")
+    for _ in range(8):
+        connection.execute(WAIT)
+    connection.execute(FILL, ["tomorrow", MANY])
+    connection.execute(OTHER_CALLS.format(others=MANY) + ";" + OTHER_WAITS.format(others=MANY))
+    scanned = "select relname, seq_tup_read from pg_stat_xact_user_tables where relname = any(%s)"
+    with connection.transaction():
+        before: dict[str, int] = dict(connection.execute(scanned, [list(tables)]))
+        connection.execute(WAIT)
+        after: dict[str, int] = dict(connection.execute(scanned, [list(tables)]))
+    assert after == before
+
+
+@pytest.mark.oldest_version
+def test_the_end_of_a_parent_reads_no_other_blocked_jobs_after_an_untimely_analyze(
+    connect: Connect,
+) -> None:
+    """No job was blocked when the statistics were gathered."""
+    connection = connect()
+    connection.execute("alter table jobq_private.job set (autovacuum_enabled = off)")
+    connection.execute(FILL, ["tomorrow", MANY])
+    connection.execute("analyze jobq_private.job")
+    [[parent, other]] = connection.execute(
+        "select jobq.enqueue('p', queue => 'p'), jobq.enqueue('p')"
+    )
+    for parents, children in ((other, MANY), (parent, 10)):
+        connection.execute(
+            """
+            select count(*) from jobq.enqueue_many((
+                select jsonb_agg(jsonb_build_object('kind', 'c', 'after', array[%s::uuid]))
+                from generate_series(1, %s)
+            ))
+            """,
+            [parents, children],
+        )
+    while connection.execute("select jobq_private.resolve()").fetchone() != (0,):
+        pass
+    connection.execute("select from jobq.claim('{p}', 'w')")
+    connection.execute("select jobq.complete(%s, 1)", [parent])
+    with connection.transaction():
+        [[before]] = connection.execute(FETCHED)
+        connection.execute("select jobq_private.resolve()")
+        [[after]] = connection.execute(FETCHED)
+    assert after - before < 200
+    released = "select count(*) from jobq.job where kind = 'c' and state = 'queued'"
+    assert connection.execute(released).fetchone() == (10,)
+
+
 def test_a_list_of_streams_reads_a_few_chunks_of_each(connect: Connect) -> None:
     connection = connect()
     job_id = connection.execute("select jobq.enqueue('agent')").fetchone()

@@ -3,6 +3,8 @@
 create or replace function jobq_private.lock_attempt(job_id uuid, attempt integer)
 returns jobq_private.job
 language plpgsql
+set jit = off
+set enable_seqscan = off
 as $$
 declare
     _job jobq_private.job;

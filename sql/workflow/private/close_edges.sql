@@ -60,7 +60,7 @@ begin
         update jobq_private.job as j
         set state = 'queued', run_at = greatest(j.run_at, clock_timestamp())
         where j.job_id = any(held)
-        and j.state = 'blocked'
+        and (j.state = 'blocked') is true
         -- From the last one: parents mostly end in order, so an open edge is found
         -- soon.
         and (

@@ -51,7 +51,7 @@ begin
             union
             select l.id from unnest(pending) as l where l.about = 'child'
         ))
-        and j.state = 'blocked' and (queues is null or j.queue = any(queues))
+        and (j.state = 'blocked') is true and (queues is null or j.queue = any(queues))
         order by j.job_id
         for update skip locked
     );

@@ -8,6 +8,8 @@ create or replace function jobq_private.wait_events(
 )
 returns jsonb
 language plpgsql
+set jit = off
+set enable_seqscan = off
 as $$
 declare
     _events constant text[] := array(select distinct e from unnest(events) as e);
