@@ -1,7 +1,7 @@
--- Purpose: update what depends on redriven or changed jobs. Jobs that died of an event
--- timeout, or of the failure of a job that they called, wait for it again. The parents of
--- blocked jobs are checked again, and so are jobs that were not redriven although the
--- edges of their children were opened.
+-- Purpose: update what depends on redriven or changed jobs. Waits that the end of a job has
+-- interrupted begin again, but for sleeps. Jobs that died of an event timeout, or of the failure
+-- of a job that they called, wait for it again. The parents of blocked jobs are checked again, and
+-- so are jobs that were not redriven although the edges of their children were opened.
 -- Invariant: an unnecessary check costs a row of pending. Jobs whose parents are all
 -- redriven with them need none: their parents are marked as awaited, and cannot end
 -- before the commit.
@@ -11,20 +11,24 @@ language plpgsql
 as $$
 declare
     _back uuid[];
+    _ended uuid[];
     _blocked uuid[];
     _timed_out uuid[];
     _failed uuid[];
 begin
     select
         coalesce(array_agg(j.job_id), '{}'),
+        array_agg(j.job_id) filter (where j.previous_state in ('dead', 'cancelled')),
         array_agg(j.job_id) filter (
             where j.state = 'blocked' and j.previous_state in ('dead', 'cancelled')
         ),
         array_agg(j.job_id) filter (where j.last_error_code = 'EVENT_TIMEOUT'),
         array_agg(j.job_id) filter (where j.last_error_code = 'CHILD_FAILED')
-    into _back, _blocked, _timed_out, _failed
+    into _back, _ended, _blocked, _timed_out, _failed
     from jobq_private.job as j
     where j.job_id = any(follow_redriven.job_ids);
+    delete from jobq_private.waiter as w
+    where w.job_id = any(_ended) and w.event not like 'sleep:%';
     -- the last finished wait of each, whose timeout no handler caught; every failed child
     delete from jobq_private.step as s
     using (

@@ -1,6 +1,6 @@
 -- What wait_for(), emit() and signal() promise.
 begin;
-select plan(32);
+select plan(34);
 
 -- An event that comes later.
 select jobq.enqueue('work') as job_id \gset
@@ -117,6 +117,33 @@ from jobq.wait_for(:'late', 2, 'late answer', '0 s');
 select is(outcome, 'timed_out', 'but not for that which it went on from')
 from jobq.wait_for(:'late', 2, 'caught', '1 h');
 select from jobq.complete(:'late', 2);
+
+-- A job that was cancelled while it waited, and is redriven after the deadline.
+select jobq.enqueue('stopped', queue => 'stopped') as stopped \gset
+select from jobq.claim_job(:'stopped', 'w');
+select outcome from jobq.wait_for(:'stopped', 1, 'go on', '1 hour');
+select jobq.cancel(:'stopped');
+update jobq_private.waiter set deadline = now() - interval '1 min' where job_id = :'stopped';
+select jobq.redrive(:'stopped');
+select from jobq.claim_job(:'stopped', 'w');
+select is(
+    (select w.outcome from jobq.wait_for(:'stopped', 2, 'go on', '1 hour') as w), 'waiting',
+    'a redriven job waits for the full time, also if its wait was interrupted'
+);
+select from jobq.change_many('{"run_at": "now"}', array[:'stopped'::uuid]);
+select from jobq.claim_job(:'stopped', 'w');
+select outcome from jobq.wait_for(:'stopped', 3, 'sleep:' || :'stopped' || ':1', '1 hour');
+select jobq.cancel(:'stopped');
+update jobq_private.waiter set deadline = now() - interval '1 min' where job_id = :'stopped';
+select jobq.redrive(:'stopped');
+select from jobq.claim_job(:'stopped', 'w');
+select is(
+    (select w.outcome from jobq.wait_for(:'stopped', 4, 'sleep:' || :'stopped' || ':1', '1 hour') as w),
+    'timed_out', 'a sleep ends when it would have ended'
+);
+select jobq.cancel(:'stopped');
+select from jobq.confirm_cancel(:'stopped', 4);
+delete from jobq_private.waiter where job_id = :'stopped';
 
 -- Retention.
 update jobq_private.event set emitted_at = now() - interval '40 days';
