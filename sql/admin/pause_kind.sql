@@ -1,5 +1,6 @@
 -- Purpose: Pauses claims of jobs of a kind, in all queues. Running jobs continue.
--- Invariant: the kind need not be declared; put_kind() does not end the pause. Raises: 22004, 22023.
+-- Invariant: the kind need not be declared; put_kind() does not end the pause. Raises: 22004, 22023,
+-- 42501.
 -- Example: select jobq.pause_kind('send_email', 'the provider is down');
 create or replace function jobq.pause_kind(kind text, reason text default null)
 returns void
@@ -15,6 +16,9 @@ begin
         when length(pause_kind.reason) > 512 then 'reason must have at most 512 characters'
     end);
     perform jobq_private.store_pause(pause_kind.kind, 'pause_kind', pause_kind.reason);
+exception
+    when insufficient_privilege then
+        perform jobq_private.raise_error('ALL_QUEUES_NEEDED', 'kind ' || pause_kind.kind);
 end
 $$;
 

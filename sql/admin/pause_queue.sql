@@ -1,5 +1,5 @@
 -- Purpose: Pauses claims from a queue, or from all (*). Running jobs continue.
--- Invariant: declares the queue if it is not declared. Raises: 22004, 22023.
+-- Invariant: declares the queue if it is not declared. Raises: 22004, 22023, 42501.
 -- Argument queue: the queue; * pauses all queues, also new ones.
 -- Example: select jobq.pause_queue('mail', 'the provider is down');
 create or replace function jobq.pause_queue(queue text, reason text default null)
@@ -32,6 +32,12 @@ begin
         paused_at = coalesce(q.paused_at, now()),
         pause_reason = coalesce(excluded.pause_reason, q.pause_reason),
         updated_at = now();
+exception
+    when insufficient_privilege then
+        perform jobq_private.raise_error(
+            case pause_queue.queue when '*' then 'ALL_QUEUES_NEEDED' else 'QUEUE_DENIED' end,
+            'queue ' || pause_queue.queue
+        );
 end
 $$;
 

@@ -1,5 +1,5 @@
 -- Purpose: Resumes claims of jobs of a kind.
--- Invariant: resuming a kind that is not paused changes nothing. Raises: 22004.
+-- Invariant: resuming a kind that is not paused changes nothing. Raises: 22004, 42501.
 -- Example: select jobq.resume_kind('send_email');
 create or replace function jobq.resume_kind(kind text)
 returns void

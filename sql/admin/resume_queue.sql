@@ -1,5 +1,6 @@
 -- Purpose: Resumes claims from a queue.
--- Invariant: resuming a queue that is not paused changes nothing. Raises: 22004, JQ007.
+-- Invariant: resuming a queue that is not paused changes nothing. Raises: 22004, 42501,
+-- JQ007.
 -- Argument queue: the queue; * ends the pause of all queues, but not those of single queues or kinds.
 -- Example: select jobq.resume_queue('mail');
 create or replace function jobq.resume_queue(queue text)

@@ -1,6 +1,6 @@
 -- What jobq.pause_kind(), jobq.resume_kind() and jobq.pause_queue('*') promise.
 begin;
-select plan(28);
+select plan(33);
 
 create function pg_temp.echo(payload jsonb) returns jsonb language sql return payload;
 select jobq.put_kind('called', run => pg_my_temp_schema()::regnamespace::text || '.echo');
@@ -94,6 +94,34 @@ from (
     ('select jobq.pause_kind(''k'', repeat(''r'', 513))', '22023 INVALID_ARGUMENT'),
     ('select jobq.resume_kind(null)', '22004 NULL_ARGUMENT')
 ) as v (statement, refusal);
+
+-- A tenant
+create role pgtap_shop;
+grant jobq_operator to pgtap_shop;
+grant usage on schema tap to pgtap_shop;
+select jobq.grant_queue('pgtap_shop', 'shop', 'work');
+select jobq.put_kind('shop.mine', queue => 'shop');
+select jobq.enforce_queue_grants();
+select jobq.pause_kind('of all');
+select jobq.pause_queue('*');
+set session authorization pgtap_shop;
+select array_agg(refusal(s) order by n) as refusals
+from unnest(array[
+    'select jobq.pause_kind(''other'')', 'select jobq.resume_kind(''of all'')',
+    'select jobq.pause_queue(''aside'')', 'select jobq.resume_queue(''*'')',
+    'select jobq.pause_kind(''shop.mine''), jobq.resume_kind(''shop.mine'')'
+]) with ordinality as u (s, n) \gset
+reset session authorization;
+select is(r.refusal, c.refusal, c.claim)
+from unnest(:'refusals'::text[]) with ordinality as r (refusal, n)
+join (
+    values
+    (1, '42501 ALL_QUEUES_NEEDED', 'who has some queues may not pause a kind of all'),
+    (2, '42501 ALL_QUEUES_NEEDED', 'nor resume one'),
+    (3, '42501 QUEUE_DENIED', 'nor pause a queue of others'),
+    (4, '42501 ALL_QUEUES_NEEDED', 'nor resume all queues'),
+    (5, 'none', 'but a kind of its own')
+) as c (n, refusal, claim) on c.n = r.n;
 
 select * from finish();
 rollback;

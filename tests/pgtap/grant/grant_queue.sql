@@ -113,7 +113,7 @@ select is(
     'but not redrive'
 );
 select is(
-    pg_temp.refusal('select jobq.pause_queue(''q'')'), '42501', 'nor pause the queue'
+    pg_temp.refusal('select jobq.pause_queue(''q'')'), '42501 QUEUE_DENIED', 'nor pause the queue'
 );
 select is(
     pg_temp.refusal('select jobq.put_kind(''q.new'', ''q'')'), '42501', 'nor declare a kind'
