@@ -54,7 +54,7 @@ begin
     select e.event, _copy_id, c.value -> 'payload'
     from copied as c
     cross join lateral (select coalesce(c.value ->> 'event', substr(c.name, 7)) as event) as e
-    where c.name like 'event:%'
+    where c.name like 'event:%' and c.value @> '{"outcome": "arrived"}'
     and starts_with(e.event, format('message:%s:', _copy_id))
     on conflict on constraint event_pkey do nothing;
     insert into jobq_private.edge (child, parent, after_failure, is_open)

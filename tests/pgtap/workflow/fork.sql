@@ -1,6 +1,6 @@
 -- What fork() promises.
 begin;
-select plan(12);
+select plan(13);
 
 select jobq.enqueue('agent', '{"a": 1}', queue => 'q', metadata => '{"m": 1}') as job_id \gset
 select from jobq.claim_job(:'job_id', 'w');
@@ -61,6 +61,15 @@ select is(
 select is(
     refusal('select jobq.fork(gen_random_uuid())'), 'JQ001 JOB_NOT_FOUND',
     'the job must exist'
+);
+
+-- A message that did not come in time
+select jobq.enqueue('listens', queue => 'listens') as deaf_id \gset
+select from jobq.claim_job(:'deaf_id', 'w');
+select jobq.wait_for(:'deaf_id', 1, format('message:%s:chat:000000001', :'deaf_id'), '0');
+select is(
+    jobq.send_message(jobq.fork(:'deaf_id'), 'chat', '"hello"'), 1,
+    'a message that the job did not receive is not counted'
 );
 
 select * from finish();
