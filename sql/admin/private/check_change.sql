@@ -62,6 +62,10 @@ begin
             where j.job_id = any(check_change.job_ids)
             and coalesce(_set.run_at, j.run_at) > clock_timestamp()
             and coalesce(_set.expires_at, j.expires_at) <= coalesce(_set.run_at, j.run_at)
+            -- one that waits for an event or a paused endpoint may be due before its run_at
+            and (_set.run_at is not null or j.run_at < jobq_private.parked_until() and not exists (
+                select from jobq_private.waiter as w where w.job_id = j.job_id
+            ))
         ));
     end if;
     if _set.queue is not null then

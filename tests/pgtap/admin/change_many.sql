@@ -1,6 +1,6 @@
 -- What jobq.change_many() promises.
 begin;
-select plan(67);
+select plan(69);
 
 create temporary table made as
 select n, jobq.enqueue(
@@ -140,6 +140,14 @@ select jobq.change_many(
 select cmp_ok(
     (select (jobq.get_job(job_id)).run_at from waiting), '<=', now() + interval '11 min',
     'a job that waits for an event is due at its deadline at the latest'
+);
+select is(
+    refusal($$select jobq.change_many(jsonb_build_object('expires_at', now() + '5 min'), queue => 'w')$$),
+    'none', 'it can expire before that'
+);
+select is(
+    refusal($$select jobq.change_many(jsonb_build_object('run_at', now() + '6 min'), queue => 'w')$$),
+    '22023 INVALID_ARGUMENT', 'but not be due by itself after it expires'
 );
 select jobq.change_many('{"run_at": "now"}', queue => 'w');
 select jobq.claim('{w}', 'w', 1);
