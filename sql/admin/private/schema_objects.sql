@@ -7,6 +7,12 @@ returns table (object text, definition text, nth bigint)
 language sql
 stable
 set search_path = pg_catalog, pg_temp
+-- in which definitions are printed
+set datestyle = 'ISO'
+set intervalstyle = 'postgres'
+set timezone = 'UTC'
+set standard_conforming_strings = on
+set quote_all_identifiers = off
 as $$
     with space as (
         select n.oid, n.nspname from pg_namespace as n

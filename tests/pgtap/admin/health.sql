@@ -1,5 +1,5 @@
 begin;
-select plan(22);
+select plan(23);
 
 select hold_off_vacuum();
 set local track_functions = 'all';
@@ -156,6 +156,18 @@ select is(
     'alter role jobq_worker reset synchronous_commit', 'whoever may ask for health sees it'
 );
 reset role;
+
+select jobq_private.record_release('a release');
+set local datestyle = 'German';
+set local intervalstyle = 'iso_8601';
+set local timezone = 'Asia/Kolkata';
+set local standard_conforming_strings = off;
+set local escape_string_warning = off;
+set local quote_all_identifiers = on;
+select is_empty(
+    'select object from jobq_private.schema_difference',
+    'the schema is as it was deployed, whatever the session sets'
+);
 
 select * from finish();
 rollback;
