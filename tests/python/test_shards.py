@@ -176,6 +176,8 @@ def test_a_maximum_holds_for_the_whole_cluster(shards: list[str]) -> None:
         assert len(client.cancel_many(kind="many", max_jobs=2)) == 2
         assert len(client.cancel_many(kind="many", max_jobs=2)) == 2
         assert len(client.cancel_many(kind="many")) == 2
+        assert not client.list_waits(max_rows=None)
+        assert not client.list_schedules(max_schedules=None)
 
 
 async def test_idempotency_holds_when_a_shard_is_added_and_one_is_drained(

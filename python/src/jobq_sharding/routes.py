@@ -335,7 +335,7 @@ def _jobs(answers: list[JobPage], call: Call[Any]) -> JobPage:
 
 def _schedules(answers: list[list[Any]], call: Call[Any]) -> list[Any]:
     found = sorted(_joined(answers, call), key=lambda row: row.schedule_id, reverse=True)
-    return found[: int(str(call.arguments["max_schedules"]))]
+    return found[: int(str(call.arguments.get("max_schedules", 50)))]
 
 
 def _found(answers: list[Any], _call: Call[Any]) -> Any:  # noqa: ANN401 - an id or None
@@ -380,7 +380,7 @@ def _limit(one: Any, two: Any) -> Any:  # noqa: ANN401 - Limit
 
 def _questions(answers: list[list[Any]], call: Call[Any]) -> list[Any]:
     found = sorted(_joined(answers, call), key=lambda row: (row.since, row.job_id, row.name))
-    return found[: int(str(call.arguments["max_rows"]))]
+    return found[: int(str(call.arguments.get("max_rows", 100)))]
 
 
 def _stats(one: Any, two: Any) -> Any:  # noqa: ANN401 - QueueStats
