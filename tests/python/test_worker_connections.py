@@ -520,6 +520,7 @@ async def test_a_client_that_does_not_know_of_its_pooler_says_what_to_do(
             await asyncio.to_thread(client.enqueue, "a")
         assert "unsupported startup parameter" in str(caught.value)
         assert "is_pooled=True" in caught.value.hint
+        assert "give a direct URL" in caught.value.hint  # of most commands, the only remedy
         async with AsyncClient(pooled) as other:
             with pytest.raises(DatabaseUnavailable, match="unsupported startup parameter"):
                 await other.enqueue("a")
