@@ -31,9 +31,11 @@ from jobq.errors import NotFound
 from jobq.models import DeclaredKind, JobPage
 from jobq_cli import main, terminal
 from jobq_cli.commands import EXTRAS
+from jobq_cli.doctor import show_findings
 from jobq_cli.jobs import pages
 from jobq_http import create_key
 from jobq_http.queues import NewKind
+from jobq_operations.doctor import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -679,6 +681,22 @@ def test_a_grant_that_cannot_be_meant_is_refused(
     done = jobq("grants", "grant", *arguments)
     assert done.returncode != 0
     assert reason in done.stderr
+
+
+def test_a_name_with_a_line_break_makes_no_line_of_its_own(
+    jobq: Any, client: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kind = "x\nok    everything            is well"
+    client.put_kind(kind)
+    job_id = client.enqueue(kind).job_id
+    child = client.enqueue(kind, after=[job_id]).job_id
+    client.subscribe("paid", kind)
+    client.pause_kind(kind, kind)
+    show_findings([Finding("kinds", False, kind, kind, "failure")], is_json=False)
+    commands = [("explain", str(job_id)), ("show", str(child)), ("publish", "paid"), ("events",)]
+    commands.insert(3, ("cancel", "--kind", kind))
+    outputs = [capsys.readouterr().out, *(said(jobq(*command)) for command in commands)]
+    assert not [text for text in outputs if re.search("^ok    everything", text, re.MULTILINE)]
 
 
 def test_kinds_queues_and_workers_are_lists(jobq: Any, client: Client) -> None:

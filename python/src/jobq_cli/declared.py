@@ -11,6 +11,7 @@ import click
 from jobq.client import Client
 from jobq_cli.parameters import AS_JSON, DATABASE, database
 from jobq_cli.terminal import asking, say, show_rows
+from jobq_operations.visible import in_line
 
 
 def calling(
@@ -48,7 +49,7 @@ def calling(
             if rows or is_json:
                 show_rows(result, rows, cells, is_json=is_json)
             for line in lines(result) if lines and not is_json else ():
-                say(line)
+                say(in_line(str(line)))
 
     own = [*parameters, *([AS_JSON] if rows else []), of]
     return click.Command(name, callback=run, params=own, help=words)

@@ -14,6 +14,7 @@ from jobq_cli.parameters import AS_JSON, DATABASE, Url, argument
 from jobq_cli.terminal import asking, plainly, say, show_json
 from jobq_operations.certify import certify as certified
 from jobq_operations.doctor import Finding, examine, status_of
+from jobq_operations.visible import in_line
 
 MARKS: Final = {"failure": "BAD ", "warning": "WARN"}
 # Milliseconds for each part: also beside a busy server the whole ends within a minute.
@@ -77,4 +78,4 @@ def show_findings(findings: Sequence[Finding], *, is_json: bool) -> None:
     for finding in findings:
         remedy = f"; {finding.remedy}" if finding.remedy else ""
         mark = "ok  " if finding.is_ok else MARKS[finding.severity]
-        say(f"{mark}  {finding.subject:<20}  {finding.finding}{remedy}")
+        say(in_line(f"{mark}  {finding.subject:<20}  {finding.finding}{remedy}"))

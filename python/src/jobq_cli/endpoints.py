@@ -61,7 +61,8 @@ endpoints = listing_group(
     own("resume", "resume_endpoint", "Resume deliveries to ENDPOINT.", ENDPOINT),
     own("preview", previewed,
         "Show what would be sent to ENDPOINT for PAYLOAD (JSON), with masked secrets.",
-        ENDPOINT, PAYLOAD, lines=lambda shown: [json.dumps(shown, indent=2, ensure_ascii=False)]),
+        ENDPOINT, PAYLOAD,
+        lines=lambda shown: json.dumps(shown, indent=2, ensure_ascii=False).split("\n")),
     own("test", tested,
         "Deliver PAYLOAD (JSON) to ENDPOINT once, even if it is paused. Prints the response.\n\n"
         "A worker delivers it, so one must run.", ENDPOINT, PAYLOAD,

@@ -12,6 +12,7 @@ from jobq.client import Client
 from jobq.errors import translate
 from jobq_cli.parameters import AS_JSON, DATABASE, moment, option
 from jobq_cli.terminal import plainly, say, show_json
+from jobq_operations.visible import in_line
 
 LOOK_BACK = timedelta(hours=1)
 
@@ -54,4 +55,5 @@ def events(
                 continue
             moment = f"{event.finished_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
             code = f" {event.error_code}" if event.error_code else ""
-            say(f"{moment}  {event.job_id}  {event.state:<9}  {event.queue}  {event.kind}{code}")
+            where = f"{event.queue}  {event.kind}{code}"
+            say(in_line(f"{moment}  {event.job_id}  {event.state:<9}  {where}"))

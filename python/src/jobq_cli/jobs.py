@@ -32,6 +32,7 @@ from jobq_cli.parameters import (
 )
 from jobq_cli.terminal import asking, plain, say, show_json, show_rows, show_table
 from jobq_cli.tree import drawn
+from jobq_operations.visible import in_line
 
 
 @click.command(
@@ -163,7 +164,7 @@ def show(job_id: str, is_json: bool, database_url: str) -> None:
         return
     for name, value in asdict(job).items():
         if value not in (None, {}):
-            say(f"{name:<20} {plain(value)}")
+            say(f"{name:<20} {plain(value)}".replace("\n", "\n" + " " * 21))
     if attempts:
         say("")
         rows = [
@@ -178,7 +179,7 @@ def show(job_id: str, is_json: bool, database_url: str) -> None:
     if graph["edges"]:
         say("")
         for branch in drawn(graph):
-            say(branch)
+            say(in_line(branch))
     if logs:
         say("")
     for line in logs:
