@@ -117,13 +117,14 @@ class Cluster:
             yield cluster
 
     @contextmanager
-    def database(self, template: str | None = None) -> Iterator[str]:
+    def database(self, template: str | None = None, name: str | None = None) -> Iterator[str]:
         """Make a database, yield its URL and drop it, whoever is still connected.
 
         Args:
             template: the database to copy; None for the one with jobq in it.
+            name: of the new one; None for one that no other has.
         """
-        name = f"test_{next(self._numbers)}"
+        name = name or f"test_{next(self._numbers)}"
         self.create(name, template or self.template)
         yield self.server.url_of(name)
         self._admin("drop database {} with (force)", name)

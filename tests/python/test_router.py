@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -56,17 +57,35 @@ class Routed:
             return cursor.fetchall() if cursor.description else []
 
 
-@pytest.fixture
-def routed(clusters: Callable[[str], Cluster]) -> Iterator[Routed]:
-    """A router on PostgreSQL 15 of two shards on 18, of which the third gets nothing yet."""
+@contextmanager
+def copied(clusters: Callable[[str], Cluster], *templates: str | None) -> Iterator[Routed]:
+    """Copy a router on PostgreSQL 15 and its two shards on 18, which it knows by their names."""
+    router, *shards = templates
     with (
-        clusters("15").database("template0") as url,
-        clusters("18").database() as one,
-        clusters("18").database() as two,
+        clusters("15").database(router, "router") as url,
+        clusters("18").database(shards[0], "shard_0") as one,
+        clusters("18").database(shards[1], "shard_1") as two,
     ):
-        router = Routed(url, [one, two])
-        assert router.init() == "the router has the shards 0, 1\n"
-        yield router
+        yield Routed(url, [one, two])
+
+
+@pytest.fixture(scope="module")
+def made(clusters: Callable[[str], Cluster]) -> Iterator[list[str]]:
+    """The names of the databases to copy: making a router takes most of a second."""
+    with ExitStack() as stack:
+        with copied(clusters, "template0", None, None) as routed:
+            assert routed.init() == "the router has the shards 0, 1\n"
+            for version, name in (("15", "router"), ("18", "shard_0"), ("18", "shard_1")):
+                copy = clusters(version).database(name, f"{name}_template")
+                stack.enter_context(copy)
+        yield ["router_template", "shard_0_template", "shard_1_template"]
+
+
+@pytest.fixture
+def routed(clusters: Callable[[str], Cluster], made: list[str]) -> Iterator[Routed]:
+    """A router of two shards, of which the third gets nothing yet."""
+    with copied(clusters, *made) as routed:
+        yield routed
 
 
 SIGNATURES = """

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
-from test_router import KEYS, Routed, routed
+from test_router import KEYS, Routed, made, routed
 
 from jobq import Client
 from jobq.errors import JobNotFound
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from servers import Cluster
 
-__all__ = ["routed"]
+__all__ = ["made", "routed"]
 
 pytestmark = pytest.mark.xdist_group("pg15")
 
