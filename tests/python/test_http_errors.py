@@ -11,7 +11,8 @@ import httpx
 import msgspec
 import psycopg
 import pytest
-from http_api import SETTINGS, served
+import pytest_asyncio
+from http_api import SETTINGS, opened, served
 
 from jobq_http import create_app
 from jobq_http.app import OPERATIONS
@@ -20,7 +21,11 @@ from jobq_http.openapi import errors_of
 from jobq_http.queues import NewKind
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from http_api import Api
+
+    from servers import Cluster
 
 pytest_plugins = ["http_fixtures"]
 
@@ -218,20 +223,29 @@ REFUSED: dict[str, tuple[str, str, Any, int, str]] = {
 }
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def refusing(cluster: Cluster) -> AsyncIterator[Api]:
+    """The HTTP API for requests that leave nothing: they share a database with one job."""
+    with cluster.database() as url:
+        async with opened(url) as api:
+            api.run(
+                "select jobq.put_kind('strict', payload_schema => %s)",
+                '{"type": "object", "properties": {"to": {"type": "string"}}}',
+            )
+            api.run("select jobq.put_queue('full', max_depth => 1)")
+            api.run("select jobq.enqueue('a', queue => 'full')")
+            yield api
+
+
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("name", REFUSED)
-async def test_a_bad_request_gets_its_own_answer(api: Api, name: str) -> None:
+async def test_a_bad_request_gets_its_own_answer(refusing: Api, name: str) -> None:
     method, path, body, status, code = REFUSED[name]
-    api.run(
-        "select jobq.put_kind('strict', payload_schema => %s)",
-        '{"type": "object", "properties": {"to": {"type": "string"}}}',
-    )
-    api.run("select jobq.put_queue('full', max_depth => 1)")
-    api.run("select jobq.enqueue('a', queue => 'full')")
     options = {"content": body} if isinstance(body, bytes) else {"json": body}
-    response = await api.ask(method, path, **options)
+    response = await refusing.ask(method, path, **options)
     assert (response.status_code, code_of(response)) == (status, code), response.text
     assert response.headers["x-request-id"] == request_id_of(response)
-    assert api.run("select count(*) from jobq.job") == [(1,)]
+    assert refusing.run("select count(*) from jobq.job") == [(1,)]
 
 
 def code_of(response: httpx.Response) -> str:
