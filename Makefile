@@ -3,10 +3,15 @@ PYTHON ?= python3
 PG ?= 18
 # The file or the name in ARGS, if any; what is picked like this runs in pytest's own process.
 PICKED := $(findstring .py,$(ARGS))$(filter -k% -m%,$(ARGS))
-WORKERS ?= $(if $(PICKED),0,4)
+WORKERS ?= $(if $(PICKED),0,3)
 VENV := .venv
 BIN := $(VENV)/bin
 RUFF := $(BIN)/ruff
+PYTEST = $(BIN)/pytest -q --pg $(PG) -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+# Random tests, and how much more of them `make prove` runs than `make test`.
+RANDOM := fuzz or model or cron or versions or stops_at_random or test_spec
+MORE := JOBQ_SPEC_STEPS=700 JOBQ_FUZZ_MEMBERS=12 JOBQ_FUZZ_ROUNDS=4 JOBQ_MODEL_EXAMPLES=8 \
+	JOBQ_CRON_CASES=700 JOBQ_STOPS=16 JOBQ_TEST_VERSIONED_JOBS=300
 CONFIG := --config python/pyproject.toml
 CODE := python sql tests docs clients
 
@@ -31,8 +36,8 @@ setup: $(VENV)/.run ## Install what `make run` needs
 run: $(VENV)/.run ## Run the examples on an embedded PostgreSQL or on DATABASE_URL; ARGS=--exit to end after them
 	@$(BIN)/jobq run $(ARGS)
 
-test: $(VENV)/.test ## Run all tests side by side, those of the SQL on PostgreSQL 15 too; ARGS="-k name" or ARGS=FILE for fewer
-	@$(BIN)/pytest -q $(if $(findstring .py,$(ARGS)),,tests/python) --pg $(PG) -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ARGS)
+test: $(VENV)/.test ## Run the tests side by side, those of the SQL on PostgreSQL 15 too; ARGS="-k name" or ARGS=FILE for fewer
+	@$(PYTEST) $(if $(findstring .py,$(ARGS)),,tests/python) -m "not prove" $(ARGS)
 
 lint: lint-python lint-sql lint-prose ## Check style, types, SQL, spelling and prose, and that rendering works and sqitch.plan is right
 	@echo "plpgsql_check"; $(BIN)/pytest -q tests/python/test_plpgsql_check.py
@@ -59,9 +64,10 @@ format: $(VENV)/.test ## Format the Python code
 fault: $(VENV)/.test ## Run jobq under faults and print what was lost (nothing); ARGS=--short for a minute of it, ARGS=patroni for failovers
 	@PYTHONPATH=tests/python:tests/spec:sql $(BIN)/python tests/fault/run.py $(ARGS)
 
-prove: ## Check the models of tests/spec with Spin, and that it catches their broken twins
-	@.ci/packages prove
+prove: $(VENV)/.test ## Check the models of tests/spec with Spin, and run the tests that take longer than `make test` should
 	@$(PYTHON) tests/spec/prove.py
+	@$(PYTEST) tests/python -m prove
+	@$(MORE) $(PYTEST) tests/python -m "not prove" -k "$(RANDOM)"
 
 soak: $(VENV)/.test ## Replay random loads against the specification for a million changes of state; ARGS="--steps 10000 --seed 7" for fewer
 	@PYTHONPATH=sql:tests/python $(BIN)/python tests/spec/soak.py $(ARGS)

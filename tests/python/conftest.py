@@ -1,11 +1,11 @@
 """Private PostgreSQL servers, and fresh databases with jobq in them.
 
 A test that takes `database` (a URL) or `connect` runs on the version of --pg. What depends on
-the server is marked `oldest_version`, for PostgreSQL 15 besides. Servers start when first needed
-and stop with pytest, on Ctrl-C and SIGTERM too. They and all temporary files lie in memory where
-there is enough of it.
+the server is marked `oldest_version`: `make prove` runs it on PostgreSQL 15 besides, and so does
+`make test` if the mark says `is_usual`. Servers start when first needed and stop with pytest, on
+Ctrl-C and SIGTERM too. They and all temporary files lie in memory where there is enough of it.
 
-With `-n 4` four processes of pytest-xdist run tests side by side, each with servers of its own.
+With `-n 3` three processes of pytest-xdist run tests side by side, each with servers of its own.
 """
 
 from __future__ import annotations
@@ -112,11 +112,13 @@ def pytest_terminal_summary(
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "pg" not in metafunc.fixturenames:
         return
-    chosen = [metafunc.config.getoption("--pg")]
-    if metafunc.definition.get_closest_marker("oldest_version"):
-        chosen = sorted({OLDEST_VERSION, *chosen})
-    ids = [f"pg{version}" for version in chosen]
-    metafunc.parametrize("pg", chosen, ids=ids, scope="session")
+    chosen = metafunc.config.getoption("--pg")
+    versions = [pytest.param(chosen, id=f"pg{chosen}")]
+    marker = metafunc.definition.get_closest_marker("oldest_version")
+    if marker and chosen != OLDEST_VERSION:
+        marks = () if marker.kwargs.get("is_usual") else pytest.mark.prove
+        versions.append(pytest.param(OLDEST_VERSION, id=f"pg{OLDEST_VERSION}", marks=marks))
+    metafunc.parametrize("pg", versions, scope="session")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

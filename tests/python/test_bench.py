@@ -52,7 +52,7 @@ with pytest.MonkeyPatch.context() as patch:
             "--finished 100 --tomorrow 100 --calls 5",
             [r"100 jobs due tomorrow +claim of 1 +\d+ buffers", r"completion of 100 .* times\)"],
         ),
-        (
+        pytest.param(
             "deploy",
             "--rate 100 --seconds 1 --deploys 1",
             [
@@ -60,13 +60,14 @@ with pytest.MonkeyPatch.context() as patch:
                 r"longest claim ",
                 r"errors of clients +0 \[\]",
             ],
+            marks=pytest.mark.prove,
         ),
         (
             "drain",
             "--rounds 1 --jobs 1000 --tomorrow 100 --pinned 2000",
             [r"last tenth [\d,]+ jobs/s, [\d.]+ times", r"beside 100 due tomorrow [\d,]+ jobs/s"],
         ),
-        (
+        pytest.param(
             "flow",
             "--jobs 300 --keys 20 --saturated 50 --large 300 --small 10 --rounds 1",
             [
@@ -77,13 +78,15 @@ with pytest.MonkeyPatch.context() as patch:
                 r"next of its key, 1 queues .* p50 [\d.]+ ms",
                 r"next of its key, 2 queues .* p50 [\d.]+ ms",
             ],
+            marks=pytest.mark.prove,
         ),
-        (
+        pytest.param(
             "sessions",
             "--jobs 300 --sessions 4 --batches 1,20",
             [r"4 sessions, batches of +20: .* jobs/s, .* 0.0 multixacts and 0.0 members"],
+            marks=pytest.mark.prove,
         ),
-        (
+        pytest.param(
             "cores",
             "--jobs 300 --cores 1,2,999 --rounds 1 --batches 20",
             [
@@ -91,8 +94,9 @@ with pytest.MonkeyPatch.context() as patch:
                 r"batches of +20, +2 cores: +[\d,]+ jobs/s, predicted",
                 r"999 cores: +not here, predicted +[\d,]+$",
             ],
+            marks=pytest.mark.prove,
         ),
-        (
+        pytest.param(
             "shards",
             "--jobs 1000 --singles 16 --shards 2 --rounds 1",
             [
@@ -101,6 +105,7 @@ with pytest.MonkeyPatch.context() as patch:
                 r"1000 in a call, with keys, routed ",
                 r"the router: \S+% of the [\d.]+ µs that such a job costs its shard",
             ],
+            marks=pytest.mark.prove,
         ),
         (
             "scale",

@@ -84,6 +84,7 @@ def test_the_adapter_describes_itself_and_does_what_is_offered(empty_database: s
         until(process, "completion_rate", 20)
 
 
+@pytest.mark.prove
 @pytest.mark.long
 def test_the_adapter_keeps_jobs_waiting_and_a_second_one_joins(empty_database: str) -> None:
     many = {"PRODUCER_MODE": "depth-target", "TARGET_DEPTH": "300", "JOB_WORK_MS": "50"}

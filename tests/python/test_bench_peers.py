@@ -38,6 +38,7 @@ def test_the_help_lists_systems_and_measures_with_a_line_each() -> None:
     assert set(json.loads(known.stdout)) <= listed
 
 
+@pytest.mark.prove
 @pytest.mark.long
 def test_jobq_is_measured_and_tabled(tmp_path: Path) -> None:
     report = tmp_path / "report.json"

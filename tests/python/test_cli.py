@@ -78,23 +78,26 @@ def said(done: subprocess.CompletedProcess[str]) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    ("unbuffered", "commands"), [("", ["sql", "--help", "queues", "top --once"]), ("1", ["sql"])]
+)
 def test_what_cannot_be_written_is_told_in_a_line(
     program: Callable[..., subprocess.CompletedProcess[str]],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     unbuffered: str,
+    commands: list[str],
 ) -> None:
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 
-    for arguments in (["sql"], ["--help"], ["queues"], ["top", "--once"]):
+    for command in commands:
         with Path("/dev/full").open("w") as full:
-            done = program(*arguments, stdout=full, stderr=subprocess.PIPE)
+            done = program(*command.split(), stdout=full, stderr=subprocess.PIPE)
         said = "Error: cannot write: No space left on device\n"
-        assert (done.returncode, done.stderr) == (1, said), arguments
+        assert (done.returncode, done.stderr) == (1, said), command
     with (tmp_path / "jobq.sql").open("w") as file:
         done = program("sql", stdout=file, stderr=subprocess.PIPE, preexec_fn=limit)
     assert (done.returncode, done.stderr) == (1, "Error: cannot write: File too large\n")

@@ -46,11 +46,22 @@ def run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
         ("sh", "worker"),
     ],
 )
+@pytest.mark.prove
 def test_a_client_holds_its_level(client: str, levels: str) -> None:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     tried = run(str(CLIENTS / "test"), client, "--patience", "60", PATH=path)
     assert tried.returncode == 0, tried.stdout
     assert f"levels: {levels}" in tried.stdout
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("client", ["go", "sh"])
+def test_a_client_tries_a_failed_job_again(client: str) -> None:
+    """One scenario of those above. The other clients do jobs below."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    tried = run(str(CLIENTS / "test"), client, "--only", "a failed attempt", PATH=path)
+    assert tried.returncode == 0, tried.stdout
+    assert "a failed attempt is tried again" in tried.stdout
 
 
 @pytest.mark.parametrize(

@@ -225,6 +225,7 @@ async def test_an_operators_night(visiting: Visiting) -> None:
         assert wrong == []
 
 
+@pytest.mark.prove
 @pytest.mark.long
 async def test_every_page_and_action(visiting: Visiting) -> None:
     """What the night did not need: schedules, endpoints, single jobs, and hostile ones."""
@@ -440,6 +441,7 @@ async def tab_to(page: Page, name: str, within: str = "") -> None:
     pytest.fail(f"the focus never comes to {name}")
 
 
+@pytest.mark.prove
 @pytest.mark.long
 async def test_the_keyboard_leads_everywhere(
     visiting: Visiting, monkeypatch: pytest.MonkeyPatch
@@ -471,6 +473,7 @@ async def test_the_keyboard_leads_everywhere(
         assert wrong == []
 
 
+@pytest.mark.prove
 @pytest.mark.long
 async def test_an_operator_needs_no_mouse(visiting: Visiting) -> None:
     """In by a key; what is dead is redriven, a queue is paused; what follows keeps the focus."""
@@ -520,6 +523,7 @@ async def test_an_operator_needs_no_mouse(visiting: Visiting) -> None:
         assert wrong == []
 
 
+@pytest.mark.prove
 async def test_a_reader_sees_no_button(visiting: Visiting) -> None:
     async with visiting(["read"]) as (page, api, wrong):
         [(job_id,)] = api.run("select job_id from jobq.job where state = 'queued' limit 1")
@@ -620,6 +624,7 @@ async def test_in_an_outage_a_page_stays_says_how_old_it_is_and_goes_on(
         assert await page.evaluate("window.isSame")
 
 
+@pytest.mark.prove
 @pytest.mark.long
 async def test_long_names_wrap_and_a_slash_looks_for_a_job(visiting: Visiting) -> None:
     """A name of 128 letters widens no table, whatever the fonts; / leads to the field for an id."""

@@ -64,7 +64,7 @@ def run(server: Server, url: str, script: str) -> str:
     return done.stdout
 
 
-@pytest.mark.oldest_version
+@pytest.mark.oldest_version(is_usual=True)
 def test_an_ordinary_owner_installs_it_and_works(owned: tuple[Server, str]) -> None:
     server, url = owned
     run(server, url, render.single_file(ROOT, 1))

@@ -63,7 +63,7 @@ async def test_pauses_at_any_moment_lose_nothing(post: Post, database: str) -> N
     """Pauses and resumes race with claims, and with producers; no job is stranded or repeated."""
     await post.endpoint("raced", {"url": post.sink.url}, max_concurrency=50)
     jobs = []
-    for _ in range(15):
+    for _ in range(6):
         jobs += await post.client.enqueue_many([RACED] * 20)
         await post.client.pause_endpoint("raced")
         jobs += await post.client.enqueue_many([RACED] * 5)

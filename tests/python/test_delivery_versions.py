@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
-JOBS = int(os.environ.get("JOBQ_TEST_VERSIONED_JOBS", "300"))
+JOBS = int(os.environ.get("JOBQ_TEST_VERSIONED_JOBS", "100"))
 
 
 @pytest.fixture

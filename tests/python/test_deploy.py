@@ -128,6 +128,7 @@ def test_the_wheel_needs_no_sources(wheel: Path) -> None:
 
 
 @of_the_wheel
+@pytest.mark.prove
 def test_the_wheel_alone_installs_a_database_by_psql(
     wheel: Path, tmp_path: Path, empty_database: str
 ) -> None:

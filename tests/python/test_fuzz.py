@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
-ROUNDS = int(os.environ.get("JOBQ_FUZZ_ROUNDS", "4"))
-MEMBER_VALUES = int(os.environ.get("JOBQ_FUZZ_MEMBERS", "12"))
+ROUNDS = int(os.environ.get("JOBQ_FUZZ_ROUNDS", "1"))
+MEMBER_VALUES = int(os.environ.get("JOBQ_FUZZ_MEMBERS", "3"))
 # A refusal: jobq's own, bad data, a state change that the transitions do not have, a
 # rule of the tables (what a view's column says), a conflict to try again, a missing right.
 # PostgreSQL's refusal of a LIMIT (2201W) is none: the maximum is an argument to be checked.

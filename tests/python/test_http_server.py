@@ -275,6 +275,7 @@ async def not_drawn(live: Api) -> list[str]:
     return [] if is_whole else random.Random(chance.seed()).sample(names, len(names) * 11 // 12)
 
 
+@pytest.mark.prove
 @pytest.mark.long
 async def test_the_specification_holds_against_schemathesis(brief: Api, tmp_path: Path) -> None:
     """No 5xx, no answer that is not described, no unfit request that is taken."""

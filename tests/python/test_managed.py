@@ -53,6 +53,7 @@ def owned(server: Server) -> str:
     return url_of(server, "app", "app")
 
 
+@pytest.mark.prove
 @pytest.mark.long
 def test_the_owner_runs_the_examples_and_every_command(owned: str, tmp_path: Path) -> None:
     run_examples(owned, tmp_path)

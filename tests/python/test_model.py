@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 T = TypeVar("T")
-EXAMPLES = int(os.environ.get("JOBQ_MODEL_EXAMPLES", "8"))
+EXAMPLES = int(os.environ.get("JOBQ_MODEL_EXAMPLES", "4"))
 SESSIONS = 3
 QUEUES = ("q1", "q2")
 KINDS = ("plain", "reuse")
@@ -1194,7 +1194,14 @@ def test_every_function_that_writes_takes_part(database: str) -> None:
     assert {name for (name,) in rows} == {*OTHERS, *MODELLED, *APART}
 
 
-@pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
+@pytest.mark.parametrize(
+    "level",
+    [
+        "read committed",
+        pytest.param("repeatable read", marks=pytest.mark.prove),
+        pytest.param("serializable", marks=pytest.mark.prove),
+    ],
+)
 @pytest.mark.usefixtures("replayed")
 @pytest.mark.long
 def test_the_queue_does_as_its_model(database: str, level: str) -> None:

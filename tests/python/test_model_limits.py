@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
-RUNS = int(os.environ.get("JOBQ_MODEL_EXAMPLES", "6"))
+RUNS = int(os.environ.get("JOBQ_MODEL_EXAMPLES", "3"))
 SESSIONS = 8
 STEPS = 120
 PATIENCE = 60.0

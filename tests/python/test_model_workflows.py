@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
-RUNS = int(os.environ.get("JOBQ_MODEL_EXAMPLES", "10"))
+RUNS = int(os.environ.get("JOBQ_MODEL_EXAMPLES", "4"))
 STEPS = 80
 QUEUES = ["default"]
 # What one of these refuses is refused, and undone with its savepoint.

@@ -16,7 +16,7 @@ SCRIPTS = sorted((ROOT / "tests" / "pgtap").glob("*/*.sql"))
 OPTIONS = {"search_path": "tap,public", "client_min_messages": "warning"}
 
 
-@pytest.mark.oldest_version
+@pytest.mark.oldest_version(is_usual=True)
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_pgtap(cluster: Cluster, script: Path) -> None:
     output = cluster.psql(cluster.pgtap, script, OPTIONS)

@@ -141,7 +141,7 @@ def prepare(connection: Connection, statistics: str) -> None:
         connection.execute("vacuum analyze jobq_private.job")
 
 
-@pytest.mark.oldest_version
+@pytest.mark.oldest_version(is_usual=True)
 @pytest.mark.parametrize("statistics", ["fresh", "of an empty table"])
 def test_a_hot_call_reads_what_it_is_about(connect: Connect, statistics: str) -> None:
     small = connect()
@@ -176,7 +176,7 @@ def expire(connection: Connection, jobs: list[Any] | None = None) -> None:
     connection.execute("set local session_replication_role = origin")
 
 
-@pytest.mark.oldest_version
+@pytest.mark.oldest_version(is_usual=True)
 @pytest.mark.parametrize("call", SETTLE.values(), ids=SETTLE)
 def test_a_batch_fetches_its_own_jobs_after_an_untimely_analyze(
     connect: Connect, call: str
@@ -197,7 +197,7 @@ def test_a_batch_fetches_its_own_jobs_after_an_untimely_analyze(
     assert after - before < 8 * len(ids)
 
 
-@pytest.mark.oldest_version
+@pytest.mark.oldest_version(is_usual=True)
 def test_a_claim_of_keys_reads_no_slots_of_others_after_an_untimely_analyze(
     connect: Connect,
 ) -> None:
@@ -223,7 +223,7 @@ def test_a_claim_of_keys_reads_no_slots_of_others_after_an_untimely_analyze(
     assert after - before < 100 * 50
 
 
-@pytest.mark.oldest_version
+@pytest.mark.oldest_version(is_usual=True)
 def test_a_batch_with_keys_reads_no_other_jobs_by_plans_of_an_empty_queue(connect: Connect) -> None:
     """The plans were made while the queue was drained, and are kept while it fills."""
     connection = connect()
@@ -305,7 +305,7 @@ def test_beside_a_pinned_snapshot_every_job_is_claimed(connect: Connect) -> None
     assert claimed == 3 * MANY + late
 
 
-@pytest.mark.oldest_version
+@pytest.mark.oldest_version(is_usual=True)
 def test_no_plan_that_avoids_a_scan_is_compiled(connect: Connect) -> None:
     """What cannot be avoided is priced so high, before PostgreSQL 18, that JIT would set in."""
     found = connect().execute(
@@ -347,7 +347,7 @@ LOOKS = """
 """
 
 
-@pytest.mark.oldest_version
+@pytest.mark.oldest_version(is_usual=True)
 def test_no_look_is_compiled(connect: Connect) -> None:
     """A plan that seems dear would be compiled by PostgreSQL 15, for a second at each call."""
     connection = connect()
@@ -435,7 +435,7 @@ IN_JSON = {"log_format": "json", "log_timing": "off"}
 THROUGH_A_LIST = re.compile(r"(ANY|ALL) \(\$\d")
 
 
-@pytest.mark.oldest_version
+@pytest.mark.oldest_version(is_usual=True)
 def test_what_a_set_costs_grows_with_its_jobs_and_not_with_their_square(
     connect: Connect, pg: str
 ) -> None:
@@ -579,7 +579,7 @@ def costs_of_calls(connection: Connection) -> dict[str, int]:
     return read
 
 
-@pytest.mark.oldest_version
+@pytest.mark.oldest_version(is_usual=True)
 @pytest.mark.parametrize("statistics", ["fresh", "of empty tables"])
 def test_a_call_of_a_job_reads_nothing_of_others(connect: Connect, statistics: str) -> None:
     connection = connect()
@@ -836,7 +836,7 @@ def saturate(connection: Connection, keys: int) -> None:
     connection.execute("select jobq.maintain()")
 
 
-@pytest.mark.oldest_version
+@pytest.mark.oldest_version(is_usual=True)
 def test_a_claim_behind_saturated_keys_reads_as_much_as_one_of_an_empty_queue(
     connect: Connect,
 ) -> None:

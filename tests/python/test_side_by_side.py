@@ -27,7 +27,7 @@ with keeping(Path(sys.argv[1]), Path(sys.argv[2])):
 """
 
 
-@pytest.mark.oldest_version
+@pytest.mark.oldest_version(is_usual=True)
 def test_a_group_is_known_by_its_name(request: pytest.FixtureRequest, pg: str) -> None:
     """pytest-xdist goes by what stands behind the @; without it, each test is for itself."""
     groups = {mark.args[0] for mark in request.node.iter_markers("xdist_group")}

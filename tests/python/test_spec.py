@@ -1,4 +1,4 @@
-"""The specification: it is the product's, it catches broken twins, and histories follow it."""
+"""The specification: it is the product's, and histories follow it. `make prove` checks it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from servers import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-STEPS = int(os.environ.get("JOBQ_SPEC_STEPS", "700"))
+STEPS = int(os.environ.get("JOBQ_SPEC_STEPS", "500"))
 
 
 @pytest.fixture
@@ -38,14 +38,6 @@ def test_the_relation_is_the_products(database: str) -> None:
             "select from_state, to_state from jobq_private.transition"
         ).fetchall()
     assert relation.transitions() == set(rows)
-
-
-@pytest.mark.long
-def test_the_checker_catches_broken_twins() -> None:
-    command = [sys.executable, str(ROOT / "tests/spec/prove.py"), "--short"]
-    checked = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert checked.stdout.count("caught") == 4
 
 
 def loaded(url: str, steps: int, bug: str = "") -> Replay:
@@ -70,6 +62,7 @@ def test_a_random_load_follows_the_specification(recorded: str) -> None:
     assert replayed.steps.total() > STEPS / 6
 
 
+@pytest.mark.prove
 @pytest.mark.long
 def test_loads_side_by_side_follow_the_specification() -> None:
     soak = str(ROOT / "tests/spec/soak.py")

@@ -186,6 +186,7 @@ async def test_alerts_and_dashboard_name_figures_that_are_told(api: Api) -> None
     assert named - names == set()
 
 
+@pytest.mark.prove
 @pytest.mark.long
 def test_the_site_builds_and_no_link_is_broken(tmp_path: Path, database: str) -> None:
     with psycopg.connect(database) as connection:

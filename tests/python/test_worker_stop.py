@@ -164,7 +164,7 @@ async def test_a_worker_stops_at_random_moments_under_load(
 
     The long form: JOBQ_STOPS=500 make test ARGS="tests/python/test_worker_stop.py -k random -s"
     """
-    times = int(os.environ.get("JOBQ_STOPS", "16"))
+    times = int(os.environ.get("JOBQ_STOPS", "8"))
     took: list[float] = []
 
     async def stop_somewhen() -> None:
