@@ -66,7 +66,7 @@ fault: $(VENV)/.test ## Run jobq under faults and print what was lost (nothing);
 
 prove: $(VENV)/.test ## Check the models of tests/spec with Spin, and run the tests that take longer than `make test` should
 	@$(PYTHON) tests/spec/prove.py
-	@$(PYTEST) tests/python -m prove
+	@$(MORE) $(PYTEST) tests/python -m prove
 	@$(MORE) $(PYTEST) tests/python -m "not prove" -k "$(RANDOM)"
 
 soak: $(VENV)/.test ## Replay random loads against the specification for a million changes of state; ARGS="--steps 10000 --seed 7" for fewer

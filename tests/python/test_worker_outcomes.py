@@ -171,6 +171,7 @@ async def test_a_result_that_cannot_be_stored_kills_its_job_alone(
     assert ended[2].result == "fine"
 
 
+@pytest.mark.long
 async def test_a_result_is_not_to_blame_when_the_worker_is_refused(
     database: str,
     client: AsyncClient,
@@ -208,6 +209,7 @@ async def test_a_result_is_not_to_blame_when_the_worker_is_refused(
     assert (job.state, job.result) == ("succeeded", "fine")
 
 
+@pytest.mark.long
 async def test_a_settlement_without_an_answer_is_given_up(
     database: str, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1078,13 +1080,13 @@ async def test_a_heartbeat_takes_no_job_that_has_just_committed_for_lost(
     beat = "select jobq_private.notify('jobq_cancel', 'default')"
     left = "select from jobq.job where state <> 'succeeded' limit 1"
     async with await AsyncConnection.connect(database, autocommit=True) as connection:
-        await connection.execute("select jobq.enqueue('a') from generate_series(1, 500)")
+        await connection.execute("select jobq.enqueue('a') from generate_series(1, 200)")
         async with Worker(database, registry, concurrency=8):
             while (await connection.execute(left)).rowcount:
                 await connection.execute(beat)
                 await asyncio.sleep(0.005)
     ends = [record.message for record in caplog.records if record.message.startswith("job ")]
-    assert ends == ["job succeeded"] * 500
+    assert ends == ["job succeeded"] * 200
 
 
 async def test_an_open_transaction_holds_up_its_job_alone(
