@@ -109,6 +109,7 @@ def test_a_topic_without_python_is_not_deployed_as_nothing(
     assert recorded(empty_database) == ["schemas", "error_tables"]
 
 
+@pytest.mark.prove
 @pytest.mark.long
 def test_rendered_scripts_and_those_of_the_checkout_do_the_same(
     cluster: Cluster, empty_database: str, database: str, project: Path,
@@ -200,6 +201,7 @@ def test_a_change_that_a_killed_deployment_left_unrecorded_is_recorded(
     assert "Verify successful" in deploy.verify(empty_database)
 
 
+@pytest.mark.prove
 @pytest.mark.long
 def test_an_installation_that_was_killed_before_all_was_noted_goes_on(
     exported: Path, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -345,6 +347,7 @@ def test_tables_of_another_commit_are_refused_and_named(
     assert "bigint" in str(took[0][2])
 
 
+@pytest.mark.prove
 @pytest.mark.long
 def test_a_record_that_sqitch_does_not_understand_is_made_anew(
     empty_database: str, database: str, exported: Path, tmp_path: Path,
@@ -478,7 +481,7 @@ def test_tables_of_a_release_that_psql_installed_are_upgraded(
 
 
 @of_deployed
-@pytest.mark.parametrize("way", ["deploy", "adopt"])
+@pytest.mark.parametrize("way", ["deploy", pytest.param("adopt", marks=pytest.mark.prove)])
 def test_what_psql_installed_of_a_release_without_some_functions_is_recorded(
     cluster: Cluster, empty_database: str, released_copy: Path, way: str
 ) -> None:
@@ -491,6 +494,7 @@ def test_what_psql_installed_of_a_release_without_some_functions_is_recorded(
 
 
 @of_deployed
+@pytest.mark.prove
 def test_a_column_that_a_killed_deployment_left_unrecorded_is_recorded(
     cluster: Cluster, deployed_release: str, released_copy: Path
 ) -> None:
@@ -709,6 +713,7 @@ def functions(url: str, name: str) -> list[str]:
     return [", ".join(a.split(" ", 1)[1] for a in row[0].split(", ") if a) for row in rows]
 
 
+@pytest.mark.prove
 @pytest.mark.long
 def test_an_upgrade_and_a_new_database_have_the_same_catalog(
     cluster: Cluster, empty_database: str, project: Path, tmp_path: Path,
