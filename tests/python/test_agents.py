@@ -238,6 +238,58 @@ def test_no_end_of_a_called_job_is_missed(database: str) -> None:
         assert waiting.execute(call, [job_id, 2, children]).fetchall() == [("arrived",)]
 
 
+CLAIM = "select job_id from jobq.claim('{default}', 'w', %s)"
+CALL = "select outcome, ends from jobq.call_children(%s, %s, %s)"
+TOOLS = '[{"name": "a", "kind": "tool"}, {"name": "b", "kind": "tool"}]'
+
+
+def calling(session: psycopg.Connection[Any]) -> tuple[Any, list[Any]]:
+    """Return a job that waits for two others, and these, which run."""
+    session.execute("select jobq.enqueue('agent')")
+    [(job_id,)] = session.execute(CLAIM, [1]).fetchall()
+    assert session.execute(CALL, [job_id, 1, TOOLS]).fetchall() == [("waiting", None)]
+    return job_id, [child_id for (child_id,) in session.execute(CLAIM, [2]).fetchall()]
+
+
+@pytest.mark.parametrize("last", [0, 1])
+def test_the_last_of_two_ends_that_commit_resumes_the_caller(database: str, last: int) -> None:
+    """Neither of the two transactions sees both ends."""
+    with (
+        psycopg.connect(database, autocommit=True) as session,
+        psycopg.connect(database) as first,
+        psycopg.connect(database) as second,
+    ):
+        job_id, children = calling(session)
+        ending = [first, second]
+        for connection, child_id in zip(ending, children, strict=True):
+            connection.execute("select jobq.complete(%s, 1)", [child_id])
+        ending[1 - last].commit()
+        assert session.execute(CLAIM, [1]).fetchall() == []
+        ending[last].commit()
+        until(lambda: session.execute(CLAIM, [1]).fetchall() == [(job_id,)], "for the caller")
+        [(outcome, ends)] = session.execute(CALL, [job_id, 2, TOOLS]).fetchall()
+        assert outcome == "arrived"
+        assert [end["state"] for end in ends] == ["succeeded", "succeeded"]
+
+
+def test_an_end_that_is_undone_resumes_no_caller(database: str) -> None:
+    """It resumes once the job ends again, also in a transaction with one snapshot."""
+    with (
+        psycopg.connect(database, autocommit=True) as session,
+        psycopg.connect(database) as ending,
+    ):
+        job_id, children = calling(session)
+        session.execute("select jobq.complete(%s, 1)", [children[0]])
+        complete = "select jobq.complete(%s, 1)"
+        ending.execute(complete, [children[1]])
+        ending.rollback()
+        assert session.execute(CLAIM, [1]).fetchall() == []
+        ending.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        ending.execute(complete, [children[1]])
+        ending.commit()
+        until(lambda: session.execute(CLAIM, [1]).fetchall() == [(job_id,)], "for the caller")
+
+
 async def test_calls_need_valid_arguments(database: str, client: AsyncClient) -> None:
     registry = Registry()
 
