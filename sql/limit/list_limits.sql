@@ -23,9 +23,9 @@ set search_path = pg_catalog, pg_temp
 as $$
     select
         l.queue, l.concurrency_key, l.max_running, l.rate_limit, l.rate_period,
-        l.rate_burst, r.jobs, l.updated_at
+        l.rate_burst, cardinality(r.slots)::bigint, l.updated_at
     from jobq_private.key_limit as l
-    cross join lateral jobq_private.count_running(
+    cross join lateral jobq_private.used_slots(
         jobq_private.limit_id(l.queue, null, l.concurrency_key), l.queue, null, l.concurrency_key
     ) as r
     where (list_limits.queue is null or l.queue = list_limits.queue)

@@ -18,10 +18,8 @@ begin
     select b.reason, b.explanation
     from jobq_private.check_limits(_scopes, blocking_limits.now) as r
     cross join lateral (
-        select concat_ws(
-            ', ', coalesce('kind ' || r.kind, 'queue ' || r.queue),
-            'concurrency_key ' || r.concurrency_key
-        ) as name
+        select concat_ws(', ', coalesce('kind ' || r.kind, 'queue ' || r.queue),
+            'concurrency_key ' || r.concurrency_key) as name
     ) as n
     left join lateral (
         select nullif(coalesce(r.first_job_id, (
@@ -88,6 +86,7 @@ begin
             end
         )
     ) as b (reason, is_so, explanation)
-    where b.is_so;
+    where b.is_so
+    order by r.n;
 end
 $$;

@@ -15,24 +15,19 @@ language sql
 stable
 as $$
     with uncounted as materialized (
-        select w.key_id, w.queue, w.kind, w.concurrency_key
-        from jobq_private.running_without_slot() as w
+        select w.* from jobq_private.running_without_slot() as w
     )
     select
         s.n, s.limit_id, s.queue, s.kind, s.concurrency_key,
         case when h.held_until is null and not t.is_spent then least(c.slots, t.rate_left) else 0 end,
-        c.slots, coalesce(c.used, '{}'), t.rate_left, t.budget_left,
+        c.slots, o.slots, t.rate_left, t.budget_left,
         greatest(
             h.held_until, t.rate_opens_at,
-            case when t.is_spent then least(u.period_end, u.next_until) end
+            case when t.is_spent then least(s.period_end, s.next_until) end
         ),
-        t.rate_opens_at, j.job_id, h.held_until, h.reason, u.max_running, u.is_ordered, u.budget,
-        u.spent, u.period_end, u.is_charged
-    from unnest(check_limits.scopes)
-        with ordinality as s (limit_id, queue, kind, concurrency_key, n)
-    cross join lateral jobq_private.limit_usage(
-        s.limit_id, s.queue, s.kind, s.concurrency_key, check_limits.now
-    ) as u
+        t.rate_opens_at, j.job_id, h.held_until, h.reason, s.max_running, s.is_ordered, s.budget,
+        s.spent, s.period_end, s.is_charged
+    from jobq_private.limit_usage(check_limits.scopes, check_limits.now) as s
     left join lateral (
         select h.held_until, h.reason
         from jobq_private.limit_hold as h
@@ -49,39 +44,37 @@ as $$
     left join lateral (
         select j.job_id
         from jobq_private.job as j
-        where u.is_ordered
-        and j.job_id = u.first_job_id and j.key_id = s.limit_id and j.state <> 'blocked'
+        where s.is_ordered
+        and j.job_id = s.first_job_id and j.key_id = s.limit_id and j.state <> 'blocked'
         limit 1  -- or all jobs might be read, for a hash
     ) as j on true
     cross join lateral (
         select
             -- a millionth of a unit is rounding
             case
-                when u.rate is not null then greatest(0, floor(u.burst - u.rate_used + 1e-6))::integer
+                when s.rate is not null then greatest(0, floor(s.burst - s.rate_used + 1e-6))::integer
             end as rate_left,
             case
-                when floor(u.burst - u.rate_used + 1e-6) <= 0 then check_limits.now
-                    + interval '1 us' * (1 + least(1e15, (1 - u.burst + u.rate_used) / u.rate * 1e6))
+                when floor(s.burst - s.rate_used + 1e-6) <= 0 then check_limits.now
+                    + interval '1 us' * (1 + least(1e15, (1 - s.burst + s.rate_used) / s.rate * 1e6))
             end as rate_opens_at,
-            (u.budget).amount - u.spent as budget_left,
-            coalesce((u.budget).amount - u.spent < coalesce(u.next_cost, 0), false) as is_spent
+            (s.budget).amount - s.spent as budget_left,
+            coalesce((s.budget).amount - s.spent < coalesce(s.next_cost, 0), false) as is_spent
     ) as t
-    left join lateral (
-        select o.slots as used, case
-            when u.max_running is not null then greatest(0, u.max_running - o.jobs - (
+    cross join lateral jobq_private.used_slots(s.limit_id, s.queue, s.kind, s.concurrency_key) as o
+    cross join lateral (
+        select case when s.max_running is not null then greatest(
+            0, s.max_running - cardinality(o.slots)
+            - case when exists (table uncounted) then (
                 select count(*)
                 from uncounted as r
-                where case
-                    when s.kind is null then r.queue = s.queue
-                        and (s.concurrency_key is null or r.key_id = s.limit_id)
-                    else r.kind = s.kind and coalesce(
-                        r.concurrency_key = s.concurrency_key, s.concurrency_key is null
-                    )
-                end
-            ))::integer
-        end as slots
-        from jobq_private.count_running(s.limit_id, s.queue, s.kind, s.concurrency_key) as o
-        where u.max_running is not null
-        or s.queue is not null and num_nonnulls(s.kind, s.concurrency_key) > 0
-    ) as c on true
+                where coalesce(r.kind = s.kind, r.queue = s.queue) and (
+                    s.concurrency_key is null
+                    or r.concurrency_key = s.concurrency_key
+                    and (s.kind is not null or r.key_id = s.limit_id)
+                )
+            ) else 0 end
+        )::integer end as slots
+        offset 0
+    ) as c
 $$;

@@ -50,8 +50,7 @@ begin
         _look.max_starts := 0;
         if jobq_private.lock_limits(_scopes, false) <> '{}' then
             _look.max_starts := (
-                select r.max_starts
-                from jobq_private.check_limits(_scopes, enter_queue.now) as r
+                select r.max_starts from jobq_private.check_limits(_scopes, enter_queue.now) as r
             );
         end if;
     end if;

@@ -7,7 +7,5 @@ returns text
 language sql
 immutable
 as $$
-    select case
-        when key_id <> jobq_private.limit_id(queue, null, concurrency_key) then kind
-    end
+    select case when key_id <> jobq_private.limit_id(queue, null, concurrency_key) then kind end
 $$;

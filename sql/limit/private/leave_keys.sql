@@ -8,24 +8,28 @@ language plpgsql
 as $$
 declare
     _freed uuid[] := array(select e.key_id from unnest(endings) as e);
+    _dead constant jobq_private.ending[] := array(
+        select e from unnest(endings) as e where e.state = 'dead' and e.concurrency_key is not null
+    );
+    _scopes jobq_private.scope[];
     _woken text[] := '{}'::text[];
 begin
     -- apart, because most endings need nothing of this large plan
-    if exists (
-        select from unnest(endings) as e where e.state = 'dead' and e.concurrency_key is not null
-    ) then
+    if _dead <> '{}' then
+        _scopes := array(
+            select row(
+                e.key_id, e.queue,
+                jobq_private.key_kind(e.key_id, e.queue, e.concurrency_key, e.kind),
+                e.concurrency_key
+            )::jobq_private.scope
+            from unnest(_dead) as e
+        );
         perform jobq_private.store_hold(
-            e.queue, null, e.concurrency_key, 'infinity', format('job %s is dead', e.job_id),
-            e.job_id
+            u.queue, null, u.concurrency_key, 'infinity', format('job %s is dead', job_id), job_id
         )
-        from unnest(endings) as e
-        cross join lateral jobq_private.limit_usage(
-            e.key_id, e.queue,
-            jobq_private.key_kind(e.key_id, e.queue, e.concurrency_key, e.kind),
-            e.concurrency_key, now()
-        ) as u
-        where e.state = 'dead' and e.concurrency_key is not null and u.is_ordered
-        and u.holds_on_dead;
+        from jobq_private.limit_usage(_scopes, now()) as u
+        cross join lateral (select (_dead[u.n]).job_id) as e
+        where u.is_ordered and u.holds_on_dead;
     end if;
     if exists (
         select from jobq_private.kind as k

@@ -1,6 +1,6 @@
--- Purpose: open the keys of a queue that are due. Of those that wait for the limit of a
--- kind, open as many of the highest priority as the limit allows to start, from the last
--- key on that the session has claimed from.
+-- Purpose: open the keys of a queue that are due. Of those that wait for the limit of a kind, open
+-- as many of the highest priority as the limit allows to start, from the last key on that the
+-- session has claimed from.
 -- Invariant: bounded; skips locked rows. Callers pin the planner's settings.
 create or replace function jobq_private.open_due_keys(queue text, now timestamptz, last_key uuid)
 returns void
@@ -21,8 +21,7 @@ begin
         order by w.open_at
         limit 200
         for update skip locked
-    );
-    _rows := _rows || array(
+    ) || array(
         select w.ctid
         from jobq_private.awaited_limits(open_due_keys.queue, open_due_keys.now) as a
         cross join lateral (
@@ -31,24 +30,18 @@ begin
             where p.queue = open_due_keys.queue and p.full_kind = a.kind
         ) as p
         cross join lateral (
-            select o.key_id
+            select o.ctid
             from (values (last_key, _top), (_bottom, last_key)) as t (low, high)
             cross join lateral (
-                select o.key_id
+                select o.ctid
                 from jobq_private.waiting_key as o
                 where o.queue = open_due_keys.queue and o.full_kind = a.kind
                 and o.priority = p.priority and o.key_id > t.low and o.key_id <= t.high
                 order by o.key_id
                 limit least(greatest(a.max_starts, 1), 100)
+                for update skip locked
             ) as o
             limit least(greatest(a.max_starts, 1), 100)
-        ) as o
-        cross join lateral (
-            select w.ctid
-            from jobq_private.waiting_key as w
-            where w.key_id = o.key_id and w.queue = open_due_keys.queue
-            and w.full_kind = a.kind and w.priority = p.priority
-            for update skip locked
         ) as w
         where coalesce(a.max_starts, 1) > 0
     );

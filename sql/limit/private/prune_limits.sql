@@ -1,8 +1,7 @@
 -- Purpose: delete limits without usage, and expired holds. Returns the number of rows.
--- Invariant: reads a sample of limits. Keeps those with waiting jobs, so that no claim
--- finds them locked; those charged within a minute, so that a repeatable snapshot that
--- has not seen that start fails at them; and those of an order whose first job lives, or
--- holds the key until it is redriven.
+-- Invariant: reads a sample of limits. Keeps those with waiting jobs, so that no claim finds them
+-- locked; those charged within a minute, so that a repeatable snapshot that has not seen that start
+-- fails at them; and those of an order whose first job lives, or holds the key until its redrive.
 create or replace function jobq_private.prune_limits(max_rows integer)
 returns bigint
 language plpgsql
@@ -13,18 +12,19 @@ declare
         from pg_class as c
         where c.oid = 'jobq_private.limit_state'::regclass
     );
+    _scopes constant jobq_private.scope[] := array(
+        select row(o.limit_id, o.queue, o.kind, o.concurrency_key)::jobq_private.scope
+        from jobq_private.limit_state as o tablesample system (_percent)
+    );
     _pruned bigint;
 begin
     with forgotten as (
         delete from jobq_private.limit_state as g
         where g.ctid = any(array(
             select o.ctid
-            from jobq_private.limit_state as o tablesample system (_percent)
-            cross join lateral jobq_private.limit_usage(
-                o.limit_id, o.queue, o.kind, o.concurrency_key, now()
-            ) as u
-            where coalesce(u.rate_used, 0) = 0
-            and ((u.budget).amount is null or u.spent = 0)
+            from jobq_private.limit_usage(_scopes, now()) as u
+            join jobq_private.limit_state as o on o.limit_id = u.limit_id
+            where coalesce(u.rate_used, 0) = 0 and u.spent = 0
             and coalesce(o.charged_at < now() - interval '1 min', true)
             and not exists (select from jobq_private.job as j where j.job_id = o.first_job_id)
             and not exists (

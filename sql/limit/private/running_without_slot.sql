@@ -16,8 +16,7 @@ as $$
     and (
         j.concurrency_key is not null
         or exists (
-            select from jobq_private.queue as q
-            where q.queue = j.queue and q.max_running is not null
+            select from jobq_private.queue as q where q.queue = j.queue and q.max_running is not null
         )
         or exists (
             select from jobq_private.kind as k where k.kind = j.kind and k.max_running is not null

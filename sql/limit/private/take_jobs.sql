@@ -1,9 +1,8 @@
--- Purpose: of each of these keys, its next due jobs and the slots that they get; with
--- the keys that are idle: there was none, or none may start.
--- Invariant: locks the keys' limits, if any apply, then counts free slots. One job of
--- each key while there are keys for all that is wanted (what is locked beyond that is
--- left); else equal shares. is_charged says whether the limits of these keys record the
--- starts; skipped counts keys that others have locked, and jobs of unwanted kinds.
+-- Purpose: of each of these keys, its next due jobs and the slots that they get; with the keys that
+-- are idle: there was none, or none may start.
+-- Invariant: locks the keys' limits, if any apply, then counts free slots. One job of each key while
+-- there are keys for all that is wanted (what is locked beyond that is left); else equal shares.
+-- is_charged: limits of these keys record starts. skipped: keys locked by others, unwanted kinds.
 create or replace function jobq_private.take_jobs(
     keys jobq_private.waiting_key[], wanted integer, has_limits boolean, kinds text[],
     except_kinds text[], out jobs tid[], out slots smallint[],
@@ -14,6 +13,7 @@ as $$
 declare
     _now timestamptz;
     _share integer;
+    _first constant jobq_private.waiting_key := keys[1];
     _picked constant integer := cardinality(keys);
     _locked uuid[];
     _scopes jobq_private.scope[];
@@ -34,34 +34,41 @@ begin
         when least(wanted, 100) then 1
         else ceil(wanted::numeric / greatest(1, cardinality(keys)))
     end;
-    with allowed as materialized (
+    with seen as materialized (
         select
-            r.n, r.max_starts, r.rate_left, r.budget_left, r.first_job_id, r.is_charged,
-            array(
-                -- the lowest that are free
-                select s::smallint
-                from generate_series(1, cardinality(r.used_slots) + least(_share, r.max_starts)) as s
-                where s <= 32767 and s <> all(r.used_slots)
-            ) as slots
-        from jobq_private.check_limits(_scopes, _now) as r
-    ),
-    seen as materialized (
-        select
-            k.ordinality as n, j.job, row_number() over key as k,
-            r.slots[row_number() over key] as slot,
+            r.n, j.job, row_number() over key as k, r.is_charged,
+            (case
+                when r.free_slots is null then row_number() over key
+                else r.free_slots[row_number() over key]
+            end)::smallint as slot,
             coalesce(take_jobs.kinds is null or j.kind = any(take_jobs.kinds), false)
             and coalesce(j.kind <> all(take_jobs.except_kinds), true) as is_wanted,
             -- a rate lets a job start while a unit is left, a budget while the whole cost is
             coalesce(sum(j.cost) over key - j.cost < r.rate_left, true)
             and coalesce(sum(j.cost) over key <= r.budget_left, true) as fits
-        from unnest(take_jobs.keys) with ordinality as k
-        left join allowed as r on r.n = k.ordinality
+        from (
+            select
+                r.n, r.limit_id as key_id, r.max_starts, r.rate_left, r.budget_left, r.first_job_id,
+                r.is_charged, case when r.used_slots <> '{}' then array(
+                    select s  -- the lowest
+                    from generate_series(1, cardinality(r.used_slots) + least(_share, r.max_starts))
+                        as s
+                    where s <= 32767 and s <> all(r.used_slots)
+                ) end as free_slots  -- null: all
+            from jobq_private.check_limits(_scopes, _now) as r
+            union all
+            select k.ordinality, k.key_id, null, null, null, null, null, '{}'
+            from unnest(take_jobs.keys) with ordinality as k
+            where not has_limits
+        ) as r
         cross join lateral (
-            select j.ctid as job, j.kind, coalesce(j.cost, 1) as cost, j.run_at, j.job_id
+            select j.ctid as job, j.kind, j.run_at, j.job_id,
+                case when num_nonnulls(r.rate_left, r.budget_left) > 0 then coalesce(j.cost, 1) end
+                    as cost
             from jobq_private.job as j
-            where j.queue = k.queue
-            and j.key_id = k.key_id
-            and j.priority = k.priority
+            where j.queue = _first.queue
+            and j.key_id = r.key_id
+            and j.priority = _first.priority
             and j.state in ('queued', 'retrying')
             and j.run_at <= _now
             and (r.first_job_id is null or j.job_id = r.first_job_id)
@@ -69,21 +76,18 @@ begin
             limit least(_share, r.max_starts)
             for update skip locked
         ) as j
-        window key as (partition by k.ordinality order by j.run_at, j.job_id)
-    ),
-    taken as materialized (
-        select s.* from seen as s where s.fits order by s.k, s.n limit wanted
+        window key as (partition by r.n order by j.run_at, j.job_id)
     )
     select
-        coalesce(array_agg(t.job order by t.k, t.n) filter (where t.is_wanted), '{}'),
-        array_agg(t.slot order by t.k, t.n) filter (where t.is_wanted),
-        (select bool_or(a.is_charged) from allowed as a),
+        coalesce(array_agg(t.job) filter (where t.is_wanted), '{}'),
+        array_agg(t.slot) filter (where t.is_wanted),
+        bool_or(t.is_charged),
         array(
             select take_jobs.keys[n] from generate_subscripts(take_jobs.keys, 1) as n
             where n not in (select s.n from seen as s where s.fits)
         ),
         _picked - cardinality(take_jobs.keys) + count(*) filter (where not t.is_wanted)
     into take_jobs.jobs, take_jobs.slots, take_jobs.is_charged, take_jobs.idle, take_jobs.skipped
-    from taken as t;
+    from (select s.* from seen as s where s.fits order by s.k, s.n limit wanted) as t;
 end
 $$;

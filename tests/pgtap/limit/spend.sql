@@ -21,9 +21,9 @@ returns integer
 language sql
 as $$
     select round(u.rate_used)::integer
-    from jobq_private.limit_usage(
-        jobq_private.limit_id('llm', null, null), 'llm', null, null, clock_timestamp()
-    ) as u
+    from jobq_private.limit_usage(array[row(
+        jobq_private.limit_id('llm', null, null), 'llm', null, null
+    )::jobq_private.scope], clock_timestamp()) as u
 $$;
 
 select jobq.put_queue('llm', rate_limit => 1, rate_period => '1 h', rate_burst => 5000);
