@@ -1,7 +1,7 @@
 -- Purpose: the hook on_end() of a full installation: slots of limits become free, and
 -- those who wait for the jobs, and their batches, are noted to be looked at.
--- Invariant: see sql/job/private/on_end.sql. Waits for no lock. Callers of the jobs become due; they
--- stay locked until the commit. The next claim of any transaction resolves the rows of pending,
+-- Invariant: see sql/job/private/on_end.sql. Takes no lock that others wait for, so the
+-- transaction can be long. The next claim of any transaction resolves the rows of pending,
 -- else maintain(). Signals, which have no index by job, stay for the retention of events.
 create or replace function jobq_private.on_end(endings jobq_private.ending[])
 returns void
@@ -18,8 +18,6 @@ as $$
 declare
     _limited jobq_private.ending[];
     _awaited jobq_private.ending[];
-    _ended uuid[];
-    _called uuid[];
     _gone uuid[];
 begin
     select
@@ -35,8 +33,6 @@ begin
         perform jobq_private.leave_keys(_limited);
     end if;
     if _awaited <> '{}' then
-        _ended := array(select e.job_id from unnest(_awaited) as e where e.is_awaited);
-        _called := jobq_private.release_callers(_ended, _ended);
         -- Edges that are committed later have a row of their own: see settle_edges(). The limits keep
         -- the planner from reading all edges for a join, whatever the statistics say.
         insert into jobq_private.pending (about, id)
@@ -48,7 +44,13 @@ begin
             limit 1
         )
         union all
-        select 'call', c from unnest(_called) as c
+        select 'call', e.job_id
+        from unnest(_awaited) as e
+        where (
+            select true from jobq_private.edge as d
+            where d.parent = e.job_id and d.after_failure in ('call', 'detach')
+            limit 1
+        )
         union all
         select 'caller', e.job_id
         from unnest(_awaited) as e
@@ -59,9 +61,7 @@ begin
         )
         union all
         select distinct 'batch', e.batch_id from unnest(_awaited) as e where e.batch_id is not null;
-        if found then
-            perform jobq_private.wake(array(select distinct e.queue from unnest(_awaited) as e));
-        end if;
+        perform jobq_private.wake(array(select distinct e.queue from unnest(_awaited) as e));
     end if;
     if _gone <> '{}' then
         with steps as (

@@ -16,9 +16,6 @@ returns table (name text, child_id uuid)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare

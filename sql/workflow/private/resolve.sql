@@ -20,9 +20,6 @@ declare
     _due bigint[];
     _put_off bigint[];
     _hidden bigint[];
-    _waited_for jobq_private.pending[];
-    _called jobq_private.pending[];
-    _open uuid[];
     _done bigint := 0;
     _rounds integer := 0;
     _group record;
@@ -53,27 +50,9 @@ begin
                 where l.about = 'event' and j.job_id = l.id and j.queue = any(_queues)
             )
         );
-        _put_off := _put_off || _hidden;
-        _waited_for := array(
-            select l from unnest(_pending) as l
-            where l.about = 'event' and l.pending_id <> all(_hidden)
+        _put_off := _put_off || _hidden || jobq_private.release_waiters(
+            array(select l from unnest(_pending) as l where l.pending_id <> all(_hidden)), _queues
         );
-        if _waited_for <> '{}' then
-            _put_off := _put_off || jobq_private.release_waiters(_waited_for, _queues);
-        end if;
-        _called := array(
-            select l from unnest(_pending) as l
-            where l.about = 'call' and l.pending_id <> all(_hidden)
-        );
-        if _called <> '{}' then
-            _open := jobq_private.release_callers(
-                array(select distinct l.id from unnest(_called) as l),
-                array(select distinct l.id from unnest(_called) as l where l.created_at >= now())
-            );
-            _put_off := _put_off || array(
-                select l.pending_id from unnest(_called) as l where l.id = any(_open)
-            );
-        end if;
         for _group in
             select l.about, l.id, array_agg(l.pending_id) as pending_ids, row_number() over () as n
             from unnest(_pending) as l

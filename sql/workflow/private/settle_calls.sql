@@ -7,16 +7,12 @@ language plpgsql
 set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
-set enable_nestloop = off
-set enable_hashjoin = on
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 declare
-    _settled uuid[];
-    _callers uuid[];
-    _children uuid[];
-begin
     -- From the last one: children mostly end in order, so a live one is found soon.
-    with settled as materialized (
+    _settled constant uuid[] := array(
         select i.job_id
         from unnest(settle_calls.job_ids) as i (job_id)
         where (
@@ -25,32 +21,28 @@ begin
             where w.job_id = i.job_id and w.needs_all and (
                 select true
                 from jobq_private.job as c
-                where c.job_id = substr(w.event, 11)::uuid
+                where c.job_id = jobq_private.ended_job(w.event)
             )
             order by w.event desc
             limit 1
         ) is null
-    ),
-    removed as (
+    );
+begin
+    with settled as (
         delete from jobq_private.waiter as w
-        where w.job_id = any(array(select s.job_id from settled as s)) and w.needs_all
-        returning w.job_id, substr(w.event, 11)::uuid as child_id
+        where w.job_id = any(_settled) and w.needs_all
+        returning w.job_id, w.event
     )
-    select
-        (select array_agg(s.job_id) from settled as s),
-        array_agg(r.job_id), array_agg(r.child_id)
-    into _settled, _callers, _children
-    from removed as r;
-    if _settled is null then
-        return '{}'::uuid[];
-    end if;
     insert into jobq_private.step (job_id, name, value, attempt)
     select
-        s.job_id, 'event:job_ended:' || s.child_id,
-        jsonb_build_object('outcome', 'arrived', 'payload', e.payload),
-        (select j.attempt from jobq_private.job as j where j.job_id = s.job_id)
-    from unnest(_callers, _children) as s (job_id, child_id)
-    join jobq_private.child_ends(_children) as e on e.child_id = s.child_id
+        s.job_id, 'event:' || s.event,
+        jsonb_build_object('outcome', 'arrived', 'payload', e.payload), j.attempt
+    from settled as s
+    join jobq_private.job as j on j.job_id = s.job_id
+    cross join lateral (select jobq_private.ended_job(s.event) offset 0) as c (child_id)
+    cross join lateral jobq_private.child_end(c.child_id) as e
+    -- by the index, whatever the statistics say
+    where j.job_id = any(_settled)
     on conflict on constraint step_pkey do nothing;
     return _settled;
 end

@@ -13,30 +13,28 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     _all constant uuid := uuid '00000000-0000-0000-0000-000000000000';
-    _children constant uuid[] := array(
-        select jobq_private.ended_job(e) from unnest(events) as e where starts_with(e, 'job_ended:')
-    );
     _end jsonb;
 begin
     select
         jsonb_build_object('outcome', 'arrived', 'payload', a.payload)
-        || case when a.event = settle_wait.name then '{}' else jsonb_build_object('event', a.event) end
+        || case when w.event = settle_wait.name then '{}' else jsonb_build_object('event', w.event) end
     into _end
-    from (
-        select w.event, g.payload, g.emitted_at as arrived_at
-        from unnest(events) as w (event)
-        cross join lateral (
-            select e.payload, e.emitted_at
+    from unnest(events) as w (event)
+    cross join lateral (
+        (
+            select e.payload, e.emitted_at as arrived_at
             from jobq_private.event as e
             where e.event = w.event and e.job_id in (settle_wait.job_id, _all)
             order by e.job_id = _all
             limit 1
-        ) as g
+        )
         union all
-        select 'job_ended:' || c.child_id, c.payload, c.finished_at
-        from jobq_private.child_ends(_children) as c
+        select c.payload, c.finished_at
+        from (select jobq_private.ended_job(w.event) offset 0) as i (child_id)
+        cross join lateral jobq_private.child_end(i.child_id) as c
+        where starts_with(w.event, 'job_ended:')
     ) as a
-    order by a.arrived_at, a.event
+    order by a.arrived_at, w.event
     limit 1;
     if not found then
         select jsonb_build_object('outcome', 'timed_out', 'payload', null) into _end
