@@ -15,6 +15,7 @@ import re
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from ipaddress import (
     IPv4Address,
     IPv4Network,
@@ -55,7 +56,7 @@ COMPATIBLE: Final = IPv6Network("::/96")
 SIX_TO_FOUR: Final = IPv6Network("2002::/16")
 EVERYTHING: Final = (IPv4Network("0.0.0.0/0"), IPv6Network("::/0"))
 SOCKET: Final = "unix:"
-HOST: Final = re.compile(r"(?P<name>[\w-]+(?:\.[\w-]+)*)\.?(?P<port>:[0-9]{1,5})?", re.ASCII)
+HOST: Final = re.compile(r"(?P<name>[\w-]+(?:\.[\w-]+)*)\.?(?P<port>:[0-9]{1,5})?")
 LAST_PORT: Final = 65_535
 
 
@@ -88,7 +89,7 @@ class Guard:
     hosts: frozenset[str] = frozenset()
     resolve: Callable[[str, int], Awaitable[list[str]]] = field(default=system_resolve)
     sockets: frozenset[str] = frozenset()
-    _lookups: dict[tuple[str, int], asyncio.Future[list[str]]] = field(
+    _lookups: dict[str, asyncio.Future[list[str]]] = field(
         default_factory=dict, init=False, compare=False
     )
 
@@ -129,12 +130,12 @@ class Guard:
             OSError: the host cannot be resolved.
         """
         # Once for all deliveries: a lookup without an answer keeps one of the loop's few threads.
-        lookup = self._lookups.get((host, port))
+        name = ascii_of(host)
+        lookup = self._lookups.get(name)
         if lookup is None:
-            lookup = self._lookups[host, port] = asyncio.ensure_future(self.resolve(host, port))
-            lookup.add_done_callback(lambda _: self._lookups.pop((host, port)))
+            lookup = self._lookups[name] = asyncio.ensure_future(self.resolve(host, port))
+            lookup.add_done_callback(partial(self._end, name))
         found = await asyncio.shield(lookup)
-        name = host.lower().rstrip(".")
         if not self.hosts.isdisjoint({name, f"{name}:{port}"}):
             return found
         for text in found:
@@ -144,6 +145,11 @@ class Guard:
                     "the target's address is neither public nor in JOBQ_DELIVERY_ALLOW"
                 )
         return found
+
+    def _end(self, name: str, lookup: asyncio.Future[list[str]]) -> None:
+        del self._lookups[name]
+        if not lookup.cancelled():
+            lookup.exception()  # all who waited may have given up, and asyncio would log it
 
     def check_socket(self, path: str) -> None:
         """Check that a UNIX socket is allowed, or raise AddressRefused."""
@@ -160,7 +166,16 @@ def host_of(entry: str) -> str:
             "what deliveries may connect to must be networks, hosts and host:port",
             detail=f"{ALLOW} {entry}",
         )
-    return f"{found['name']}{port}".lower()
+    return f"{ascii_of(found['name'])}{port}"
+
+
+def ascii_of(host: str) -> str:
+    """Return a host as DNS has it: in lower case, without a final dot, not ASCII as xn--."""
+    name = host.lower().rstrip(".")
+    try:
+        return name if name.isascii() else name.encode("idna").decode()
+    except UnicodeError:
+        return name
 
 
 def socket_of(entry: str) -> str:
