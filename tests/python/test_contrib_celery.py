@@ -90,10 +90,26 @@ def test_only_retries_count_as_retries(database: str, client: Client) -> None:
 
 def test_the_number_of_retries_is_read_only_when_it_is_needed() -> None:
     context: Any = SimpleNamespace(job_id=uuid4(), attempt=2)
+    celery.use(lambda: pytest.fail("the task needs no client"))
+    assert tasks.add.handle({"args": [1], "kwargs": {}}, context) == 1
     with Client("postgresql://127.0.0.1:1/away", patience=0.1) as away:
         celery.use(lambda: away)
-        for task in (tasks.add, tasks.stubborn):
-            assert task.handle({"args": [1], "kwargs": {}}, context) == 1
+        assert tasks.stubborn.handle({"args": [1], "kwargs": {}}, context) == 1
+
+
+def test_a_task_can_be_tried_with_a_number_of_retries() -> None:
+    assert celery.Request(retries=2).retries == 2
+
+
+def test_one_exception_is_retried_without_a_list() -> None:
+    @celery.shared_task(name="one-exception", autoretry_for=KeyError)
+    def fails() -> None:
+        raise KeyError("x")
+
+    context: Any = SimpleNamespace(job_id=uuid4(), attempt=1)
+    for _ in range(2):
+        with pytest.raises(Retry):
+            fails.handle({"args": [], "kwargs": {}}, context)
 
 
 def test_only_the_named_exceptions_are_retried(database: str) -> None:

@@ -265,19 +265,29 @@ class Request:
     """What a bound task reads as ``self.request``."""
 
     id: str | None = None
+    retries: int = 0
     args: Sequence[Any] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
-    attempt: int = 1
+
+
+class JobRequest(Request):
+    """The request of a job, which looks up its retries when they are needed."""
+
+    def __init__(self, context: JobContext, args: list[Any], kwargs: dict[str, Any]) -> None:
+        vars(self).update(
+            id=str(context.job_id), args=args, kwargs=kwargs, _attempt=context.attempt
+        )
 
     @cached_property
     def retries(self) -> int:
         """How often the job was retried since it was enqueued or redriven."""
-        if self.id is None or self.attempt == 1:
+        attempt: int = vars(self)["_attempt"]
+        if self.id is None or attempt == 1:
             return 0
         try:  # attempt also counts starts after which the job was returned to its queue
             return _client().get(self.id).attempts - 1
         except (KeyError, JobqError):  # no client for the job's database, or it does not answer
-            return self.attempt - 1
+            return attempt - 1
 
 
 class TaskOptions(TypedDict, total=False):
@@ -301,7 +311,7 @@ class TaskOptions(TypedDict, total=False):
     bind: bool
     max_retries: int | None
     default_retry_delay: float
-    autoretry_for: Iterable[type[BaseException]]
+    autoretry_for: type[BaseException] | Iterable[type[BaseException]]
     retry_backoff: bool | float
     retry_backoff_max: float
     retry_jitter: bool
@@ -391,12 +401,12 @@ class Task:
         if of := payload.get("results_of"):
             results = {each.name: each.result for each in context.inputs()}
             args = [[results[name] for name in of] if isinstance(of, list) else results[of], *args]
-        request = Request(str(context.job_id), args, payload["kwargs"], context.attempt)
+        request = JobRequest(context, args, payload["kwargs"])
         try:
             return replace(self, request=request)(*args, **payload["kwargs"])
         except OUTCOMES:
             raise
-        except tuple(self.options.get("autoretry_for", ())) as error:
+        except cast("tuple[type[BaseException]]", self.options.get("autoretry_for", ())) as error:
             raise _retry(error, self._delay(request)) from error
         except Exception as error:
             details = {"traceback": traceback_text(error)}
@@ -435,6 +445,8 @@ def shared_task(
     """
     if unknown := options.keys() - TaskOptions.__annotations__:
         raise TypeError(f"unknown options: {', '.join(sorted(unknown))}")
+    errors = options.get("autoretry_for", ())
+    options["autoretry_for"] = (errors,) if isinstance(errors, type) else tuple(errors)
 
     def made(run: Callable[..., Any]) -> Task:
         name = options.get("name") or f"{run.__module__}.{run.__qualname__}"

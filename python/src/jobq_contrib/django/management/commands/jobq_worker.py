@@ -42,4 +42,5 @@ def url_of(using: str) -> str:
     """Return the libpq URL of a database of Django."""
     parameters = connections[using].get_connection_params()
     names = (option.keyword.decode() for option in Conninfo.get_defaults())
-    return make_conninfo(**{name: parameters[name] for name in names if parameters.get(name)})
+    given = {name: parameters.get(name) for name in names}
+    return make_conninfo(**{n: value for n, value in given.items() if value not in (None, "")})
