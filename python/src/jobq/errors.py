@@ -259,8 +259,8 @@ def _hint_of_pooler(error: psycopg.Error) -> str:
     if "unsupported startup parameter" not in str(error):
         return ""
     return (
-        "a pooler such as PgBouncer is in front of the database: give a direct URL; or a client"
-        " is_pooled=True, a worker --pooled, and both listen_database, a direct URL, to be woken"
+        "a pooler such as PgBouncer is in front of the database: give a direct URL, or pass"
+        " is_pooled=True (workers: --pooled); to be woken, give a direct URL as listen_database too"
     )
 
 

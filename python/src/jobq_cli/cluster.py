@@ -13,6 +13,7 @@ import click
 from jobq_cli.declared import calling, group
 from jobq_cli.parameters import AS_JSON, DATABASE, Seconds, Url, argument, option
 from jobq_cli.terminal import plainly, say, show_json
+from jobq_operations.visible import in_line
 from jobq_sharding import router
 
 SHARD_ID: Final = argument("shard_id", type=int)
@@ -83,7 +84,7 @@ def check(is_json: bool, login: str, database_url: str) -> None:
         show_json(found)
     else:
         for each in found:
-            say(f"{each.type} {each.name} {each.finding}")
+            say(in_line(f"{each.type} {each.name} {each.finding}"))
         if not found:
             say("the shards are identical")
     sys.exit(1 if found else 0)

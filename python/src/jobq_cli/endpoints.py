@@ -12,7 +12,7 @@ import click
 
 from jobq.client import Client
 from jobq.models import EndpointStats
-from jobq_cli.declared import calling, listing_group
+from jobq_cli.declared import calling, limited, listing_group
 from jobq_cli.parameters import OWN_DATABASE, PAYLOAD, Seconds, argument, limit, option, reason
 from jobq_cli.terminal import needing
 
@@ -23,7 +23,9 @@ own: Final = partial(calling, of=OWN_DATABASE)
 
 def listed(client: Client, *, max_definitions: int) -> list[dict[str, Any]]:
     """Return the endpoints without their specs."""
-    found = client.list_definitions("endpoint", max_definitions=max_definitions)
+    found = limited("list_definitions", "max_definitions", "endpoints")(
+        client, type="endpoint", max_definitions=max_definitions
+    )
     return [{name: row[name] for name in COLUMNS} for row in found]
 
 

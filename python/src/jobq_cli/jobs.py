@@ -16,7 +16,7 @@ import click
 
 from jobq.calls.options import EnqueueOptions
 from jobq.models import Job, JobPage, State
-from jobq_cli.declared import calling
+from jobq_cli.declared import calling, limited
 from jobq_cli.parameters import (
     AS_JSON,
     DATABASE,
@@ -183,7 +183,8 @@ def show(job_id: str, is_json: bool, database_url: str) -> None:
     if logs:
         say("")
     for line in logs:
-        say(f"{line.logged_at:%H:%M:%S.%f} {line.level:<5} {line.message}")
+        text = f"{line.logged_at:%H:%M:%S.%f} {line.level:<5} {line.message}"
+        say(text.replace("\n", "\n" + " " * 22))
 
 
 explain = calling(
@@ -246,7 +247,7 @@ def redrive(
             redriven = job_ids
         else:
             filters |= {"job_ids": job_ids or None, "max_jobs": max_jobs}
-            redriven = client.redrive_many(**filters, dry_run=dry_run, latest=latest)
+            redriven = limited("redrive_many")(client, **filters, dry_run=dry_run, latest=latest)
         for job_id in redriven:
             say(job_id)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 from importlib.metadata import distribution
 from importlib.resources import as_file, files
 from keyword import iskeyword
@@ -22,7 +23,7 @@ HIDDEN = ("github", "gitignore", "dockerignore")
 
 
 def _checked(_context: click.Context, _parameter: click.Parameter, name: str) -> str:
-    if name in {"jobq", "tests"} or iskeyword(name):
+    if name in {"jobq", "tests", *sys.stdlib_module_names} or iskeyword(name):
         raise click.BadParameter(f"{name} has another meaning: choose another name")
     if name.isidentifier() and name.islower():
         return name

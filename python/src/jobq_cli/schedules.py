@@ -14,7 +14,7 @@ from jobq.calls.arguments import Fold, Gap
 from jobq.calls.options import ScheduleOptions
 from jobq.client import Client
 from jobq.models import Schedule, ScheduleStatus, Slot
-from jobq_cli.declared import calling, listing_group
+from jobq_cli.declared import calling, limited, listing_group
 from jobq_cli.parameters import (
     AS_JSON,
     DATABASE,
@@ -85,7 +85,8 @@ def preview_one(schedule: str, ticks: int, is_json: bool, database_url: str) -> 
 # fmt: off
 schedules = listing_group(
     "List current schedules, newest first, or manage one.",
-    calling("schedules", "list_schedules", "List current schedules.",
+    calling("schedules", limited("list_schedules", "max_schedules", "schedules"),
+            "List current schedules.",
             option("--status", type=click.Choice(get_args(ScheduleStatus)),
                    help="Only schedules with this status."),
             option("--kind", help="Only schedules of this kind."),

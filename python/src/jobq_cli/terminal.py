@@ -75,7 +75,7 @@ def plainly() -> Iterator[None]:
     try:
         yield
     except JobqError as error:
-        raise click.ClickException(visible(f"{error.code}: {_worded(error)}")) from error
+        raise click.ClickException(in_line(f"{error.code}: {_worded(error)}")) from error
     except (DeployError, ServerError) as error:
         raise click.ClickException(visible(str(error))) from error
 

@@ -39,11 +39,12 @@ def watch(arguments: list[str], folder: Path) -> int:
         # A terminal sends Ctrl-C to the worker too; a second signal would end it at once.
         if not (is_over or (asked == [signal.SIGINT] and sys.stdin.isatty())):
             process.terminate()
-        try:
-            status = process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            status = process.wait()
+        for end in (process.terminate, process.kill):
+            try:
+                status = process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                end()
+        status = process.wait()
         if asked:
             return status if status >= 0 else 128 - status
         click.echo("code has changed: restarting", err=True)
