@@ -136,7 +136,7 @@ class ShardMap:
             raise InvalidArgument(
                 "a job or graph cannot name jobs on different shards",
                 detail=f"shards {', '.join(map(str, sorted(shards)))}",
-                hint="give jobs that belong together the same concurrency_key",
+                hint="enqueue jobs that belong together as one graph, or with one concurrency_key",
             )
         return list(shards)
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Self
 
+from jobq.redaction import error_text
 from jobq.registry import Registry
 from jobq.worker import Shared, Worker
 from jobq.worker.controller import Slots
 from jobq.worker.metrics import HAS_PROMETHEUS, Metrics, Probe
 from jobq.worker.signals import Stop, leave_soon, stopping_on_signals, watching_the_loop
 from jobq.worker.worker import default_name
+
+logger = logging.getLogger("jobq.worker")
 
 
 class SharedSlots(Slots):
@@ -139,12 +143,15 @@ class ShardedWorker:
         async def work(worker: Worker) -> None:
             try:
                 await worker.run(handle_signals=False)
+            except Exception as error:
+                logger.error("a worker failed, so all stop: %s", error_text(error))  # noqa: TRY400
+                raise
             finally:
                 self._stop.requested.set()
 
         ends = await asyncio.gather(*map(work, self._workers), return_exceptions=True)
-        for error in filter(None, ends):
-            raise error
+        if errors := [end for end in ends if end is not None]:
+            raise errors[0]
 
     async def stop(self) -> None:
         """Stop as on SIGTERM, and return when everything has stopped."""
