@@ -37,7 +37,7 @@ run: $(VENV)/.run ## Run the examples on an embedded PostgreSQL or on DATABASE_U
 	@$(BIN)/jobq run $(ARGS)
 
 test: $(VENV)/.test ## Run the tests side by side, those of the SQL on PostgreSQL 15 too; ARGS="-k name" or ARGS=FILE for fewer
-	@$(PYTEST) $(if $(findstring .py,$(ARGS)),,tests/python) -m "not prove" $(ARGS)
+	@$(PYTEST) $(if $(findstring .py,$(ARGS)),,tests/python) $(if $(PICKED),,-m "not prove") $(ARGS)
 
 lint: lint-python lint-sql lint-prose ## Check style, types, SQL, spelling and prose, and that rendering works and sqitch.plan is right
 	@echo "plpgsql_check"; $(BIN)/pytest -q tests/python/test_plpgsql_check.py
@@ -50,7 +50,7 @@ lint-python: $(VENV)/.test
 lint-sql: $(VENV)/.test
 	@echo "render"; $(PYTHON) sql/render.py --check
 	@echo "floors"; $(PYTHON) sql/floors.py
-	@echo "squawk"; { $(BIN)/squawk $$(grep -L render.py deploy/*.sql) && \
+	@echo "squawk"; { $(BIN)/squawk $$(grep -L 'render.py\|check_function_bodies' deploy/*.sql) && \
 		$(BIN)/squawk --assume-in-transaction sql/*/*.sql sql/*/private/*.sql; } >$(VENV)/squawk.log 2>&1 || { cat $(VENV)/squawk.log; exit 1; }
 
 lint-prose: $(VENV)/.test

@@ -244,6 +244,9 @@ def read_topic(root: Path, topic: str) -> list[Source]:
     for source in sources:
         if not source.code.things:
             raise RenderError(f"sql/{source.path}.sql creates nothing")
+        # read_released() finds it so in the script of a release.
+        if not source.code.text.startswith("-- Purpose: ") or BESIDE.search(source.code.text):
+            raise RenderError(f"sql/{source.path}.sql must begin with its Purpose and drop nothing")
         for thing in source.code.things:
             if thing in makers:
                 raise RenderError(
@@ -427,7 +430,9 @@ def changes(
         for name, signature in before.signatures.items()
         if after.signatures.get(name, signature) != signature
     ]
-    filled = hooks(root, topic) & before.signatures.keys() - changed
+    if tags and (lost := hooks(root, topic) & {*changed}):
+        raise RenderError(f"{min(lost)} is a hook: a release has fixed its parameters")
+    filled = hooks(root, topic) & before.signatures.keys()
     made = [code for code in new if code not in old and not filled & {t.name for t in code.things}]
     gone = [thing for thing in dict.fromkeys(before.things) if thing not in after.things]
 
