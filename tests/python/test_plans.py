@@ -627,7 +627,7 @@ OTHER_WAITS = """
 """
 
 
-@pytest.mark.oldest_version
+@pytest.mark.oldest_version(is_usual=True)
 def test_a_wait_reads_no_other_jobs_by_plans_of_an_empty_queue(connect: Connect) -> None:
     """The plans were made while the queue was empty, and are kept while it fills."""
     connection = connect()
@@ -647,7 +647,7 @@ def test_a_wait_reads_no_other_jobs_by_plans_of_an_empty_queue(connect: Connect)
     assert after == before
 
 
-@pytest.mark.oldest_version
+@pytest.mark.oldest_version(is_usual=True)
 def test_the_end_of_a_parent_reads_no_other_blocked_jobs_after_an_untimely_analyze(
     connect: Connect,
 ) -> None:
