@@ -648,6 +648,30 @@ def test_a_wait_reads_no_other_jobs_by_plans_of_an_empty_queue(connect: Connect)
 
 
 @pytest.mark.oldest_version(is_usual=True)
+def test_a_claim_under_a_limit_of_a_kind_reads_no_keys_of_other_queues(connect: Connect) -> None:
+    connection = connect()
+    connection.execute("alter table jobq_private.waiting_key set (autovacuum_enabled = off)")
+    connection.execute("select jobq.put_kind('k', max_running => 1)")
+    for key in "ab":
+        connection.execute("select jobq.enqueue('k', concurrency_key => %s)", [key])
+    connection.execute(
+        """
+        insert into jobq_private.waiting_key (key_id, queue, concurrency_key, priority)
+        select gen_random_uuid(), 'other', n, 0 from generate_series(1, %s) as n
+        """,
+        [MANY],
+    )
+    connection.execute("analyze jobq_private.waiting_key")
+    read = "select seq_tup_read from pg_stat_xact_user_tables where relname = 'waiting_key'"
+    with connection.transaction():
+        before = connection.execute(read).fetchall()
+        claimed = connection.execute("select from jobq.claim('{default}', 'w', 2)").fetchall()
+        after = connection.execute(read).fetchall()
+    assert len(claimed) == 1
+    assert after == before
+
+
+@pytest.mark.oldest_version(is_usual=True)
 def test_the_end_of_a_parent_reads_no_other_blocked_jobs_after_an_untimely_analyze(
     connect: Connect,
 ) -> None:

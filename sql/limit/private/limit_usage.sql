@@ -1,6 +1,6 @@
--- Purpose: these limits, the nth, and their usage: of a rate (in units of cost per second), the
--- level of its leaky bucket; of a budget, the charges of its current period; and whether starts must
--- be charged. Inlined if the arguments are variables, so no SET clause; offset 0: evaluated once.
+-- Purpose: the limits of these scopes, n by n, and their usage: of a rate (in units of cost per
+-- second), the level of its leaky bucket; of a budget, the charges of its current period; and whether
+-- starts must be charged. Inlined if the arguments are variables, so no SET clause; offset 0: evaluated once.
 -- Invariant: one row for each. A limit of a single key replaces the queue's limit for each key.
 create or replace function jobq_private.limit_usage(scopes jobq_private.scope[], now timestamptz)
 returns table (

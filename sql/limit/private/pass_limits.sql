@@ -21,8 +21,7 @@ begin
         return;
     end if;
     _scopes := array(
-        select distinct l
-        from jobq_private.job as j
+        select distinct l from jobq_private.job as j
         cross join lateral jobq_private.job_limits(j) as l
         where j.ctid = any(jobs) and num_nonnulls(l.queue, l.concurrency_key) = 0
     );
@@ -76,11 +75,12 @@ begin
             where not p.may_pass and not p.fits
             order by p.key_id, p.n, p.kind nulls last
         ) as s
-        where s.kind is not null and s.is_locked and w.ctid = any(array(
+        cross join lateral (  -- not in an array, for which PostgreSQL would read the whole table
             select o.ctid from jobq_private.waiting_key as o
             where o.key_id = s.key_id and o.queue = pass_limits.queue and o.priority = s.priority
             for update skip locked
-        ))
+        ) as o
+        where s.kind is not null and s.is_locked and w.ctid = o.ctid
         returning w.key_id
     )
     select coalesce(array_agg(p.job order by p.n), '{}'), array_agg(p.slot order by p.n),

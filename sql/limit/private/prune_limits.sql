@@ -15,6 +15,8 @@ declare
     _scopes constant jobq_private.scope[] := array(
         select row(o.limit_id, o.queue, o.kind, o.concurrency_key)::jobq_private.scope
         from jobq_private.limit_state as o tablesample system (_percent)
+        where coalesce(o.charged_at < now() - interval '1 min', true)
+        order by random() limit prune_limits.max_rows  -- limit_usage() compares it with all queues
     );
     _pruned bigint;
 begin
@@ -34,7 +36,6 @@ begin
                 select from jobq_private.waiting_key as w
                 where w.key_id = o.limit_id or w.full_kind = o.kind
             )
-            limit prune_limits.max_rows
             for update of o skip locked
         ))
         returning 1
@@ -50,8 +51,7 @@ begin
         ))
         returning 1
     )
-    select count(*) into _pruned
-    from (table forgotten union all table ended) as p;
+    select count(*) into _pruned from (table forgotten union all table ended) as p;
     return _pruned;
 end
 $$;

@@ -2,7 +2,8 @@
 -- are idle: there was none, or none may start.
 -- Invariant: locks the keys' limits, if any apply, then counts free slots. One job of each key while
 -- there are keys for all that is wanted (what is locked beyond that is left); else equal shares.
--- is_charged: limits of these keys record starts. skipped: keys locked by others, unwanted kinds.
+-- is_charged: limits of these keys record starts. skipped: keys locked by others, unwanted kinds. The
+-- keys have one queue and one priority.
 create or replace function jobq_private.take_jobs(
     keys jobq_private.waiting_key[], wanted integer, has_limits boolean, kinds text[],
     except_kinds text[], out jobs tid[], out slots smallint[],
@@ -50,9 +51,9 @@ begin
             select
                 r.n, r.limit_id as key_id, r.max_starts, r.rate_left, r.budget_left, r.first_job_id,
                 r.is_charged, case when r.used_slots <> '{}' then array(
-                    select s  -- the lowest
-                    from generate_series(1, cardinality(r.used_slots) + least(_share, r.max_starts))
-                        as s
+                    select s from generate_series(  -- the lowest
+                        1, cardinality(r.used_slots) + least(_share, r.max_starts)
+                    ) as s
                     where s <= 32767 and s <> all(r.used_slots)
                 ) end as free_slots  -- null: all
             from jobq_private.check_limits(_scopes, _now) as r
