@@ -272,6 +272,23 @@ def test_the_last_of_two_ends_that_commit_resumes_the_caller(database: str, last
         assert [end["state"] for end in ends] == ["succeeded", "succeeded"]
 
 
+def test_a_caller_that_waits_with_one_snapshot_is_not_resumed_before_the_end(
+    database: str,
+) -> None:
+    with psycopg.connect(database, autocommit=True) as session:
+        session.execute("select jobq.enqueue('agent')")
+        [(job_id,)] = session.execute(CLAIM, [1]).fetchall()
+        session.execute("select jobq.start_children(%s, 1, %s)", [job_id, TOOLS])
+        [(child_id,), _] = session.execute(CLAIM, [2]).fetchall()
+        wait = "select outcome from jobq.wait_for(%s, 1, 'job_ended:' || %s)"
+        session.execute("begin isolation level repeatable read")
+        assert session.execute(wait, [job_id, child_id]).fetchall() == [("waiting",)]
+        session.execute("commit")
+        assert session.execute(CLAIM, [1]).fetchall() == []
+        session.execute("select jobq.complete(%s, 1)", [child_id])
+        until(lambda: session.execute(CLAIM, [1]).fetchall() == [(job_id,)], "for the caller")
+
+
 def test_an_end_that_is_undone_resumes_no_caller(database: str) -> None:
     """It resumes once the job ends again, also in a transaction with one snapshot."""
     with (

@@ -22,13 +22,15 @@ declare
             coalesce(l.event, 'job_ended:' || l.id), l.beyond, l.has_passed, l.created_at, l.due_at
         )::jobq_private.pending
         from unnest(pending) as l
-        where l.about in ('event', 'call')
+        -- a wait with one snapshot notes called jobs that live, too
+        where l.about = 'event' or l.about = 'call' and (
+            select true from jobq_private.job as j where j.job_id = l.id limit 1
+        ) is null
     );
     -- Transactions that emit, end a called job or begin to wait do not see each other's rows.
     -- Tests this before it reads the waiters, so that these include the rows of those that ended.
     _open constant bigint[] := array(
-        select l.pending_id
-        from unnest(_events) as l
+        select l.pending_id from unnest(_events) as l
         where jobq_private.is_locked('expecting', hashtext(l.event) & 1023)
         or case l.about
             when 'call' then l.created_at >= now()  -- this transaction has ended the job
@@ -56,8 +58,7 @@ begin
         ))
     );
     _held := array(
-        select j.job_id
-        from jobq_private.job as j
+        select j.job_id from jobq_private.job as j
         where j.job_id = any(array(select w.job_id from unnest(_waits) as w))
         and j.state = 'queued' and (queues is null or j.queue = any(queues))
         order by j.job_id
@@ -82,8 +83,7 @@ begin
         select l.pending_id
         from unnest(_events) as l
         where l.event in (
-            select w.event
-            from unnest(_waits) as w
+            select w.event from unnest(_waits) as w
             where w.job_id not in (select h from unnest(_held) as h)
         )
         or l.pending_id = any(_open) and (l.about = 'event' or exists (
