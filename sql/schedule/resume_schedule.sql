@@ -23,7 +23,9 @@ begin
     perform jobq_private.schedule_follow(1, _held.schedule_id);
     update jobq_private.schedule as s
     set next_run_at = jobq_private.schedule_first(s, clock_timestamp())
-    where s.schedule_id = _held.schedule_id and s.awaited_job_id is null;
+    where s.schedule_id = _held.schedule_id and s.awaited_job_id is null
+    -- a slot that counts from the end of a job stays
+    and (s.from_completion is not true or s.next_run_at <= clock_timestamp());
     perform jobq_private.notify('jobq', '*');
     perform jobq_private.record_audit('resume_schedule', _held.name);
 end

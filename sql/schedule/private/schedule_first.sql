@@ -1,6 +1,7 @@
 -- Purpose: the first slot of a schedule strictly after an instant, within its bounds.
--- Invariant: after its last slot, also if the clock was set back. An interval counts from
--- starts_at, else from its previous next slot, else from the instant. Raises: 22023 for a zone that the server no longer has.
+-- Invariant: the slot is also after the last one, so none repeats if the clock was set back. An
+-- interval counts from starts_at, else from its previous next slot, else from the instant.
+-- Raises: 22023 for a zone that the server no longer has.
 create or replace function jobq_private.schedule_first(
     schedule jobq_private.schedule, after timestamptz
 )

@@ -1,5 +1,5 @@
--- Purpose: set the next slot of from_completion schedules whose last job has ended; with only_id, of
--- this one.
+-- Purpose: set the next slot of from_completion schedules whose last job has ended. only_id limits it
+-- to one schedule.
 -- Invariant: one statement locks and the next one reads, so its snapshot includes what
 -- others have committed: another call may have stored the next job meanwhile. SKIP LOCKED.
 -- A job in neither table ended long ago.

@@ -1,6 +1,6 @@
 -- What jobq.pause_schedule(), resume_schedule() and retire_schedule() promise.
 begin;
-select plan(25);
+select plan(26);
 
 -- Half a day away, so that it does not come while the test runs.
 select to_char((now() + interval '12 h') at time zone 'UTC', 'FMMI FMHH24 * * *') as daily
@@ -75,6 +75,18 @@ select jobq_internal.tick();
 select is(
     (jobq_internal.get_schedule('long')).next_run_at, now() + interval '30 min',
     'if the job ended long ago, the slots during the pause do not fire either'
+);
+select jobq.create_schedule(
+    'grid', 'k4', every => '1 h', from_completion => true, starts_at => now() - interval '50 min'
+) as grid \gset
+update jobq_private.schedule set next_run_at = now() where schedule_id = :'grid';
+select job_id as job from jobq_internal.tick() \gset
+select jobq.pause_schedule('grid');
+select jobq.cancel(:'job');
+select jobq.resume_schedule('grid');
+select ok(
+    (jobq_internal.get_schedule('grid')).next_run_at > now() + interval '59 min',
+    'nor does a slot that counts from starts_at come before'
 );
 
 -- Retire
