@@ -12,7 +12,7 @@ as $$
 begin
     delete from jobq_private.paused_kind as p where p.kind = end_pause.kind;
     if not found then
-        -- still there for who may not end it
+        -- the login sees the pause, but may not end it
         perform jobq_private.check_problem('ALL_QUEUES_NEEDED', (
             select 'kind ' || p.kind from jobq_private.paused_kind as p
             where p.kind = end_pause.kind
