@@ -221,11 +221,16 @@ def test_the_scripts_of_this_release_upgrade_each_earlier_one(
         assert catalog(empty_database) == wanted
 
 
+RELEASES = ", ".join(
+    dict.fromkeys([*re.findall(r"(?m)^@v(\S+)", (ROOT / "sqitch.plan").read_text()), __version__])
+)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--from", ""], f"there is no release ; choose one of {__version__}"),
-        (["--to", "9.9.9"], f"there is no release 9.9.9; choose one of {__version__}"),
+        (["--from", ""], f"there is no release ; choose one of {RELEASES}"),
+        (["--to", "9.9.9"], f"there is no release 9.9.9; choose one of {RELEASES}"),
         (["--from", __version__, "--to", __version__], "is already"),
     ],
 )

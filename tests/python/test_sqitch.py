@@ -305,6 +305,7 @@ def test_code_of_another_commit_is_brought_up_to_date(
     code = stale / "sql" / "job" / "private"
     (code / "old_helper.sql").write_text(OLD_HELPER)
     (code / "old_view.sql").write_text(
+        "-- Purpose: a view.\n"
         "create or replace view jobq_private.old_view as select jobq_private.old_helper();"
     )
     edit(
@@ -645,7 +646,8 @@ def test_a_second_load_of_the_single_file_is_refused(cluster: Cluster, database:
     assert catalog(database) == before
 
 
-OLD_HELPER = """
+OLD_HELPER = """\
+-- Purpose: a helper.
 create or replace function jobq_private.old_helper() returns integer
 language sql immutable parallel safe security invoker
 set search_path = pg_catalog, pg_temp
@@ -771,7 +773,7 @@ def test_topics_that_need_each_other_are_refused(project: Path, tmp_path: Path) 
     copy = copy_project(tmp_path, project)
     for name, origin in (("work/a", "error"), ("admin/b", "a"), ("work/c", "b")):
         view = f"create or replace view jobq.{name[-1]} as select * from jobq.{origin};\n"
-        (copy / "sql" / f"{name}.sql").write_text(view)
+        (copy / "sql" / f"{name}.sql").write_text(f"-- Purpose: a view.\n{view}")
     with pytest.raises(render.RenderError, match="need each other: work admin work"):
         render.updated(copy)
 
