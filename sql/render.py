@@ -2,10 +2,10 @@
 """Build what is generated from sql/ and deploy/, with nothing but Python.
 
     render.py [FLOOR]             print jobq.sql; with floor 1 the core, jobq-core.sql
-    render.py deploy|revert|verify TOPIC    print a script of a topic, for Sqitch
+    render.py deploy|revert|verify TOPIC[@TAG]    print a script of a topic, for Sqitch
     render.py --update            write sqitch.plan, the topics' scripts and the lists of columns
     render.py --check             fail where --update would change something, or rendering fails
-    render.py --release TAG       tag the plan and store the rendered scripts of the release
+    render.py --release TAG       tag the plan and store what the release has changed
 
 sql/TOPIC/NAME.sql and sql/TOPIC/private/NAME.sql are the source of every function, view and
 trigger. deploy/TOPIC.sql, revert/TOPIC.sql and verify/TOPIC.sql contain no SQL: they run what
@@ -22,6 +22,7 @@ each after those that it needs. A hand-written change that needs a topic names i
 `grant_policies [grant job]`. Lines up to the last tag never change. A topic that has changed
 since gets a second line: its script holds only the sources that have changed, and drops what
 the release had and the sources do not have any more. The revert script brings the release back.
+A release stores the deploy scripts. Those to revert and verify it are rendered from these.
 
 Where a source copies rows of a table, --update fills in the columns between these marks.
 Columns that stand before the first mark, between the same parentheses, or after its `but`, are
@@ -359,7 +360,8 @@ def arranged(root: Path) -> list[str]:
     moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     for topic in codes.keys() - lines.keys():
         stored = releases(tagged, topic)
-        if stored and not changes(root, topic, stored):
+        old, new = read_released(root, topic, stored), read_codes(root, topic)
+        if stored and not changes(old, new, hooks(root, topic), {}):
             continue
         after = f" [{topic}{stored[-1]}]" if stored else ""
         lines[topic] = f"{topic}{after} {moment} {PLANNER} # Functions, views and triggers"
@@ -372,9 +374,9 @@ def arranged(root: Path) -> list[str]:
     return tagged + [free[name] for name in depth_first({name: needs[name] for name in free})]
 
 
-def is_stub(root: Path, name: str) -> bool:
+def is_stub(root: Path, name: str, verb: str = "deploy") -> bool:
     """Tell whether a change's script runs this program."""
-    path = root / "deploy" / f"{name}.sql"
+    path = root / verb / f"{name}.sql"
     return path.is_file() and "sql/render.py" in path.read_text()
 
 
@@ -382,7 +384,7 @@ def is_stub(root: Path, name: str) -> bool:
 
 
 def render_script(
-    root: Path, plan: list[str], verb: str, topic: str, *, is_list: bool = False
+    root: Path, plan: list[str], verb: str, name: str, *, is_list: bool = False
 ) -> str:
     """Return a script of a topic.
 
@@ -390,66 +392,62 @@ def render_script(
         root: the project's folder.
         plan: the lines of its plan.
         verb: deploy, revert or verify.
-        topic: its name.
+        name: the topic's name, with a tag such as ``job@v1.1.0`` for that release of it.
         is_list: name the sources in lines for psql instead of copying their text.
     """
-    head = f"{title(plan, verb, topic)}\n"
+    topic, at, version = name.partition("@")
+    tags = releases(plan, topic)
+    before = tags[: tags.index(at + version)] if at else tags[:-1]
+    new = read_released(root, topic, [*before, at + version]) if at else read_codes(root, topic)
+    head = f"{title(verb, topic, before)}\n"
     if verb == "verify":
-        return head + verification(join(read_topic(root, topic)).things)
-    body = changes(
-        root,
-        topic,
-        releases(plan, topic)[:-1],
-        is_back=verb == "revert",
-        is_list=is_list,
-    )
+        return head + verification(join(new).things)
+    old = read_released(root, topic, before)
+    if verb == "revert":
+        old, new = new, old
+    listed = read_topic(root, topic) if is_list and verb == "deploy" else []
+    body = changes(old, new, hooks(root, topic), {code_of(each.text): each for each in listed})
     return f"{head}{HEAD}{body}\n\ncommit;\n"
 
 
-def changes(
-    root: Path, topic: str, tags: list[str], *, is_back: bool = False, is_list: bool = False
-) -> str:
-    """Return the statements that bring a topic from its releases to its sources, or back.
-
-    What has not changed is left out. The wiring has filled the hooks, and they stay filled.
+def changes(old: list[Code], new: list[Code], filled: set[str], sources: dict[Code, Source]) -> str:
+    """Return the statements that bring a topic from one state to another; nothing if it has it.
 
     Args:
-        root: the project's folder.
-        topic: its name.
-        tags: the releases; none for a database without the topic.
-        is_back: from the sources to the releases.
-        is_list: name the sources in lines for psql instead of copying their text.
+        old: what the database has; nothing without the topic.
+        new: what it is to have, each after what it needs.
+        filled: the hooks that the wiring has filled, and that stay so.
+        sources: what to name in lines for psql, instead of copying its text.
+
+    Raises:
+        RenderError: the parameters of a hook differ.
     """
-    sources = {code_of(source.text): source for source in read_topic(root, topic)}
-    old, new = read_released(root, topic, tags), list(sources)
-    if is_back:
-        old, new = new, old
     before, after = join(old), join(new)
     changed = [
         name
         for name, signature in before.signatures.items()
         if after.signatures.get(name, signature) != signature
     ]
-    if tags and (lost := hooks(root, topic) & {*changed}):
+    if lost := filled & {*changed}:
         raise RenderError(f"{min(lost)} is a hook: a release has fixed its parameters")
-    filled = hooks(root, topic) & before.signatures.keys()
-    made = [code for code in new if code not in old and not filled & {t.name for t in code.things}]
+    kept = filled & before.signatures.keys()
+    made = [code for code in new if code not in old and not kept & {t.name for t in code.things}]
     gone = [thing for thing in dict.fromkeys(before.things) if thing not in after.things]
 
     def shown(has_trigger: bool) -> str:
-        some = [code for code in made if has_trigger is any(t.trigger for t in code.things)]
         return "\n\n".join(
             f"\\ir ../sql/{sources[code].path}.sql \\\\\n{sources[code].comment}".strip()
-            if is_list and not is_back
+            if code in sources
             else code.text
-            for code in some
+            for code in made
+            if has_trigger is any(thing.trigger for thing in code.things)
         )
 
     made_things = [thing for code in made for thing in code.things]
     parts = [
         "\n".join(f"drop routine if exists {name};" for name in changed),
         shown(has_trigger=False),
-        locks(made_things, gone) if before.things else "",
+        locks(made_things, gone) if old else "",
         shown(has_trigger=True),
         "\n".join(drops(gone)),
     ]
@@ -462,13 +460,23 @@ def hooks(root: Path, topic: str) -> set[str]:
     return {thing.name for thing in wiring}
 
 
-def title(plan: list[str], verb: str, topic: str) -> str:
+def title(verb: str, topic: str, before: list[str]) -> str:
     """Return the first line of a script, which differs from that of each release before it.
 
     Sqitch refuses two deploy scripts of the same text.
     """
-    stored = releases(plan, topic)[:-1]
-    return f"-- {VERBS[verb].format(topic)}" + (f", after {stored[-1]}" if stored else "")
+    return f"-- {VERBS[verb].format(topic)}" + (f", after {before[-1]}" if before else "")
+
+
+def stub(plan: list[str], verb: str, topic: str, tag: str = "") -> str:
+    """Return a script that runs this program, of a topic or of a release of it."""
+    head = title(verb, topic, releases(plan, topic)[:-1])
+    return STUB.format(title=head, verb=verb, topic=topic + tag)
+
+
+def read_codes(root: Path, topic: str) -> list[Code]:
+    """Return what installs a topic, each source after those that it needs."""
+    return [code_of(source.text) for source in read_topic(root, topic)]
 
 
 def read_released(root: Path, topic: str, tags: list[str]) -> list[Code]:
@@ -568,8 +576,11 @@ def export(root: Path, folder: Path) -> None:
         (folder / verb).mkdir(parents=True)
         for name in scripts(plan):
             path = f"{verb}/{name}.sql"
-            is_topic = (root / "sql" / name).is_dir()
-            text = render_script(root, plan, verb, name) if is_topic else (root / path).read_text()
+            text = (
+                render_script(root, plan, verb, name)
+                if is_stub(root, name, verb)
+                else (root / path).read_text()
+            )
             (folder / path).write_text(text)
     for name in ("sqitch.plan", "sqitch.conf", "router.sql"):
         (folder / name).write_text((root / name).read_text())
@@ -652,13 +663,12 @@ def updated(root: Path) -> dict[str, str | None]:
     files: dict[str, str | None] = {"sqitch.plan": "\n".join([*head, "", *plan]) + "\n"}
     for verb in VERBS:
         for path in (root / verb).glob("*.sql"):
-            if "sql/render.py" in path.read_text():
-                if "@" in path.name:
-                    raise RenderError(f"{verb}/{path.name} must hold what the release had")
+            if is_stub(root, path.stem, verb) and "@" not in path.name:
                 files[f"{verb}/{path.name}"] = None
+            elif is_stub(root, path.stem, verb) and verb == "deploy":
+                raise RenderError(f"{verb}/{path.name} must hold what the release had")
         for topic in topics(root):
-            text = STUB.format(title=title(plan, verb, topic), verb=verb, topic=topic)
-            files[f"{verb}/{topic}.sql"] = text
+            files[f"{verb}/{topic}.sql"] = stub(plan, verb, topic)
     definitions = read_definitions(root, plan)
     for path in (root / "sql").glob("*/**/*.sql"):
         files[path.relative_to(root).as_posix()] = fill(path.read_text(), definitions)
@@ -769,7 +779,7 @@ def check(root: Path) -> list[str]:
 
 
 def release(root: Path, tag: str) -> None:
-    """Store the scripts of the topics that changed since the last tag, and tag the plan.
+    """Store what each topic has changed since the last tag, and tag the plan.
 
     Raises:
         RenderError: something is stale.
@@ -779,9 +789,11 @@ def release(root: Path, tag: str) -> None:
     plan = read_plan(root)
     for topic in topics(root):
         if releases(plan, topic)[-1] == "":
-            for verb in VERBS:
-                text = render_script(root, plan, verb, topic)
-                (root / verb / f"{topic}@{tag}.sql").write_text(text)
+            name = f"{topic}@{tag}"
+            text = render_script(root, plan, "deploy", topic)
+            (root / "deploy" / f"{name}.sql").write_text(text)
+            for verb in ("revert", "verify"):
+                (root / verb / f"{name}.sql").write_text(stub(plan, verb, topic, f"@{tag}"))
     moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     with (root / "sqitch.plan").open("a") as file:
         file.write(f"@{tag} {moment} {PLANNER} # Release {tag}\n\n")
