@@ -47,14 +47,7 @@ begin
     end if;
     return query select f.slot_at, f.job_id
     from jobq_private.schedule_store(array(
-        select row(
-            u.n, _found.kind, _found.payload, _found.queue, now(), _found.priority,
-            _found.max_attempts, _found.timeout,
-            format('job_%s_%s', _found.schedule_id, floor(extract(epoch from u.at) * 1000)),
-            null, 'enqueue', _found.metadata, _found.schedule_id, u.at,
-            _found.concurrency_key, null, null, null, null, null, null, null, null, null, null,
-            null, null, null, null, null, null
-        )::jobq_private.new_job
+        select jobq_private.schedule_job(_found, u.n::integer, now(), u.at, 'enqueue')
         from unnest(_slots) with ordinality as u (at, n)
     )) as f;
     perform jobq_private.record_audit(

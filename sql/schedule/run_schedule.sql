@@ -31,13 +31,9 @@ begin
     end if;
     perform jobq_private.record_audit('run_schedule', _found.name);
     select s.ids[1], s.created[1] into _job_id, _is_new
-    from jobq_private.store_jobs(array[row(
-        1, _found.kind, _found.payload, _found.queue, null, _found.priority,
-        _found.max_attempts, _found.timeout, null, _found.dedup_key,
-        case when _found.dedup_key is not null then _found.dedup end, _found.metadata, null, null,
-        _found.concurrency_key, null, null, null, null, null, null, null, null, null, null, null,
-        null, null, null, null, null
-    )::jobq_private.new_job]) as s;
+    from jobq_private.store_jobs(array[jobq_private.schedule_job(
+        _found, 1, null, null, case when _found.dedup_key is not null then _found.dedup end
+    )]) as s;
     if _found.graph is not null and _is_new then
         perform jobq_private.attach_graph(_job_id, _found.graph, false);
     end if;

@@ -55,16 +55,11 @@ begin
             failure = null
         from planned as p
         where s.schedule_id = p.schedule_id
-        returning s.*, p.slots
+        returning s as schedule, s.schedule_id, s.jitter, s.dedup, p.slots
     )
-    select array_agg(row(
-        f.ordinal, f.kind, f.payload, f.queue, f.slot_at + random() * f.jitter,
-        f.priority, f.max_attempts, f.timeout,
-        format('job_%s_%s', f.schedule_id, floor(extract(epoch from f.slot_at) * 1000)),
-        case when f.dedup <> 'enqueue' then f.dedup_key end, f.dedup, f.metadata,
-        f.schedule_id, f.slot_at, f.concurrency_key, null, null, null, null, null,
-        null, null, null, null, null, null, null, null, null, null, null
-    )::jobq_private.new_job) into _jobs
+    select array_agg(jobq_private.schedule_job(
+        f.schedule, f.ordinal, f.slot_at + random() * f.jitter, f.slot_at, f.dedup
+    )) into _jobs
     from (
         select a.*, u.slot_at,
             row_number() over (order by u.slot_at, a.schedule_id)::integer as ordinal
