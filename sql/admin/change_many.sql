@@ -52,11 +52,16 @@ begin
                 coalesce(_set.queue, j.queue), j.kind, j.concurrency_key, j.key_id is not null
             ),
             payload = coalesce(_set.payload, j.payload),
-            cost = case
-                when j.cost is not distinct from jobq_private.payload_cost(j.kind, j.payload)
-                then jobq_private.payload_cost(j.kind, coalesce(_set.payload, j.payload))
-                else j.cost
-            end,
+            cost = (
+                select case
+                    when j.cost is not distinct from jobq_private.payload_cost(j.payload, k.path)
+                    then jobq_private.payload_cost(coalesce(_set.payload, j.payload), k.path)
+                    else j.cost
+                end
+                from (select (
+                    select q.cost from jobq_private.kind as q where q.kind = j.kind
+                )) as k (path)
+            ),
             timeout = coalesce(_set.timeout, j.timeout),
             max_attempts = coalesce(_set.max_attempts, j.max_attempts),
             expires_at = coalesce(_set.expires_at, j.expires_at)

@@ -33,10 +33,7 @@ begin
             nullif(j.after, '{}'), j.after_failure, j.batch_id, j.callback_of,
             coalesce(j.is_awaited, false), coalesce(j.job_id, jobq_private.new_id(s.shard_id)),
             s.lease, s.keep, s.delivery_version, s.is_limited, s.dedup_period, s.dedup_max_wait,
-            s.max_depth, null, coalesce(j.cost, case
-                when jsonb_typeof(j.payload #> s.cost) = 'number'
-                then (j.payload #>> s.cost)::numeric
-            end)
+            s.max_depth, null, coalesce(j.cost, jobq_private.payload_cost(j.payload, s.cost))
         )::jobq_private.new_job order by j.ordinal),
         array_agg(p.problem) filter (where p.problem is not null),
         bool_or(num_nonnulls(j.idempotency_key, k.dedup_key) > 0),
