@@ -10,7 +10,7 @@ RUFF := $(BIN)/ruff
 PYTEST = $(BIN)/pytest -q --pg $(PG) -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 # Random tests, and how much more of them `make prove` runs than `make test`.
 RANDOM := fuzz or model or cron or versions or stops_at_random or test_spec
-MORE := JOBQ_SPEC_STEPS=700 JOBQ_FUZZ_MEMBERS=12 JOBQ_FUZZ_ROUNDS=4 JOBQ_MODEL_EXAMPLES=8 \
+MORE := JOBQ_SPEC_STEPS=1500 JOBQ_FUZZ_MEMBERS=12 JOBQ_FUZZ_ROUNDS=4 JOBQ_MODEL_EXAMPLES=8 \
 	JOBQ_CRON_CASES=700 JOBQ_STOPS=16 JOBQ_TEST_VERSIONED_JOBS=300
 CONFIG := --config python/pyproject.toml
 CODE := python sql tests docs clients
