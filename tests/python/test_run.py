@@ -14,6 +14,8 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, ClassVar
 
+from jobq_embedded import find_bin_dir
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -108,6 +110,10 @@ def test_it_serves_from_a_private_server_until_interrupted(tmp_path: Path) -> No
     assert url is not None
     with socket.create_connection(("127.0.0.1", int(url[1])), timeout=5):
         pass
+    assert (tmp_path / ".jobq" / "postgres" / "password").read_text().strip() not in report
+    command = next(line for line in report.splitlines() if "psql" in line)
+    psql = ["sh", "-c", f"PATH={find_bin_dir()}:$PATH; {command} -XqAtc 'select 42'"]
+    assert subprocess.check_output(psql, text=True) == "42\n"
 
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import shlex
 import signal
 import socket
 import time
@@ -19,6 +20,7 @@ from typing import Any, Final
 import httpx
 import psycopg
 from PIL import Image
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from jobq.client import Client
 from jobq.models import Job
@@ -74,9 +76,11 @@ def run(
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack, suppress(KeyboardInterrupt):
         stack.enter_context(interruptible())
+        secret = ""
         if database_url is None:
             say("starting PostgreSQL")
             database_url = stack.enter_context(Server(folder / "postgres")).url
+            secret = f'PGPASSWORD="$(cat {shlex.quote(str(folder))}/postgres/password)" '
         install(database_url, say)
         receiver = stack.enter_context(WebhookReceiver())
         mail = stack.enter_context(MailServer())
@@ -101,7 +105,7 @@ def run(
         failed = [kind for kind, state in states.items() if state != "succeeded"]
         say(f"failed: {', '.join(failed)}" if failed else f"all {len(states)} jobs succeeded")
         if not is_brief:
-            hints(database_url, url, say)
+            hints(database_url, secret, url, say)
             while True:  # not signal.pause(), which misses a signal that comes just before it
                 time.sleep(0.5)
         return 1 if failed else 0
@@ -208,16 +212,18 @@ def outcome(job: Job) -> str:
     return f"{job.last_error_code}: {job.last_error}" if job.last_error else ""
 
 
-def hints(database_url: str, url: str, say: Callable[[str], None]) -> None:
-    """Print what to try next, with a new key of the API."""
+def hints(database_url: str, secret: str, url: str, say: Callable[[str], None]) -> None:
+    """Print what to try next, with a new key of the API, but without the database's password."""
     with psycopg.connect(database_url) as connection:
         key = create_key(connection, f"run {datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f}")
+    known: dict[str, Any] = {**conninfo_to_dict(database_url), "password": None}
+    shown = make_conninfo(**known)
     curl = f"curl -s {url}/jobs -H 'Authorization: Bearer {key}'"
     say(
         f"""
 Try next, in another terminal:
 
-  psql '{database_url}'
+  {secret}psql {shlex.quote(shown)}
     select jobq.enqueue('health_check');
     select job_id, kind, state, result from jobq.job order by job_id desc limit 5;
     select * from jobq.queue_stats();
