@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,15 @@ async def test_the_databases_limit_of_a_payload_is_the_only_one(api: Api) -> Non
     assert (await api.ask("POST", f"{attempt}/complete", content=deep)).is_success
     api.run("select jobq.configure(max_payload_bytes => 1048576)")
     assert (await api.ask("POST", "/jobs", json=large)).status_code == 413
+
+
+async def test_a_compressed_body_is_refused_by_its_encoding(api: Api) -> None:
+    body = gzip.compress(b'{"kind": "a"}')
+    refused = await api.ask("POST", "/jobs", content=body, headers={"content-encoding": "gzip"})
+    assert (refused.status_code, code_of(refused)) == (415, "ENCODING_UNSUPPORTED")
+    assert refused.headers["accept-encoding"] == "identity"
+    plain = {"content-encoding": "Identity"}
+    assert (await api.ask("POST", "/jobs", json={"kind": "a"}, headers=plain)).status_code == 201
 
 
 @pytest.mark.parametrize("path", ["/jobs/{id}/events", "/jobs:events?wait_ms=30000"])

@@ -180,7 +180,6 @@ OPERATIONS = (
     of("GET /approval", show_approval, "Show the question of a link", "", {200: Question},
        query=Linked, errors=LINKED),
     of("POST /approval", answer_approval, "Answer the question of a link, once", "",
-       body=LinkedAnswer,
-       errors=f"{LINKED} MESSAGE_TOO_LARGE INPUT_VALIDATION_FAILED INVALID_MESSAGE JOB_NOT_FOUND"),
+       body=LinkedAnswer, errors=f"{LINKED} INPUT_VALIDATION_FAILED JOB_NOT_FOUND"),
 )
 # fmt: on

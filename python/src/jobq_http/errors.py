@@ -49,6 +49,7 @@ ERRORS: Final = {
     "REQUEST_INVALID": (422, "The request does not yield a valid message."),
     "PRECONDITION_FAILED": (412, "If-Match names another version."),
     "MESSAGE_TOO_LARGE": (413, "The body is too large."),
+    "ENCODING_UNSUPPORTED": (415, "The body is compressed."),
     "INVALID_MESSAGE": (422, "The message is nested too deeply."),
     "RATE_LIMITED": (429, "Too many requests."),
     "INTERNAL_ERROR": (500, "Internal error; the server's log has the request id."),

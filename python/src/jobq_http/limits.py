@@ -59,7 +59,14 @@ class Bounds:
 
 
 async def read_json(request: Request, bounds: Bounds) -> bytes:
-    """Return a request's body; refuse a NUL, which PostgreSQL cannot store."""
+    """Return a request's body; refuse compression, and a NUL, which PostgreSQL cannot store."""
+    if (coding := request.headers.get("content-encoding", "identity")).lower() != "identity":
+        raise ApiError(
+            "ENCODING_UNSUPPORTED",
+            f"Content-Encoding: {coding}",
+            hint="send the body uncompressed, without Content-Encoding",
+            headers={"accept-encoding": "identity"},
+        )
     declared = request.headers.get("content-length", "")
     await check_size(int(declared) if declared.isdigit() else 0, bounds)
     parts = bytearray()

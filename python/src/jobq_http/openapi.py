@@ -69,7 +69,7 @@ KEYED: Final = (
     "INVALID_REQUEST", "UNAUTHORIZED", "FORBIDDEN", "RATE_LIMITED",
     "INTERNAL_ERROR", "REPO_UNAVAILABLE", "TIMEOUT",
 )  # fmt: skip
-WITH_BODY: Final = ("MESSAGE_TOO_LARGE", "INVALID_MESSAGE")
+WITH_BODY: Final = ("MESSAGE_TOO_LARGE", "ENCODING_UNSUPPORTED", "INVALID_MESSAGE")
 
 
 # Examples, by the names of members, and else by their formats and types.
