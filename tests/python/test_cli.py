@@ -897,6 +897,15 @@ def test_top_shows_queues_workers_and_what_runs(jobq: Any, client: Client, conne
 
 def test_top_shows_names_and_numbers_in_80_columns(
     jobq: Any, client: Client, monkeypatch: pytest.MonkeyPatch
+def test_top_prints_each_view_at_once_if_there_is_no_terminal(database: str) -> None:
+    command = [sys.executable, "-m", "jobq_cli", "top", "--interval", "0.1", "--database", database]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as top:
+        assert top.stdout is not None
+        views = (line for line in top.stdout if line.startswith("queues at"))
+        assert next(views) and next(views)
+        top.terminate()
+
+
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     job = client.enqueue("import", queue="a-queue-of-18-char")

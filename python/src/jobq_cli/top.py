@@ -32,19 +32,25 @@ BRIEF: Final = frozenset({"oldest", "ended/s", "seen", "attempt", "for"})
     ]
 )
 def top(*, interval: float, once: bool, limit: int, database_url: str) -> None:
-    """Show queues, rates, workers and running jobs live. Needs the extra `top`."""
+    """Show queues, rates, workers and running jobs live. Needs the extra `top`.
+
+    Without a terminal, each view is printed after the previous one.
+    """
     with needing("top"):
         from rich.console import Console  # noqa: PLC0415 - an extra
         from rich.live import Live  # noqa: PLC0415
 
     with asking(database_url) as client:
-        if once:
-            Console().print(frame(client, limit))
-            return
-        with Live(frame(client, limit), auto_refresh=False, screen=True) as live:
-            while True:
-                time.sleep(interval)
-                live.update(frame(client, limit), refresh=True)
+        console = Console()
+        if console.is_interactive and not once:
+            with Live(frame(client, limit), auto_refresh=False, screen=True) as live:
+                while True:
+                    time.sleep(interval)
+                    live.update(frame(client, limit), refresh=True)
+        console.print(frame(client, limit))
+        while not once:
+            time.sleep(interval)
+            console.print(frame(client, limit))
 
 
 def frame(client: Client, limit: int) -> Group:
