@@ -827,9 +827,11 @@ def test_a_watching_worker_starts_afresh_when_code_changes(
         process.kill()
 
 
-def test_ctrl_c_lets_a_watching_worker_finish_its_jobs(
-    database: str, client: Client, tmp_path: Path
+@pytest.mark.parametrize("signalled", ["SIGINT", "SIGTERM", "SIGHUP", "SIGINT in a terminal"])
+def test_a_signal_to_its_group_lets_a_watching_worker_finish_its_jobs(
+    database: str, client: Client, tmp_path: Path, signalled: str
 ) -> None:
+    name, _, has_terminal = signalled.partition(" ")
     (tmp_path / "app.py").write_text(
         "from time import sleep\nfrom jobq import Registry\nregistry = Registry()\n"
         "registry.handler('a')(lambda: sleep(2))\n"
@@ -838,12 +840,12 @@ def test_ctrl_c_lets_a_watching_worker_finish_its_jobs(
     controller, terminal = pty.openpty()
     process = subprocess.Popen(
         [*command, "--no-metrics"], cwd=tmp_path, env={**os.environ, "DATABASE_URL": database},
-        stdin=terminal, start_new_session=True,
+        stdin=terminal if has_terminal else subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     try:
         job_id = client.enqueue("a").job_id
         until(lambda: client.get(job_id).state == "running", "for the job")
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        os.killpg(process.pid, signal.Signals[name])  # as a terminal and supervisors do
         assert process.wait(60) == 0
         assert client.get(job_id).state == "succeeded"
     finally:
@@ -895,8 +897,6 @@ def test_top_shows_queues_workers_and_what_runs(jobq: Any, client: Client, conne
         assert words in shown
 
 
-def test_top_shows_names_and_numbers_in_80_columns(
-    jobq: Any, client: Client, monkeypatch: pytest.MonkeyPatch
 def test_top_prints_each_view_at_once_if_there_is_no_terminal(database: str) -> None:
     command = [sys.executable, "-m", "jobq_cli", "top", "--interval", "0.1", "--database", database]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as top:
@@ -906,6 +906,8 @@ def test_top_prints_each_view_at_once_if_there_is_no_terminal(database: str) -> 
         top.terminate()
 
 
+def test_top_shows_names_and_numbers_in_80_columns(
+    jobq: Any, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     job = client.enqueue("import", queue="a-queue-of-18-char")

@@ -28,16 +28,24 @@ def watch(arguments: list[str], folder: Path) -> int:
     def ask(number: int, _frame: FrameType | None) -> None:
         asked.append(number)
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    is_in_terminal = sys.stdin.isatty()
+    numbers = [signal.SIGTERM, signal.SIGINT]
+    if not is_in_terminal and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    for number in numbers:
         signal.signal(number, ask)
+    # Without a terminal, signals to the process group reach the worker only from here. With one,
+    # it stays in the group of this process, which may read from the terminal.
+    group = None if is_in_terminal else 0
     while True:
         seen = stamps(folder)
-        process = subprocess.Popen([sys.executable, "-m", "jobq_cli", *arguments])
+        command = [sys.executable, "-m", "jobq_cli", *arguments]
+        process = subprocess.Popen(command, process_group=group)
         while not asked and stamps(folder) == seen:
             time.sleep(LOOK)
         is_over = process.poll() is not None
         # A terminal sends Ctrl-C to the worker too; a second signal would end it at once.
-        if not (is_over or (asked == [signal.SIGINT] and sys.stdin.isatty())):
+        if not (is_over or (asked == [signal.SIGINT] and is_in_terminal)):
             process.terminate()
         for end in (process.terminate, process.kill):
             try:
