@@ -200,6 +200,8 @@ def test_a_client_of_the_router_has_one_queue(routed: Routed) -> None:
         some = [job.job_id for job in jobs[:6]]
         assert {job.job_id for job in client.cancel_many(some)} == set(some)
         assert len(client.cancel_many(kind="work", max_jobs=33)) == 33
+        with pytest.raises(InvalidArgument, match="max_jobs"):
+            client.cancel_many(kind="work", max_jobs=0)
         assert client.get(some[0]).state == "cancelled"
         client.redrive(some[0])
         with pytest.raises(JobNotFound) as told:

@@ -27,7 +27,7 @@ as $$
         )
         when 'some' then format(
             'for _partition, _ids in select * from jobq_router.parts_of(job_ids) loop '
-            'exit when _count >= %1$I; '
+            'exit when _count >= greatest(%1$I, 1); '  -- the first shard refuses a maximum below 1
             'return query select * from jobq_router.%2$I(_partition%3$s); '
             'get diagnostics _found = row_count; _count := _count + _found; end loop;',
             called.detail, called.name, g.rest
