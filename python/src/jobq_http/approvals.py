@@ -103,8 +103,10 @@ async def list_waits(call: Call) -> Response:
     """Return a page of open questions, of which the database returns those since the last one."""
     wanted: Any = call.query(QuestionPage)
     after = wanted.position(call, str)
-    since = msgspec.json.decode(after)[0] if after else None
-    rows = await call.fetch("list_waits", queue=wanted.queue, max_rows=MOST, since=since)
+    since, from_job, _ = msgspec.json.decode(after) if after else (None, None, None)
+    rows = await call.fetch(
+        "list_waits", queue=wanted.queue, max_rows=MOST, since=since, from_job=from_job
+    )
     return cut(call, wanted, [picked(Question, row._asdict()) for row in rows], place_of)
 
 

@@ -33,9 +33,12 @@ select is((select count(*) from jobq.list_waits('other')), 0::bigint, 'another q
 select is((select count(*) from jobq.list_waits(job_id => :'job_id')), 1::bigint, 'its job has it');
 select is(
     array(
-        select (select count(*) from jobq.list_waits(since => w.since + s.after))
-        from jobq.list_waits() as w, (values (interval '0'), ('1 us')) as s (after)
-    ), '{1,0}', 'a later page begins with the time of the last question'
+        select (select count(*) from jobq.list_waits(since => w.since + s.after, from_job => s.job_id))
+        from jobq.list_waits() as w, lateral (values
+            (interval '0', null::uuid), ('1 us', null), ('0', w.job_id),
+            ('0', 'ffffffff-ffff-ffff-ffff-ffffffffffff'), ('-1 us', 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+        ) as s (after, job_id)
+    ), '{1,0,1,0,1}', 'a later page begins with the time and the job of the last question'
 );
 select is(jsonb_array_length(jobq_http.show_workflows()::jsonb -> 'waits'), 0,
     'it is no event among others');
