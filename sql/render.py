@@ -87,6 +87,8 @@ DROPPED = re.compile(
 NAME = r"(?P<name>jobq(?:_\w+)?\.\w+)"
 DO = re.compile(r"\bdo\s+(\$\w*\$)(.*?)\1;", re.DOTALL)
 OPAQUE = re.compile(r"--[^\n]*|(\$(?:[a-z_]\w*)?\$).*?\1|'(?:[^']|'')*'", re.DOTALL)
+# Blanks around these mean nothing.
+LAYOUT = re.compile(r"([(),;])")
 CREATES = re.compile(
     rf"\bcreate\s+(?:or\s+replace\s+)?(?P<kind>function|procedure|view)\s+{NAME}", re.IGNORECASE
 )
@@ -132,6 +134,16 @@ class Code:
     def visible(self) -> str:
         """The text without comments, bodies of functions and other strings."""
         return OPAQUE.sub("''", DO.sub(r"\2;", self.text))
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """The text without layout and comments, but for those in bodies of functions."""
+        said, at = list[str](), 0
+        for opaque in OPAQUE.finditer(self.text):
+            said += LAYOUT.sub(r" \1 ", self.text[at : opaque.start()]).split()
+            said += [] if opaque[0].startswith("--") else [opaque[0]]
+            at = opaque.end()
+        return (*said, *LAYOUT.sub(r" \1 ", self.text[at:]).split())
 
     @cached_property
     def things(self) -> list[Thing]:
@@ -431,7 +443,12 @@ def changes(old: list[Code], new: list[Code], filled: set[str], sources: dict[Co
     if lost := filled & {*changed}:
         raise RenderError(f"{min(lost)} is a hook: a release has fixed its parameters")
     kept = filled & before.signatures.keys()
-    made = [code for code in new if code not in old and not kept & {t.name for t in code.things}]
+    said = {code.words for code in old}
+    made = [
+        code
+        for code in new
+        if code.words not in said and not kept & {thing.name for thing in code.things}
+    ]
     gone = [thing for thing in dict.fromkeys(before.things) if thing not in after.things]
 
     def shown(has_trigger: bool) -> str:
