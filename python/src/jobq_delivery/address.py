@@ -14,6 +14,7 @@ import os
 import re
 import socket
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from ipaddress import (
@@ -59,6 +60,9 @@ SOCKET: Final = "unix:"
 HOST: Final = re.compile(r"(?P<name>[\w-]+(?:\.[\w-]+)*)\.?(?P<port>:[0-9]{1,5})?")
 LAST_PORT: Final = 65_535
 
+# A lookup without an answer occupies a thread for seconds, and the event loop has few.
+_LOOKUPS: Final = ThreadPoolExecutor(64, "jobq lookup")
+
 
 class AddressRefused(Exception):  # noqa: N818 - it says what happened
     """The target's address is not public and not allowed."""
@@ -66,9 +70,9 @@ class AddressRefused(Exception):  # noqa: N818 - it says what happened
 
 async def system_resolve(host: str, port: int) -> list[str]:
     """Resolve a host with the system's resolver."""
-    loop = asyncio.get_running_loop()
+    look_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
     try:
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = await asyncio.get_running_loop().run_in_executor(_LOOKUPS, look_up)
     except UnicodeError as error:
         raise OSError("the host is no name") from error
     return [str(entry[4][0]) for entry in found]
@@ -129,7 +133,7 @@ class Guard:
             AddressRefused: one of them is not public and not allowed.
             OSError: the host cannot be resolved.
         """
-        # Once for all deliveries: a lookup without an answer keeps one of the loop's few threads.
+        # Once for all deliveries: a lookup without an answer occupies a thread.
         name = ascii_of(host)
         lookup = self._lookups.get(name)
         if lookup is None:
