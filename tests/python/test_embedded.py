@@ -93,6 +93,20 @@ def test_a_stale_pid_file_with_the_pid_of_another_program(folder: Path) -> None:
         assert ask(running, "select 1") == 1
 
 
+def test_a_folder_in_use_by_another_container_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded, "SECONDS_TO_END", 0.1)
+    with server(folder) as running:
+        pid_file = folder / "cluster" / "postmaster.pid"
+        before = pid_file.read_text()
+        pid_file.write_text(before.replace(before.split()[0], "1", 1))  # as in another container
+        with pytest.raises(ServerError, match="another container"):
+            server(folder).start()
+        pid_file.write_text(before)
+        assert ask(running, "select 1") == 1
+
+
 def test_a_half_made_folder_is_made_again(tmp_path: Path) -> None:
     (tmp_path / "data" / "cluster" / "base").mkdir(parents=True)
     with server(tmp_path / "data") as running:

@@ -17,6 +17,7 @@ import shlex
 import shutil
 import socket
 import subprocess
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ __all__ = ["Server", "ServerError", "bin_dirs", "find_bin_dir"]
 # Debian's layout, then that of the PostgreSQL project's own packages for other systems.
 SYSTEM_BIN_DIRS = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin")
 START_SECONDS = 60
+SECONDS_TO_END = 5  # for the processes of a server whose postmaster has ended
 
 
 class ServerError(RuntimeError):
@@ -122,8 +124,6 @@ class Server:
             self._give(self.data_dir)
             if not (self._cluster / "PG_VERSION").is_file():
                 self._init()
-            (self._cluster / "postmaster.pid").unlink(missing_ok=True)
-            self._own()
             try:
                 self._launch()
             except BaseException:
@@ -181,6 +181,27 @@ class Server:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
 
+    @contextmanager
+    def _in_use(self) -> Iterator[int]:
+        """Lock the folder by a file, which the server inherits open, as long as it runs.
+
+        A server in another container, whose process cannot be seen here, has the lock too.
+        """
+        deadline = time.monotonic() + SECONDS_TO_END
+        with (self.data_dir / "in_use").open("w") as handle:
+            while True:
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() > deadline:
+                        raise ServerError(
+                            f"{self.data_dir} is in use by a server of another container",
+                            "stop it, use another folder, or set DATABASE_URL",
+                        ) from None
+                time.sleep(0.05)
+            yield handle.fileno()
+
     # ---- life and death
 
     def _init(self) -> None:
@@ -221,7 +242,10 @@ class Server:
         )
         self._log_file.touch(mode=0o600)
         self._give(self._log_file)
-        self._pg_ctl("start", "-l", str(self._log_file), "-o", options)
+        with self._in_use() as handle:
+            (self._cluster / "postmaster.pid").unlink(missing_ok=True)
+            self._own()
+            self._pg_ctl("start", "-l", str(self._log_file), "-o", options, inherits=(handle,))
         (self.data_dir / "port").write_text(f"{self.port}\n")
 
     def _running(self) -> int | None:
@@ -240,11 +264,12 @@ class Server:
 
     # ---- programs and the user who runs them
 
-    def _pg_ctl(self, verb: str, *args: str) -> None:
-        self._run("pg_ctl", verb, "-D", str(self._cluster), "-w", "-t", str(START_SECONDS), *args)
+    def _pg_ctl(self, verb: str, *args: str, inherits: Sequence[int] = ()) -> None:
+        wait = ("-w", "-t", str(START_SECONDS))
+        self._run("pg_ctl", verb, "-D", str(self._cluster), *wait, *args, inherits=inherits)
 
-    def _run(self, program: str, *args: str) -> None:
-        """Run one of PostgreSQL's programs as the server's user.
+    def _run(self, program: str, *args: str, inherits: Sequence[int] = ()) -> None:
+        """Run one of PostgreSQL's programs as the server's user, with these files open.
 
         Raises:
             ServerError: it failed; the message contains the end of its output and of the log.
@@ -259,6 +284,7 @@ class Server:
             check=False,
             cwd=self._cluster,
             env={**_environment(), "LC_ALL": "C"},
+            pass_fds=inherits,
         )
         if done.returncode != 0:
             log = self._log_file
