@@ -1,6 +1,6 @@
 -- Purpose: the slots of a schedule in a past span that have no job.
--- Invariant: excludes slots that tick() has yet to take. A job of any version of the
--- schedule counts, live or archived. Raises: 22023.
+-- Invariant: excludes slots that tick() has yet to take; it takes none of a pause. A job of any
+-- version of the schedule counts, live or archived. Raises: 22023.
 create or replace function jobq_private.backfill_slots(
     schedule jobq_private.schedule, since timestamptz, until timestamptz, max_slots integer
 )
@@ -10,7 +10,8 @@ stable
 as $$
 declare
     _until constant timestamptz := least(
-        backfill_slots.until, schedule.ends_at, schedule.next_run_at
+        backfill_slots.until, schedule.ends_at,
+        case when schedule.status = 'active' then schedule.next_run_at end
     );
     _anchor constant timestamptz := coalesce(
         schedule.starts_at, schedule.next_run_at, schedule.last_tick_at, backfill_slots.since

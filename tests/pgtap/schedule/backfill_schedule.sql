@@ -1,6 +1,6 @@
 -- What jobq.backfill_schedule() promises.
 begin;
-select plan(23);
+select plan(24);
 
 select jobq.create_schedule(
     'nightly', 'report', '0 3 * * *', payload => '{"n": 1}', queue => 'q', priority => 3,
@@ -78,6 +78,14 @@ select results_eq(
     )$$,
     $$values ('2025-12-31 23:30 UTC'::timestamptz)$$,
     'not what tick() has yet to take; an interval reaches back before its start'
+);
+select jobq.pause_schedule('hourly');
+select results_eq(
+    $$select slot_at from jobq.backfill_schedule(
+        'hourly', '2025-12-31 23:00 UTC', '2026-01-01 01:30 UTC', dry_run => true
+    )$$,
+    $$values ('2025-12-31 23:30 UTC'::timestamptz), ('2026-01-01 00:30 UTC')$$,
+    'while it is paused, tick() takes none'
 );
 select jobq.create_schedule('chain', 'a', every => '1 h', from_completion => true);
 select throws_ok(
