@@ -273,3 +273,30 @@ def test_workers_subscribe_kinds_and_publishing_reaches_each(
     with connection.transaction(force_rollback=True):
         assert Client(connection).publish("order.paid").keys() == {"receipt"}
     assert len(connection.execute("select from jobq.job").fetchall()) == 2
+
+
+def test_a_fork_is_resumed_although_its_original_was_deleted_before_its_commit(
+    connect: Callable[[], Connection],
+) -> None:
+    """The called job ends when neither the original's row nor that of the fork is visible."""
+    connection, forking, ending = connect(), connect(), connect()
+    children = '[{"name": "ask", "kind": "ask"}]'
+    call = f"select outcome from jobq.call_children(%s, 1, '{children}')"
+    caller = value(connection, "select jobq.enqueue('caller')")
+    connection.execute("select jobq.claim_job(%s, 'w')", [caller])
+    assert value(connection, call, caller) == "waiting"
+    called = value(connection, "select job_id from jobq.job where kind = 'ask'")
+    connection.execute("select jobq.claim_job(%s, 'w')", [called])
+    with ending.transaction():
+        with forking.transaction():
+            copy = value(forking, "select jobq.fork(%s)", caller)
+            connection.execute("select jobq.delete_many(array[%s::uuid])", [caller])
+            ending.execute("select jobq.complete(%s, 1)", [called])
+        connection.execute("select jobq.claim_job(%s, 'w')", [copy])
+        assert value(connection, call, copy) == "waiting"
+    until = time.monotonic() + 60
+    late = "select run_at > now() + interval '1 s' from jobq.job where job_id = %s"
+    while value(connection, late, copy) and time.monotonic() < until:
+        connection.execute("select jobq.maintain()")
+        time.sleep(0.05)
+    assert not value(connection, late, copy)

@@ -33,7 +33,12 @@ as $$
         select a.batch_id from jobq_private.job_archive as a
         where a.job_id = any(forget_jobs.job_ids) and (a.state <> 'succeeded') is true
     );
-    delete from jobq_private.edge as e where e.child = any(forget_jobs.job_ids);
+    -- The end of a called job still looks for callers: a fork may be about to take its edge over.
+    delete from jobq_private.edge as e
+    where e.child = any(forget_jobs.job_ids) and not (
+        e.after_failure in ('call', 'detach')
+        and (select true from jobq_private.job as j where j.job_id = e.parent) is true
+    );
     delete from jobq_private.node as n where n.job_id = any(forget_jobs.job_ids);
     delete from jobq_private.event as e where e.job_id = any(forget_jobs.job_ids);
     with live as (
