@@ -284,8 +284,12 @@ select results_eq(
 select jobq.retire_schedule(s) from unnest(array['skip', 'replace', 'enqueue']) as s;
 
 -- Checks were made when it was declared, and are not repeated
-select jobq.create_schedule('promised', 'strict', pg_temp.hourly(), queue => 'tight');
-select jobq.put_kind('strict', payload_schema => '{"type": "object", "required": ["to"]}');
+select jobq.create_schedule(
+    'promised', 'strict', pg_temp.hourly(), payload => '{"tokens": -1}', queue => 'tight'
+);
+select jobq.put_kind(
+    'strict', payload_schema => '{"type": "object", "required": ["to"]}', cost => '{tokens}'
+);
 select jobq.put_queue('tight', max_depth => 1);
 select jobq.enqueue('k', queue => 'tight');
 select pg_temp.make_due('promised', pg_temp.slot());
