@@ -51,7 +51,9 @@ begin
         insert into jobq_private.pending (about, id)
         select 'call', k
         from unnest(_known) as k
-        where current_setting('transaction_isolation') <> 'read committed';
+        where current_setting('transaction_isolation') <> 'read committed'
+        -- one that the login may not see may have ended
+        or jobq_private.worked_queues() is not null and jobq_private.state_of(k) is null;
         _waiting := array(
             select w from unnest(_waiting) as w
             except

@@ -1,6 +1,7 @@
 -- Purpose: how a job that another one has called has ended; no row while it is live. A deleted
 -- one is gone.
--- Invariant: a child is kept as long as its caller; see needed_until().
+-- Invariant: a child is kept as long as its caller; see needed_until(). For a login with some queues,
+-- one that it may not see is live.
 create or replace function jobq_private.child_end(
     child_id uuid, out payload jsonb, out finished_at timestamptz
 )
@@ -24,4 +25,5 @@ as $$
     ) as a on true
     -- no join: one could read all jobs by a plan of an empty table
     where (select true from jobq_private.job as j where j.job_id = child_end.child_id limit 1) is null
+    and (a.job_id is not null or jobq_private.worked_queues() is null)
 $$;

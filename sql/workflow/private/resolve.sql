@@ -41,15 +41,7 @@ begin
         exit when _pending = '{}';
         select s.due, s.put_off into _due, _put_off
         from jobq_private.settle_edges(_pending, _queues) as s;
-        -- Members, and who waits for events, may be in any queue.
-        _hidden := array(
-            select l.pending_id
-            from unnest(_pending) as l
-            where _queues is not null and l.about not in ('parent', 'child') and not exists (
-                select from jobq_private.job as j
-                where l.about = 'event' and j.job_id = l.id and j.queue = any(_queues)
-            )
-        );
+        _hidden := jobq_private.hidden_pending(_pending, _queues);
         _put_off := _put_off || _hidden || jobq_private.release_waiters(
             array(select l from unnest(_pending) as l where l.pending_id <> all(_hidden)), _queues
         );

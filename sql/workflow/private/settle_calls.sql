@@ -1,6 +1,7 @@
 -- Purpose: those of these jobs whose called jobs have all ended, with the ends saved as steps.
 -- Invariant: the caller has locked the jobs, and looks for live children with a later snapshot. So
--- of two children that end together, the later transaction finds both.
+-- of two children that end together, the later transaction finds both. A child that the login may not
+-- see may be live.
 create or replace function jobq_private.settle_calls(job_ids uuid[])
 returns uuid[]
 language plpgsql
@@ -11,6 +12,7 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 declare
+    _sees_all constant boolean := jobq_private.worked_queues() is null;
     -- From the last one: children mostly end in order, so a live one is found soon.
     _settled constant uuid[] := array(
         select i.job_id
@@ -19,9 +21,13 @@ declare
             select true
             from jobq_private.waiter as w
             where w.job_id = i.job_id and w.needs_all and (
-                select true
-                from jobq_private.job as c
-                where c.job_id = jobq_private.ended_job(w.event)
+                (
+                    select true
+                    from jobq_private.job as c
+                    where c.job_id = jobq_private.ended_job(w.event)
+                )
+                or not _sees_all
+                and jobq_private.state_of(jobq_private.ended_job(w.event)) is null
             )
             order by w.event desc
             limit 1

@@ -63,7 +63,10 @@ begin
     from unnest(_events) as e
     cross join lateral (select jobq_private.ended_job(e)) as c (job_id)
     where jobq_private.is_locked('emitting', hashtext(e) & 1023)
-    or current_setting('transaction_isolation') <> 'read committed';
+    or current_setting('transaction_isolation') <> 'read committed'
+    -- one that the login may not see may have ended
+    or c.job_id is not null and jobq_private.worked_queues() is not null
+    and jobq_private.state_of(c.job_id) is null;
     _end := jobq_private.settle_wait(job_id, attempt, name, _events);
     if _end is null then
         perform jobq.release(wait_events.job_id, wait_events.attempt, _due);

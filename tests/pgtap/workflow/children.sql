@@ -1,6 +1,6 @@
 -- What start_children() and call_children() promise.
 begin;
-select plan(34);
+select plan(40);
 
 create function pg_temp.call(caller uuid, attempt integer, children jsonb)
 returns text
@@ -184,6 +184,57 @@ select is(
     refusal(format('select jobq.start_children(%L, 2, ''[{"name": "a", "kind": "a"}]'')', :'caller')),
     'JQ003 LEASE_LOST', 'another attempt calls nothing'
 );
+
+-- Under grants by queue: of calls, a login decides those whose jobs it sees
+create function pg_temp.due(of uuid)
+returns boolean
+language sql
+return (select j.run_at <= clock_timestamp() from jobq_private.job as j where j.job_id = of);
+
+select jobq.put_kind('mine.agent', queue => 'mine');
+select jobq.enqueue('mine.agent') as mine \gset
+select jobq.enqueue('mine.agent') as mixed \gset
+select jobq.enqueue('mine.agent') as waits \gset
+select jobq.enqueue('mine.agent') as ended \gset
+select from jobq.claim('{mine}', 'w', 4);
+select pg_temp.call(:'mine', 1, '[{"name": "a", "kind": "k", "queue": "mine"}]');
+select pg_temp.call(:'mixed', 1, '[
+    {"name": "a", "kind": "k", "queue": "mine"}, {"name": "b", "kind": "k", "queue": "theirs"}]');
+select c.child_id as live from jobq.start_children(
+    :'waits', 1, '[{"name": "a", "kind": "k", "queue": "theirs"}]') as c \gset
+select jobq.start_children(:'ended', 1, '[{"name": "a", "kind": "over", "queue": "theirs"}]');
+select from jobq_private.resolve();
+create role with_mine login;
+grant jobq_worker, jobq_operator to with_mine;
+select jobq.grant_queue('with_mine', 'mine', 'work');
+select jobq.enforce_queue_grants();
+select jobq.complete(c.job_id, 1) from jobq.claim('{theirs}', 'w', 1, kinds => '{over}') as c;
+update jobq_private.pending set created_at = now() - interval '1 s', due_at = '-infinity';
+select from jobq_private.resolve();
+set local session authorization with_mine;
+select jobq.complete(c.job_id, 1) from jobq.claim('{mine}', 'w', 9, kinds => '{k}') as c;
+reset session authorization;
+update jobq_private.pending set created_at = now() - interval '1 s', due_at = '-infinity';
+set local session authorization with_mine;
+select from jobq.claim('{empty}', 'w');
+reset session authorization;
+select ok(pg_temp.due(:'mine'), 'a caller is due after the end of a job that the login sees');
+select ok(not pg_temp.due(:'mixed'), 'but not while another one, which it does not see, is live');
+set local session authorization with_mine;
+select is(
+    (select w.outcome from jobq.wait_any(:'waits', 1, 'first', array['job_ended:' || :'live']) as w),
+    'waiting', 'a called job that a login does not see has not ended for it'
+);
+select is(
+    pg_temp.call(:'ended', 1, '[{"name": "a", "kind": "over", "queue": "theirs"}]'), 'waiting',
+    'nor one that has'
+);
+reset session authorization;
+select jobq.complete(c.job_id, 1) from jobq.claim('{theirs}', 'w', 9, kinds => '{k}') as c;
+update jobq_private.pending set created_at = now() - interval '1 s', due_at = '-infinity';
+select from jobq_private.resolve();
+select ok(pg_temp.due(:'mixed') and pg_temp.due(:'waits'), 'until a login that sees all looks at it');
+select ok(pg_temp.due(:'ended'), 'also if it had ended before');
 
 select * from finish();
 rollback;
