@@ -43,7 +43,6 @@ begin
             -- What has begun keeps its payload: the newest request comes after it.
             if _holder is not null then
                 job.after := _holder || _after;
-                job.after_failure := 'run';
             end if;
             if jobq_private.on_store(array[job]) <> '{}' then
                 return job.job_id;

@@ -30,7 +30,15 @@ begin
     ));
 
     insert into jobq_private.edge (child, parent, after_failure)
-    select distinct j.job_id, a.parent, coalesce(j.after_failure, 'cancel')
+    select distinct j.job_id, a.parent, coalesce(
+        -- A debounced job runs after the begun one of its key, however that ends.
+        (
+            select 'run' from jobq_private.job as p
+            where j.dedup = 'debounce' and p.job_id = a.parent
+            and p.kind = j.kind and p.dedup_key = j.dedup_key
+        ),
+        j.after_failure, 'cancel'
+    )
     from unnest(attach_jobs.jobs) as j
     cross join lateral unnest(j.after) as a (parent);
     perform jobq_private.check_problem('JOB_NOT_FOUND', (

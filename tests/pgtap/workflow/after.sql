@@ -1,6 +1,6 @@
 -- What enqueue(after => …), list_inputs() and explain() promise of jobs that wait for others.
 begin;
-select plan(73);
+select plan(75);
 
 -- This transaction's own ends are looked at once more after the commit.
 create view pg_temp.to_look_at as
@@ -265,6 +265,27 @@ select is(
 select is(
     (select j.state || ' ' || j.payload::text from jobq.job as j where j.job_id = :'d'),
     'blocked 3', 'and takes its payload, and waits'
+);
+select jobq.enqueue('d', dedup_key => 'f', dedup => 'debounce', run_at => now()) as begun \gset
+select from jobq.claim_job(:'begun', 'w');
+select jobq.enqueue('p21') as p21 \gset
+select jobq.enqueue('p22') as p22 \gset
+select jobq.enqueue(
+    'd', after => array[:'p21', :'p22']::uuid[], dedup_key => 'f', dedup => 'debounce'
+) as next \gset
+select from jobq.claim_job(:'p21', 'w');
+select jobq.complete(:'p21', 1);
+select jobq.fail(:'begun', 1, 'boom', retryable => false);
+select from jobq_private.resolve();
+select is(
+    (jobq.get_job(:'next')).state, 'blocked',
+    'after a debounced job that has begun, the next one waits, however that ends'
+);
+select from jobq.claim_job(:'p22', 'w');
+select jobq.fail(:'p22', 1, 'boom', retryable => false);
+select from jobq_private.resolve();
+select is(
+    (jobq.get_job(:'next')).state, 'cancelled', 'but is cancelled if a parent fails'
 );
 
 -- What its kind keeps no longer is kept for the job that waited for it, and for the one beyond
