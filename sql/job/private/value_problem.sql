@@ -7,6 +7,7 @@ create or replace function jobq_private.value_problem(
 returns text[]
 language plpgsql
 stable
+strict
 as $$
 declare
     -- 2,000 bytes of numbers, or fewer when compressed, can be a gigabyte as text.
