@@ -16,6 +16,9 @@ begin
     end if;
     job.dedup_key := coalesce(job.dedup_key, case when settings.dedup_key is not null
         then jobq_private.payload_key(job.payload, settings.dedup_key) end);
+    if job.dedup_key is not null and coalesce(job.dedup, settings.dedup) = 'debounce' then
+        job.run_at := coalesce(job.run_at, now() + settings.dedup_period);
+    end if;
     _invalid := case
         when length(job.kind) not between 1 and 128 then 'kind must have 1 to 128 characters'
         when length(job.queue) not between 1 and 128 or right(job.queue, 1) = '*'

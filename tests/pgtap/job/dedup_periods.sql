@@ -1,7 +1,7 @@
 -- The strategies of dedup keys that look at the time.
 -- Needs more than the core.
 begin;
-select plan(21);
+select plan(22);
 
 select jobq.put_kind(
     'save', dedup => 'debounce', dedup_period => '1 min', dedup_max_wait => '90 s'
@@ -89,6 +89,10 @@ select jobq.enqueue(
 select is(
     (select expires_at from jobq.job where job_id = :'brief'), now() + interval '1 h',
     'the job expires when the later call says'
+);
+select throws_ok(
+    'select jobq.enqueue(''save'', dedup_key => ''x'', expires_at => now() + interval ''1 min'')',
+    '22023', null, 'it must expire later than it becomes due'
 );
 
 select jobq.put_kind('spending', dedup => 'debounce', cost => '{tokens}');
