@@ -42,9 +42,11 @@ begin
         and (redrive_many.queue is null or a.queue = redrive_many.queue)
         and (redrive_many.kind is null or a.kind = redrive_many.kind)
         and (redrive_many.error_code is null or a.last_error_code = redrive_many.error_code)
-        and (a.dedup is null or not exists (
+        -- as the unique index on the dedup keys of jobs
+        and (a.dedup is null or a.dedup = 'debounce' and a.attempt > 0 or not exists (
             select from jobq_private.job as j
-            where j.kind = a.kind and j.dedup_key = a.dedup_key and j.dedup is not null
+            where j.kind = a.kind and j.dedup_key = a.dedup_key
+            and not (j.dedup is null or j.dedup = 'debounce' and j.attempt > 0)
         ))
         and (a.idempotency_key is null or not exists (
             select from jobq_private.idempotency_key as k

@@ -23,7 +23,7 @@ begin
         from jobq_private.job as j
         where j.kind = job.kind
         and j.dedup_key = job.dedup_key
-        and j.dedup is not null
+        and not (j.dedup is null or j.dedup = 'debounce' and j.attempt > 0)
         and j.job_id <> job.job_id
         limit 1
     ));

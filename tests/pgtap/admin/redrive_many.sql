@@ -93,13 +93,16 @@ pg_temp.dead(4, '{"kind": "d", "dedup_key": "m", "dedup": "enqueue"}')
 union all select 5,
 pg_temp.dead(5, '{"kind": "d", "dedup_key": "m", "dedup": "enqueue"}')
 union all select 6, pg_temp.dead(6, '{"kind": "dx", "dedup_key": "y"}')
-union all select 7, pg_temp.dead(7, '{"kind": "d", "dedup_key": "xy"}');
+union all select 7, pg_temp.dead(7, '{"kind": "d", "dedup_key": "xy"}')
+union all select 8,
+pg_temp.dead(8, '{"kind": "d", "dedup_key": "b", "dedup": "debounce", "run_at": "2020-01-01"}');
 select jobq.enqueue('d', dedup_key => 'held');
+select jobq.enqueue('d', dedup_key => 'b', dedup => 'debounce');
 select results_eq(
     'select k.n from jobq.redrive_many() as r (job_id) join keyed as k using (job_id)
     order by k.n',
-    'values (1), (4), (5), (6), (7)',
-    'one job comes back for each free dedup key, and all whose key is only a mark'
+    'values (1), (4), (5), (6), (7), (8)',
+    'one job comes back for each free dedup key, and all that hold none'
 );
 
 -- Idempotency keys that a failure frees

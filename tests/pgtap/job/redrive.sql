@@ -1,7 +1,7 @@
 -- What jobq.redrive() promises.
 -- Needs more than the core.
 begin;
-select plan(26);
+select plan(27);
 
 select jobq.enqueue('work', '{"n": 1}', max_attempts => 1,
     run_at => now() - interval '1 h',
@@ -110,6 +110,13 @@ select jobq.cancel(:'heir');
 select is(
     refusal(format('select jobq.redrive(%L)', :'old')), 'none',
     'until that one has ended'
+);
+select jobq.cancel(:'old');
+select jobq.enqueue('d', dedup_key => 'k', dedup => 'debounce', run_at => now()) as begun \gset
+select from jobq.claim_job(:'begun', 'w');
+select lives_ok(
+    format('select jobq_private.refuse_redrive(jobq.get_job(%L))', :'old'),
+    'a debounced job that has begun holds no key'
 );
 
 -- By the endpoint as it is now
