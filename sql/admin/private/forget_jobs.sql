@@ -62,6 +62,17 @@ as $$
         delete from jobq_private.throttle as t
         using throttles as o
         where t.kind = o.kind and t.dedup_key = o.dedup_key
+    ),
+    -- Of jobs with a dedup key, any number of keys, by the time of their first use.
+    aliases as (
+        delete from jobq_private.idempotency_key as k
+        using gone as g
+        where k.created_at > (
+            select min(jobq_private.id_time(d.job_id)) - interval '1 day'
+            from gone as d where d.dedup_key is not null
+        )
+        and k.kind = g.kind and k.job_id = g.job_id and g.dedup_key is not null
+        and k.idempotency_key is distinct from g.idempotency_key
     )
     delete from jobq_private.idempotency_key as k
     using gone as g

@@ -1,6 +1,6 @@
 -- What jobq.delete_many() promises.
 begin;
-select plan(16);
+select plan(18);
 
 create function pg_temp.made(label text, idempotency_key text default null)
 returns uuid
@@ -42,6 +42,17 @@ select results_eq(
 );
 select isnt(
     pg_temp.made('waiting', 'waiting'), pg_temp.id('waiting'), 'its idempotency key is free'
+);
+
+select jobq.enqueue('many', queue => 'many', dedup_key => 'd', idempotency_key => 'a') as many \gset
+select is(
+    jobq.enqueue('many', queue => 'many', dedup_key => 'd', idempotency_key => 'b')::text,
+    :'many', 'a second idempotency key stands for a job with the same dedup key'
+);
+select jobq.delete_many(array[:'many']::uuid[]);
+select isnt(
+    jobq.enqueue('many', queue => 'many', dedup_key => 'd', idempotency_key => 'b')::text,
+    :'many', 'and is free when that is deleted'
 );
 
 select results_eq(
