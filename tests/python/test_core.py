@@ -126,6 +126,16 @@ def test_what_the_core_does_not_enforce_it_refuses(core: str, call: str) -> None
     assert "require the features of jobq" in str(refused.value.diag.message_detail)
 
 
+def test_it_refuses_a_debounced_job_after_one_that_has_begun(core: str) -> None:
+    call = "select jobq.enqueue('k', dedup_key => 'd', dedup => 'debounce', run_at => now())"
+    with psycopg.connect(core) as connection:
+        connection.execute(call)
+        connection.execute("select from jobq.claim('{default}', 'w')")
+        with pytest.raises(psycopg.DatabaseError) as refused:
+            connection.execute(call)
+    assert refused.value.diag.constraint_name == "INVALID_ARGUMENT"
+
+
 @pytest.fixture
 def core(cluster: Cluster) -> Iterator[str]:
     """The URL of a database with the core alone."""
