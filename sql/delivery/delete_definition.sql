@@ -3,7 +3,7 @@
 -- Invariant: its versions stay. Refused while an endpoint refers to it. A secret is also kept while
 -- waiting jobs use an older endpoint version that refers to it, an endpoint while it
 -- has live jobs or schedules. Deleting an endpoint deletes its kind.
--- Raises: 22004, 22023, JQ007, JQ008.
+-- Raises: 22004, 22023, 42501, JQ007, JQ008.
 -- Never: DEFINITION_EXISTS.
 -- Argument type: payload_spec, config, secret or endpoint.
 -- Example: select jobq.delete_definition('config', 'unused');

@@ -1,7 +1,7 @@
 -- Purpose: Creates or replaces a config: values for the templates of endpoints.
 -- Invariant: attempts that start later use it. Refuses to remove a value that an
 -- endpoint uses, or an older version with waiting jobs.
--- Raises: 22004, 22023, JQ004, JQ007.
+-- Raises: 22004, 22023, 42501, JQ004, JQ007.
 -- Never: PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND, ENDPOINT_NOT_FOUND.
 -- Returns: the config as show_definition() returns it.
 -- Example: select jobq.put_config('email-service', '{"api_base_url": "https://api.example.org"}');

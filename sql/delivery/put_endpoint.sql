@@ -3,7 +3,7 @@
 -- Invariant: the endpoint and its kind have the same name; refuses a kind that
 -- put_kind() declared, and references to missing definitions. Existing jobs keep their
 -- version.
--- Raises: 22004, 22023, JQ004, JQ007.
+-- Raises: 22004, 22023, 42501, JQ004, JQ007.
 -- Argument max_attempts: maximum number of failed deliveries, 1 to 10000.
 -- Argument queue: the queue of its jobs; null means the default.
 -- Argument max_concurrency: maximum concurrent deliveries over all workers, 1 to 10000; null

@@ -2,7 +2,7 @@
 -- endpoints.
 -- Invariant: existing jobs keep their version. If the database supports all keywords of
 -- a schema, enqueue() refuses input that does not match; delivery always does.
--- Raises: 22004, 22023, JQ004, JQ006, JQ007.
+-- Raises: 22004, 22023, 42501, JQ004, JQ006, JQ007.
 -- Never: CONFIG_NOT_FOUND, SECRET_NOT_FOUND, ENDPOINT_NOT_FOUND.
 -- Argument schema: a JSON Schema (draft 2020-12).
 -- Returns: the payload spec as show_definition() returns it.

@@ -1,6 +1,6 @@
 -- Purpose: Creates or replaces an encrypted secret.
 -- Invariant: the database never has the value or the key; versions keep no ciphertext.
--- Raises: 22004, 22023, JQ004, JQ007.
+-- Raises: 22004, 22023, 42501, JQ004, JQ007.
 -- Never: CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND, ENDPOINT_NOT_FOUND.
 -- Returns: the secret as show_definition() returns it, without its value.
 -- Example: select jobq.put_secret('api_key', decode(repeat('00', 44), 'hex'), 'key-1');

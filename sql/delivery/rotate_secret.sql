@@ -1,7 +1,7 @@
 -- Purpose: Replaces the ciphertext of a secret by one with another key, if the version
 -- is unchanged.
 -- Invariant: replaces only the version that was read, and does not create a version.
--- Raises: 22004, 22023, JQ007.
+-- Raises: 22004, 22023, 42501, JQ007.
 -- Never: DEFINITION_EXISTS, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
 -- ENDPOINT_NOT_FOUND.
 -- Argument version: the version that was read, as in list_ciphertexts().

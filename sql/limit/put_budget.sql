@@ -1,14 +1,13 @@
 -- Purpose: Sets or removes a budget: what the jobs of a queue or kind, of each of its
 -- keys, or of one key of a queue may cost in each calendar day, week or month.
 -- Invariant: one budget for each of these, the last writer wins; applies to the next
--- start. Counts jobs that start after its creation. Raises: 22004, 22023, JQ007, JQ009.
+-- start. Counts jobs that start after its creation. Raises: 22004, 22023, 42501, JQ007, JQ009.
 -- Argument scope_type: queue or kind.
 -- Argument scope: the name of the queue or kind; a kind must be declared.
 -- Argument amount: what may be spent in a period, at least 0; null for no budget.
 -- Argument period: day, week (from Monday) or month.
 -- Argument time_zone: in which the period begins at midnight, such as Europe/Berlin.
--- Argument concurrency_key: the budget is that of one key of the queue, instead of the
--- budget of each key.
+-- Argument concurrency_key: the key of the queue whose budget it is, instead of that of each key.
 -- Argument each_key: whether the budget is that of each concurrency key.
 -- Returns: nothing.
 -- Example: select jobq.put_budget('queue', 'llm', 1000000, 'day', 'Europe/Berlin');
@@ -48,6 +47,7 @@ begin
         num_nulls(scope_type, scope, period, time_zone, each_key)
     );
     perform jobq_private.check_argument(_problem);
+    perform jobq_private.check_worked('{}', case scope_type when 'queue' then scope end);
     perform jobq_private.check_problem('INVALID_TIME_ZONE', case
         when not exists (
             select from pg_timezone_names as z where z.name = put_budget.time_zone

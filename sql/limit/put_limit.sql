@@ -1,9 +1,8 @@
 -- Purpose: Sets how many jobs of one concurrency key may run at once in a queue, and
 -- how many may start per period, instead of the queue's limits for each key. Without
 -- either, those of the queue apply again.
--- Invariant: one row, the last writer wins; applies to the next start, and running jobs
--- continue.
--- Raises: 22004, 22023.
+-- Invariant: one row, the last writer wins; applies to the next start, and running jobs continue.
+-- Raises: 22004, 22023, 42501.
 -- Argument concurrency_key: the key, of 1 to 1024 bytes.
 -- Argument max_running: maximum number of its jobs that run at once in the queue, 1 to
 -- 32767; null means the queue's value.
@@ -25,6 +24,7 @@ begin
     perform jobq_private.check_given('queue and concurrency_key', num_nulls(
         put_limit.queue, put_limit.concurrency_key
     ));
+    perform jobq_private.check_worked('{}', put_limit.queue);
     insert into jobq_private.key_limit as l (
         queue, concurrency_key, max_running, rate_limit, rate_period, rate_burst
     )

@@ -1,5 +1,5 @@
 -- Purpose: Changes global defaults. Omitted arguments keep their values.
--- Invariant: existing jobs keep their settings. Raises: 22023.
+-- Invariant: existing jobs keep their settings. Raises: 22023, 42501.
 -- Argument dedup: the strategy for jobs with a dedup_key: skip, enqueue or replace.
 -- Example: select jobq.configure(max_attempts => 10, retention => '90 days');
 create or replace function jobq.configure(
@@ -50,6 +50,8 @@ exception
     when check_violation or foreign_key_violation or numeric_value_out_of_range then
         get stacked diagnostics _violated = constraint_name;
         perform jobq_private.refuse_setting(_violated);
+    when insufficient_privilege then
+        perform jobq_private.raise_error('ALL_QUEUES_NEEDED', 'settings');
 end
 $$;
 

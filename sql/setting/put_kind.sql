@@ -124,6 +124,13 @@ exception
     when check_violation or foreign_key_violation or numeric_value_out_of_range then
         get stacked diagnostics _problem = constraint_name;
         perform jobq_private.refuse_setting(_problem);
+    when insufficient_privilege then
+        -- of row security, unless it has a code
+        get stacked diagnostics _problem = constraint_name;
+        perform jobq_private.check_problem('ALL_QUEUES_NEEDED', case
+            when _problem = '' then 'kind ' || put_kind.kind
+        end);
+        raise;
 end
 $$;
 

@@ -1,5 +1,6 @@
 -- Purpose: Declares a queue: settings of its jobs that replace the global defaults.
--- Invariant: null means the default. The last writer wins; a pause stays. Raises: 22004, 22023.
+-- Invariant: null means the default. The last writer wins; a pause stays. Raises: 22004, 22023,
+-- 42501.
 -- Example: select jobq.put_queue('mail', max_depth => 100000);
 create or replace function jobq.put_queue(
     queue text,
@@ -56,6 +57,8 @@ exception
     when check_violation or foreign_key_violation or numeric_value_out_of_range then
         get stacked diagnostics _violated = constraint_name;
         perform jobq_private.refuse_setting(_violated);
+    when insufficient_privilege then
+        perform jobq_private.raise_error('QUEUE_DENIED', 'queue ' || put_queue.queue);
 end
 $$;
 

@@ -1,6 +1,6 @@
 -- Purpose: Subscribes a kind to an event: each publish() enqueues a job of it.
 -- Invariant: one subscription for each event and kind; the last call decides about its queue.
--- Raises: 22004, 22023.
+-- Raises: 22004, 22023, 42501.
 -- Argument event: the name of the event.
 -- Argument queue: the queue of the jobs; null means the kind's, else default.
 -- Example: select jobq.subscribe('order.paid', 'send_receipt');
@@ -28,6 +28,10 @@ exception
     when check_violation then
         get stacked diagnostics _violated = constraint_name;
         perform jobq_private.refuse_setting(_violated);
+    when insufficient_privilege then
+        perform jobq_private.raise_error('QUEUE_DENIED', format(
+            'queue %s, kind %s', coalesce(subscribe.queue, 'of the kind'), subscribe.kind
+        ));
 end
 $$;
 

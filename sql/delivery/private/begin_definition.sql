@@ -2,7 +2,7 @@
 -- Invariant: definitions change one at a time, so that referenced definitions cannot
 -- disappear meanwhile; the lock lasts until the transaction ends, and no reader waits
 -- for it.
--- Raises: 22004, 22023, JQ004, JQ007.
+-- Raises: 22004, 22023, 42501, JQ004, JQ007.
 create or replace function jobq_private.begin_definition(type text, name text, mode text)
 returns void
 language plpgsql
@@ -24,6 +24,10 @@ begin
     if begin_definition.mode = 'update' and not _exists then
         perform jobq_private.refuse_definition(begin_definition.type, begin_definition.name);
     end if;
+    perform jobq_private.check_problem('ALL_QUEUES_NEEDED', case
+        when jobq_private.worked_queues() is not null
+        then begin_definition.type || ' ' || begin_definition.name
+    end);
     perform jobq_private.check_problem('DEFINITION_EXISTS', case
         when begin_definition.mode = 'create' and _exists
         then begin_definition.type || ' ' || begin_definition.name

@@ -1,7 +1,7 @@
 -- What jobq.grant_queue(), revoke_queue() and enforce_queue_grants() promise within one
 -- queue; tests/python/test_tenants.py has what they promise between queues.
 begin;
-select plan(67);
+select plan(77);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -116,7 +116,8 @@ select is(
     pg_temp.refusal('select jobq.pause_queue(''q'')'), '42501 QUEUE_DENIED', 'nor pause the queue'
 );
 select is(
-    pg_temp.refusal('select jobq.put_kind(''q.new'', ''q'')'), '42501', 'nor declare a kind'
+    pg_temp.refusal('select jobq.put_kind(''q.new'', ''q'')'), '42501 ALL_QUEUES_NEEDED',
+    'nor declare a kind'
 );
 select is(
     pg_temp.refusal('select jobq.enqueue(''x'', queue => ''q'', idempotency_key => ''k'')'),
@@ -224,6 +225,20 @@ set session authorization doer;
 select ok(jobq.complete(:'second', 1), 'who may work may complete');
 select is(pg_temp.refusal('select jobq.emit(''e'')'), '42501 ALL_QUEUES_NEEDED',
     'an event is for all queues');
+select is(pg_temp.refusal('select jobq.' || d.call), d.refusal, 'not for some queues: ' || d.call)
+from (
+    values
+    ('put_kind(''bank.transfer'', ''bank'')', '42501 ALL_QUEUES_NEEDED'),
+    ('configure(max_attempts => 9)', '42501 ALL_QUEUES_NEEDED'),
+    ('put_config(''c'', ''{}'')', '42501 ALL_QUEUES_NEEDED'),
+    ('put_endpoint(''q.hook'', ''HTTP'', ''{"url": "http://a.example"}'')', '42501 ALL_QUEUES_NEEDED'),
+    ('put_queue(''bank'')', '42501 QUEUE_DENIED'),
+    ('put_limit(''bank'', ''k'', 1)', '42501 QUEUE_DENIED'),
+    ('put_budget(''queue'', ''bank'', 1)', '42501 QUEUE_DENIED'),
+    ('put_budget(''queue'', ''bank'', 1, concurrency_key => ''k'')', '42501 QUEUE_DENIED'),
+    ('subscribe(''e'', ''bank.transfer'')', '42501 QUEUE_DENIED'),
+    ('subscribe(''e'', ''q.known'', ''bank'')', '42501 QUEUE_DENIED')
+) as d (call, refusal);
 select lives_ok(format('select jobq.redrive(%L)', :'later'), 'and redrive');
 select lives_ok('select jobq.pause_queue(''q'')', 'and pause');
 reset session authorization;
