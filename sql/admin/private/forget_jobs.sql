@@ -63,7 +63,8 @@ as $$
         using throttles as o
         where t.kind = o.kind and t.dedup_key = o.dedup_key
     ),
-    -- Of jobs with a dedup key, any number of keys, by the time of their first use.
+    -- More idempotency keys can stand for a job with a dedup key. No index leads from it to them: read
+    -- those made since.
     aliases as (
         delete from jobq_private.idempotency_key as k
         using gone as g
