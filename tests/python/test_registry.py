@@ -174,6 +174,7 @@ def test_a_partial_function_takes_what_is_left_open() -> None:
         (takes_connection, {}, "transactional"),
         (takes_payload, {"transactional": True}, "transactional"),
         (takes_connection, {"process": True}, "at most 'context'"),
+        (takes_payload, {"ordered": True, "on_dead": "hold"}, "hold_on_dead=True"),
     ],
 )
 def test_a_handler_that_cannot_be_called_is_refused(

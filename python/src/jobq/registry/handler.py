@@ -91,6 +91,12 @@ def describe(
     interrupt_on_cancel = given.get("interrupt_on_cancel", False)
     wait = given.get("batch_wait", BATCH_WAIT)
     batch_wait = wait / timedelta(seconds=1) if isinstance(wait, timedelta) else wait
+    on_dead = given.get("on_dead") or getattr(function, "on_dead", None)
+    if on_dead is not None and not callable(on_dead):
+        raise TypeError(
+            f"handler of {kind}: on_dead must be a function; "
+            "hold_on_dead=True holds the key of a dead job"
+        )
     is_function = inspect.isroutine(function) or isinstance(function, partial)
     called = function if is_function else function.__call__  # type: ignore[operator]
     is_coroutine = inspect.iscoroutinefunction(called)
@@ -126,7 +132,7 @@ def describe(
         parse=_parser(payload_type),
         takes_payload=takes_payload,
         definition=declared,
-        on_dead=given.get("on_dead") or getattr(function, "on_dead", None),
+        on_dead=on_dead,
         interrupt_on_cancel=interrupt_on_cancel,
         batch=batch,
         batch_wait=batch_wait,
