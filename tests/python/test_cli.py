@@ -749,6 +749,19 @@ def test_all_that_a_kind_may_say_is_declared_and_listed_by_every_door(
     assert (kind.concurrency_key, kind.key_rate_limit) == (["customer"], 9)
 
 
+@pytest.mark.parametrize("option", ["concurrency-key", "cost", "dedup-key"])
+def test_a_path_in_the_syntax_of_sql_or_json_is_refused(
+    jobq: Any, client: Client, option: str
+) -> None:
+    for path in ("{user_id}", "{{user_id},{day}}", "user,id", "[]"):
+        refused = jobq("declare", "k", f"--{option}", path)
+        assert refused.returncode == 2
+        assert "repeat the option for the path of a nested member" in refused.stderr
+    assert client.list_kinds() == []
+    said(jobq("declare", "k", f"--{option}", "user", f"--{option}", "id"))
+    assert getattr(client.list_kinds()[0], option.replace("-", "_")) == ["user", "id"]
+
+
 def test_what_producers_write_gives_a_terminal_no_orders(jobq: Any, client: Client) -> None:
     evil = "a\x1b[2J\x1b]0;title\x07\x9b31m\r\x7f\u202eb"
     client.put_kind(evil, queue=evil)

@@ -26,6 +26,8 @@ GRANT: Final = (
     argument("privilege", type=click.Choice(get_args(Privilege))),
 )
 
+NESTED: Final = "repeat the option for the path of a nested member"
+
 
 @click.command(
     params=[
@@ -113,6 +115,19 @@ def put_kind(client: Client, *, kind: str, **options: Any) -> None:  # noqa: ANN
     client.put_kind(kind, **{name: value for name, value in options.items() if value != ()})
 
 
+def names_of(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a path of names, without the syntax of arrays in SQL or JSON."""
+    for name in given:
+        if set(name) & set("{}[],"):
+            raise click.BadParameter(f"{name!r} is not a name, such as user_id; {NESTED}")
+    return given
+
+
+def path_option(flag: str, words: str) -> click.Option:
+    """Return an option that is a path in the payload."""
+    return option(flag, multiple=True, callback=names_of, metavar="NAME", help=f"{words} {NESTED}.")
+
+
 # fmt: off
 pause = calling(
     "pause", pause_known, "Pause QUEUE, or all queues ('*'). Running jobs continue.",
@@ -131,7 +146,13 @@ kinds = calling(
 declare = calling(
     "declare", put_kind,
     "Declare KIND, replacing its declaration. Omitted options get their defaults.",
-    KIND, *options_of(LimitOptions, CommonOptions, KindOptions))
+    KIND, *options_of(
+        LimitOptions, CommonOptions, KindOptions, but=("concurrency_key", "cost", "dedup_key")),
+    path_option("--concurrency-key",
+                "Member of the payload with the concurrency key, such as customer_id;"),
+    path_option("--cost", "Member of the payload with the cost, such as tokens;"),
+    path_option("--dedup-key", "Member of the payload with the dedup key, such as user_id;"
+                " for several members, or the whole payload, use SQL or Python;"))
 delete_kind = calling(
     "delete-kind", "delete_kind",
     "Delete the declaration of KIND. It must have no live jobs and schedules.", KIND)
