@@ -28,6 +28,7 @@ from jobq.registry.settlement import (
     moment_of,
     settlement_of,
 )
+from jobq_delivery import Keyring, SecretKeyError
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -91,6 +92,17 @@ class Hostile:
 )
 def test_every_exception_has_a_settlement(error: BaseException, settled: object) -> None:
     assert plain(settlement_of(Raised(error))) == settled
+
+
+def test_a_missing_key_of_secrets_is_not_retried_and_its_error_names_the_variable() -> None:
+    with pytest.raises(SecretKeyError) as caught:
+        Keyring().encrypt("name", "value")
+    settled = settlement_of(Raised(caught.value))
+    assert isinstance(settled, Failed)
+    assert (settled.code, settled.is_retryable) == ("SECRET_KEY_MISSING", False)
+    assert settled.error.endswith(
+        "key for secrets is missing; set JOBQ_SECRET_KEYS or JOBQ_SECRET_KEY_FILE"
+    )
 
 
 def plain(settled: object) -> object:

@@ -161,7 +161,7 @@ def warn_of_passwords(database_urls: Sequence[str]) -> None:
     ):
         logger.warning(
             "other users of this machine can read the password on the command line (ps):"
-            " use DATABASE_URL or ?passfile=PATH"
+            " use DATABASE_URL, or a file by the parameter passfile of the URL"
         )
 
 

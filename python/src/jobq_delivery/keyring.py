@@ -81,7 +81,8 @@ class Keyring:
         """The id of the key that encrypts; a SecretKeyError if there is none."""
         if self._first is None:
             raise SecretKeyError(
-                "there is no key for secrets",
+                # error_text() hides the first word, which follows the name of this class
+                f"the key for secrets is missing; set {KEYS} or {KEY_FILE}",
                 hint=f"make one with jobq secrets key, and set {KEYS} or {KEY_FILE}",
             )
         return self._first

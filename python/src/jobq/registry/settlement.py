@@ -247,7 +247,13 @@ def _of_error(error: BaseException, *, is_cancel_requested: bool) -> Settlement:
             return error.settlement
         case Suspended():
             return Gone("released")
-        case OutcomeInvalid() | StepInvalid() | EventTimeout() | ChildFailed():
+        case (
+            OutcomeInvalid()
+            | StepInvalid()
+            | EventTimeout()
+            | ChildFailed()
+            | JobqError(code="SECRET_KEY_MISSING")
+        ):
             return Failed(_code(error.code), error_text(error), is_retryable=False)
         case JobqError() if not isinstance(error, DatabaseUnavailable):
             return _raised(_code(error.code), error)
