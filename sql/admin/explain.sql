@@ -31,8 +31,14 @@ begin
         -- its kind may have got or lost limits for each key since it was stored
         _live.key_id := jobq_private.key_of(_live.queue, _live.kind, _live.concurrency_key, false);
     end if;
-    return query select b.reason, b.explanation
-    from jobq_private.blocking_limits(_live, clock_timestamp()) as b;
+    return query
+    with own as materialized (
+        select b.* from jobq_private.blocking_limits(_live, clock_timestamp()) as b
+    )
+    select o.reason, o.explanation from own as o
+    union all
+    select 'budget', f.explanation from jobq_private.explain_first(_live) as f (explanation)
+    where not exists (select from own as o where o.reason = 'budget');
     if _job.run_at > clock_timestamp() then
         return query select
             case _job.state when 'retrying' then 'backoff' else 'scheduled' end,
@@ -51,15 +57,13 @@ begin
     select w.reason, w.explanation from jobq_private.explain_workers(_job) as w
     union all
     select l.reason, l.explanation from jobq_private.explain_locks(_job.job_id) as l;
-    return query select 'waiting', format('%s in queue %s', case
+    return query select 'waiting', format('%s in queue %s%s', case
         when a.jobs = 0 then 'no job is ahead of it'
         when a.jobs = 1 then '1 job is ahead of it'
         when a.jobs > 10000 then '10000+ jobs are ahead of it'
         else a.jobs || ' jobs are ahead of it'
-    end, _live.queue)
-    from jobq_private.jobs_ahead(
-        _live.queue, _live.priority, coalesce(_live.due_at, _live.run_at), _live.job_id
-    ) as a (jobs);
+    end, _live.queue, ', concurrency_key ' || _live.concurrency_key)
+    from jobq_private.jobs_ahead(_live) as a (jobs);
 end
 $$;
 

@@ -53,7 +53,7 @@ begin
             '%s: the next starts at %s', n.name, date_trunc('second', r.rate_opens_at)
         )),
         ('budget', _cost > r.budget_left, format(
-            '%s: %s of %s spent, this job costs %s; %s', n.name, r.spent, (r.budget).amount, _cost,
+            '%s: %s of %s reserved or spent, this job costs %s; %s', n.name, r.spent, (r.budget).amount, _cost,
             case
                 when _cost > (r.budget).amount then 'raise the budget, or cancel the job'
                 else format('the next period begins at %s', date_trunc('second', r.period_end))

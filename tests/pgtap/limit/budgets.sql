@@ -1,6 +1,6 @@
 -- Budgets of queues, kinds and keys, by one session.
 begin;
-select plan(62);
+select plan(65);
 
 create function pg_temp.claimed(queue text, jobs integer default 9)
 returns integer
@@ -75,7 +75,7 @@ select ok(
     exists (
         select from jobq.job as j cross join lateral jobq.explain(j.job_id) as e
         where j.queue = q and j.state = 'queued' and e.reason = 'budget'
-        and e.explanation ~ '80 of 100 spent, this job costs 40; the next period begins at'
+        and e.explanation ~ '80 of 100 reserved or spent, this job costs 40; the next period begins at'
     ),
     q || ': explain says budget, with the amounts'
 )
@@ -174,6 +174,30 @@ select ok(
         where e.reason = 'budget'
     ),
     'explain says of a job that it costs more than its whole budget'
+);
+select jobq.enqueue('k', queue => 'small', cost => 1) as cheap \gset
+select jobq.enqueue('k', queue => 'small', concurrency_key => 'a', cost => 140) as dear_key,
+    jobq.enqueue('k', queue => 'small', concurrency_key => 'a', cost => 1) as cheap_key \gset
+select from jobq.heartbeat('w', '{}', '{}', '{small}');
+select results_eq(
+    format('select e.reason, e.explanation from jobq.explain(%L) as e', c.job_id),
+    format(
+        $$
+        values
+        ('budget', 'job %s goes first: queue small: 0 of 100 reserved or spent, it costs 140; raise the budget, or cancel the job'),
+        ('waiting', '1 job is ahead of it in queue small%s')
+        $$, c.behind, c.place
+    ),
+    'and of a cheaper one which job it waits for'
+)
+from (
+    values (:'cheap', :'dear', ''), (:'cheap_key', :'dear_key', ', concurrency_key a')
+) as c (job_id, behind, place);
+update jobq_private.job set priority = 1 where job_id = :'cheap_key';
+select is(
+    (select array_agg(e.explanation) from jobq.explain(:'cheap_key') as e),
+    '{"no job is ahead of it in queue small, concurrency_key a"}',
+    'but not of one with a higher priority in its key'
 );
 
 select * from finish();
