@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,8 @@ def conformance(
     """
     from jobq_conformance import suite  # noqa: PLC0415 - only here
 
+    if shutil.which(command[0]) is None:
+        raise click.BadParameter(f"{command[0]} is no program", param_hint="COMMAND")
     shown: set[str] = set()
 
     def report(outcome: Outcome) -> None:

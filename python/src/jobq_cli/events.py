@@ -10,7 +10,7 @@ import click
 
 from jobq.client import Client
 from jobq.errors import translate
-from jobq_cli.parameters import AS_JSON, DATABASE, moment, option
+from jobq_cli.parameters import AS_JSON, DATABASE, Url, moment, option
 from jobq_cli.terminal import plainly, say, show_json
 from jobq_operations.visible import in_line
 
@@ -25,7 +25,7 @@ LOOK_BACK = timedelta(hours=1)
         moment("--since",
                "Start at this time, in UTC.  [default: now with --follow, else an hour ago]"),
         option("--follow", is_flag=True, help="Continue: print jobs as they end."),
-        option("--listen-database",
+        option("--listen-database", type=Url(),
                help="Direct database URL for LISTEN, bypassing a pooler."
                "  [default: --database]"),
         AS_JSON,

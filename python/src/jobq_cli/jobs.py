@@ -263,7 +263,13 @@ rerun = calling(
 
 @click.command(
     params=[
-        option("--queue", "queues", multiple=True, default=("default",)),
+        option(
+            "--queue",
+            "queues",
+            multiple=True,
+            default=("default",),
+            help="Queue to serve. Repeatable.",
+        ),
         limit(100, 10_000, "max_jobs", of="jobs per call"),
         option("--until-empty", is_flag=True, help="Continue until no job is due."),
         AS_JSON,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
@@ -25,15 +26,12 @@ BUDGET: Final = (
 
 
 def amount(text: str) -> Decimal:
-    """Return the number; click reports a ValueError."""
-    try:
+    """Return the number."""
+    with suppress(InvalidOperation):
         value = Decimal(text)
-        is_allowed = 0 <= value <= LARGEST_AMOUNT
-    except InvalidOperation:
-        is_allowed = False
-    if not is_allowed:
-        raise ValueError
-    return value
+        if 0 <= value <= LARGEST_AMOUNT:
+            return value
+    raise click.BadParameter(f"{text!r} is no amount from 0 to {LARGEST_AMOUNT}")
 
 
 def held(client: Client, *, queue: str) -> list[dict[str, Any]]:

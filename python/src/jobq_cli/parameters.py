@@ -144,10 +144,14 @@ def options_of(*kinds: type, but: Collection[str] = ()) -> list[click.Option]:
     """
     words = words_of(*kinds)
     types = {name: each for kind in kinds for name, each in get_type_hints(kind).items()}
+    forms = {name: form_of(types[name]) for name in sorted(types.keys() - set(but))}
     return [
-        option(f"--{name.replace('_', '-')}", name, help=words[name], **form_of(types[name]))
-        for name in sorted(types.keys() - set(but))
-    ]
+        option(
+            f"--{name.replace('_', '-')}", name, **form,
+            help=f"{words[name]} Repeatable." if "multiple" in form else words[name],
+        )
+        for name, form in forms.items()
+    ]  # fmt: skip
 
 
 def form_of(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - any type

@@ -136,8 +136,18 @@ schedules = listing_group(
         option("--zone", default="UTC", help="IANA time zone."),
         TICKS,
         moment("--after", "Only times after this one, in UTC."),
-        option("--gap", default="auto", type=click.Choice(get_args(Gap))),
-        option("--fold", default="auto", type=click.Choice(get_args(Fold))),
+        option(
+            "--gap",
+            default="auto",
+            type=click.Choice(get_args(Gap)),
+            help="What to do with times that do not exist when clocks change.",
+        ),
+        option(
+            "--fold",
+            default="auto",
+            type=click.Choice(get_args(Fold)),
+            help="What to do with times that occur twice when clocks change.",
+        ),
         AS_JSON,
         DATABASE,
     ]

@@ -60,7 +60,8 @@ change = own(
 cancel = own(
     "cancel", cancelled,
     "Cancel jobs, by JOB_ID or options. Workers cancel running jobs.", *WHICH,
-    option("--state", type=click.Choice(("blocked", "queued", "retrying", "running"))))
+    option("--state", type=click.Choice(("blocked", "queued", "retrying", "running")),
+           help="Only jobs in this state."))
 delete = own(
     "delete", limited("delete_many"),
     "Delete waiting or finished jobs with their history. Prints their ids.", *WHICH,

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from decimal import Decimal
 from functools import wraps
-from typing import Any
+from typing import Any, Final
 
 import click
 import psycopg
@@ -22,6 +22,9 @@ from jobq.errors import JobqError, NotDeployed, translate
 from jobq_embedded import ServerError
 from jobq_operations.deploy import DeployError
 from jobq_operations.visible import in_line, visible
+
+# Types whose texts PostgreSQL reads, as messages name them.
+KINDS: Final = {"interval": "a duration, such as '30 s'", "numeric": "a number"}
 
 
 def logged(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -90,9 +93,10 @@ def _worded(error: JobqError) -> str:
         return text
     for each in context.command.params:
         if isinstance(each, click.Option):
-            text = re.sub(rf"\b{each.name}(?= must)", each.opts[0], text)
-            given = f'invalid input syntax for type interval: "{context.params.get(each.name)}"'
-            text = text.replace(given, f"{each.opts[0]} must be a duration, such as '30 s'")
+            text = re.sub(rf"\b{each.name}(?= must|:)", each.opts[0], text)
+            for kind, wanted in KINDS.items():
+                given = f'invalid input syntax for type {kind}: "{context.params.get(each.name)}"'
+                text = text.replace(given, f"{each.opts[0]} must be {wanted}")
     return text
 
 

@@ -18,7 +18,7 @@ from click.core import ParameterSource
 from psycopg.conninfo import conninfo_to_dict
 
 from jobq.registry import Registry
-from jobq_cli.parameters import DATABASES, Seconds, argument, option
+from jobq_cli.parameters import DATABASES, Seconds, Url, argument, option
 from jobq_cli.terminal import logged, plainly
 
 logger = logging.getLogger("jobq.worker")
@@ -50,7 +50,8 @@ OPTIONS: Final = (
     option("--sleepy", is_flag=True,
            help="Send no statements while idle: no heartbeat, no polling."),
     option("--listen/--no-listen", default=True, help="Use notifications, or only poll."),
-    option("--listen-database", help="Direct database URL for LISTEN, bypassing the pooler."),
+    option("--listen-database", type=Url(),
+           help="Direct database URL for LISTEN, bypassing the pooler."),
     option("--pooled", "is_pooled", is_flag=True,
            help="The database is behind a transaction pooler such as PgBouncer."),
     option("--declare/--no-declare", default=True,
@@ -216,7 +217,11 @@ def load_registry(target: str) -> Registry:
 
 def numbers(kind: Callable[[str], N], pairs: Sequence[str], hint: str) -> dict[str, N]:
     """Parse ``name=number``."""
-    try:
-        return {name: kind(number) for name, _, number in (p.partition("=") for p in pairs)}
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint=hint) from error
+    found = {}
+    for pair in pairs:
+        name, _, number = pair.partition("=")
+        try:
+            found[name] = kind(number)
+        except ValueError as error:
+            raise click.BadParameter(f"{pair} is not NAME=NUMBER", param_hint=hint) from error
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -441,9 +441,11 @@ def _key_retention(epochs: list[Epoch]) -> timedelta:
 
 
 def _map(router: Client) -> tuple[list[Shard], list[Epoch]]:
-    try:
-        return router.run(SHARDS), router.run(EPOCHS)
-    except NotDeployed as error:
+    epochs: list[Epoch] = []
+    with suppress(NotDeployed):
+        known, epochs = router.run(SHARDS), router.run(EPOCHS)
+    if not epochs:
         raise NotDeployed(
-            "this database is no router", hint="make it one with: jobq cluster init"
-        ) from error
+            "this database is no router", hint="make an empty one a router: jobq cluster init"
+        )
+    return known, epochs
