@@ -88,7 +88,7 @@ NAME = r"(?P<name>jobq(?:_\w+)?\.\w+)"
 DO = re.compile(r"\bdo\s+(\$\w*\$)(.*?)\1;", re.DOTALL)
 OPAQUE = re.compile(r"--[^\n]*|(\$(?:[a-z_]\w*)?\$).*?\1|'(?:[^']|'')*'", re.DOTALL)
 # Blanks around these mean nothing.
-LAYOUT = re.compile(r"([(),;])")
+BLANKS = re.compile(r"([(),;])")
 CREATES = re.compile(
     rf"\bcreate\s+(?:or\s+replace\s+)?(?P<kind>function|procedure|view)\s+{NAME}", re.IGNORECASE
 )
@@ -140,10 +140,10 @@ class Code:
         """The text without layout and comments, but for those in bodies of functions."""
         said, at = list[str](), 0
         for opaque in OPAQUE.finditer(self.text):
-            said += LAYOUT.sub(r" \1 ", self.text[at : opaque.start()]).split()
+            said += words_of(self.text[at : opaque.start()])
             said += [] if opaque[0].startswith("--") else [opaque[0]]
             at = opaque.end()
-        return (*said, *LAYOUT.sub(r" \1 ", self.text[at:]).split())
+        return (*said, *words_of(self.text[at:]))
 
     @cached_property
     def things(self) -> list[Thing]:
@@ -182,8 +182,13 @@ def signature(text: str) -> str:
         if mark[0] in "()":
             depth += 1 if mark[0] == "(" else -1
         elif depth == 0:
-            return " ".join(text[: mark.start()].split())
+            return " ".join(words_of(text[: mark.start()]))
     return text
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words and marks of a text without strings."""
+    return BLANKS.sub(r" \1 ", text).split()
 
 
 @dataclass(frozen=True)
