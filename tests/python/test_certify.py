@@ -110,6 +110,8 @@ def test_another_owner_needs_the_roles_of_the_first(logins: dict[str, str]) -> N
     assert bad(findings) == {"roles", "installation"}
     remedy = findings["roles"]["remedy"]
     assert remedy.endswith("to nocreaterole with admin option")
+    _, elsewhere = certified(make_conninfo(second, dbname="createrole"))
+    assert "permission denied" in elsewhere["installation"]["finding"]
     with psycopg.connect(first, autocommit=True) as connection:
         connection.execute(remedy.removeprefix("as their owner: ").encode())
     _, findings = certified(second)

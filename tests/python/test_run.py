@@ -97,6 +97,14 @@ def run_examples(database: str, folder: Path) -> None:
     assert processes_in(folder) == []
 
 
+def test_a_directory_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
+    (tmp_path / ".jobq").touch()
+    process = start(tmp_path, environment(None), "--exit")
+    report, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert report.startswith("Error: ") and str(tmp_path / ".jobq") in report
+
+
 def test_it_serves_from_a_private_server_until_interrupted(tmp_path: Path) -> None:
     process = start(tmp_path, environment(None))
     report = ""

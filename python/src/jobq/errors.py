@@ -203,6 +203,7 @@ class DatabaseUnavailable(
 
 _HINTS: Final[dict[type[JobqError] | str, str]] = {
     "25006": "name the primary, or set default_transaction_read_only = off where it is on",
+    "42501": "the login needs the role of jobq that may do this, such as jobq_operator",
     "42883": "see that each argument has its type, or install this schema with: jobq deploy",
     "3F000": "install the schema with: jobq deploy",
     NotDeployed: "create the database, and install the schema with: jobq deploy",

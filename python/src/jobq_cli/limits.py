@@ -68,7 +68,7 @@ limits = group(
     calling("held", held, "List the held keys of QUEUE, and held kinds without keys.",
             argument("queue"), rows=("concurrency_key", "kind", "until", "reason")),
     calling("release", "release_key", "End the hold of KEY in QUEUE, or of a kind.",
-            argument("queue"), argument("concurrency_key", metavar="KEY", required=False),
+            argument("queue"), argument("concurrency_key", metavar="[KEY]", required=False),
             option("--kind", help="End the hold of this kind's jobs without a key."),
             lines=lambda was_held: ["released" if was_held else "the key was not held"]),
 )

@@ -156,7 +156,7 @@ def login(connection: Connection, _: str) -> Iterator[Finding]:
 def installation(connection: Connection, _: str) -> Iterator[Finding]:
     """Install jobq and run a job, in a transaction that is rolled back."""
     yield passed("extensions", "none is needed")
-    [is_installed] = one(connection, "select to_regclass('jobq_private.job') is not null")
+    [is_installed] = one(connection, "select to_regnamespace('jobq_private') is not null")
     started = time.monotonic()
     try:
         with connection.transaction(force_rollback=True):
