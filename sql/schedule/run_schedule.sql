@@ -25,14 +25,13 @@ begin
     end);
     if row_security_active('jobq_private.job') then
         perform jobq_private.check_author(
-            _found.login, _found.queue, _found.kind,
-            case when _found.dedup_key is null then 'enqueue' else _found.dedup end, _found.graph
+            _found.login, _found.queue, _found.kind, _found.dedup, _found.graph
         );
     end if;
     perform jobq_private.record_audit('run_schedule', _found.name);
     select s.ids[1], s.created[1] into _job_id, _is_new
     from jobq_private.store_jobs(array[jobq_private.schedule_job(
-        _found, 1, null, null, case when _found.dedup_key is not null then _found.dedup end
+        _found, 1, null, null, _found.dedup
     )]) as s;
     if _found.graph is not null and _is_new then
         perform jobq_private.attach_graph(_job_id, _found.graph, false);

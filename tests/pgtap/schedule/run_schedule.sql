@@ -1,6 +1,6 @@
 -- What jobq.run_schedule() promises.
 begin;
-select plan(17);
+select plan(18);
 
 select jobq.create_schedule(
     'report', 'make_report', '0 9 * * MON', payload => '{"n": 1}', queue => 'q', priority => 3
@@ -76,6 +76,12 @@ select jobq.enqueue('bird', dedup_key => 'nest', dedup => 'skip') as bird \gset
 select is(jobq.run_schedule('nest'), :'bird'::uuid, 'a live job with the same key is returned');
 select is_empty(
     $$select from jobq.job as j where j.kind = 'egg'$$, 'and gets no graph, which is not its own'
+);
+select jobq.put_kind('song', dedup => 'debounce', dedup_key => '{bird}');
+select jobq.enqueue('song', '{"bird": 1}') as song \gset
+select jobq.create_schedule('overlaps', 'song', '0 4 * * *', payload => '{"bird": 1}');
+select isnt(
+    jobq.run_schedule('overlaps'), :'song'::uuid, 'if its jobs may overlap, the key of the kind does not apply'
 );
 
 select * from finish();
