@@ -300,3 +300,37 @@ def test_a_fork_is_resumed_although_its_original_was_deleted_before_its_commit(
         connection.execute("select jobq.maintain()")
         time.sleep(0.05)
     assert not value(connection, late, copy)
+
+
+def test_a_debounced_job_runs_also_if_the_one_before_it_dies_while_it_is_stored(
+    connect: Callable[[], Connection],
+) -> None:
+    """A trigger of a user's makes its insert wait until the other job is dead."""
+    connection, storing, blocking = connect(), connect(), connect()
+    enqueue = "select jobq.enqueue('save', dedup_key => 'a', dedup => 'debounce', run_at => now())"
+    begun = value(connection, enqueue)
+    connection.execute("select jobq.claim_job(%s, 'w')", [begun])
+    connection.execute("""
+        create function public.wait_for_lock() returns trigger language plpgsql as $$
+        begin
+            perform pg_advisory_xact_lock_shared(4711);
+            return new;
+        end $$;
+        create trigger wait_for_lock before insert on jobq_private.job
+        for each row execute function public.wait_for_lock();
+    """)
+    blocking.execute("select pg_advisory_lock(4711)")
+    got: list[Any] = []
+    thread = threading.Thread(target=lambda: got.append(value(storing, enqueue)))
+    thread.start()
+    waits = "select count(*) from pg_locks where objid = 4711 and not granted"
+    while not value(connection, waits):
+        time.sleep(0.01)
+    connection.execute("select jobq.fail(%s, 1, 'boom', retryable => false)", [begun])
+    blocking.execute("select pg_advisory_unlock(4711)")
+    thread.join()
+    until = time.monotonic() + 60
+    state = "select state from jobq.job where job_id = %s"
+    while value(connection, state, got[0]) == "blocked" and time.monotonic() < until:
+        connection.execute("select jobq.maintain()")
+    assert value(connection, state, got[0]) == "queued"

@@ -10,6 +10,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     _after constant uuid[] := job.after;
+    _after_failure constant text := job.after_failure;
     _holder uuid;
     _seen uuid;
     _state text;
@@ -42,12 +43,14 @@ begin
         if _holder is null or job.dedup = 'debounce' and _has_begun then
             -- What has begun keeps its payload: the newest request comes after it.
             if _holder is not null then
-                job.after := _holder || _after;
+                job.after := _holder || array_remove(_after, _holder);
+                job.after_failure := 'run,' || coalesce(_after_failure, 'cancel');
             end if;
             if jobq_private.on_store(array[job]) <> '{}' then
                 return job.job_id;
             end if;
             job.after := _after;
+            job.after_failure := _after_failure;
             _holder := null;
             _tries := _tries + 1;
         elsif job.dedup = 'replace' and _state <> 'running' then

@@ -30,17 +30,12 @@ begin
     ));
 
     insert into jobq_private.edge (child, parent, after_failure)
-    select distinct j.job_id, a.parent, coalesce(
-        -- A debounced job runs after the begun one of its key, however that ends.
-        (
-            select 'run' from jobq_private.job as p
-            where j.dedup = 'debounce' and p.job_id = a.parent
-            and p.kind = j.kind and p.dedup_key = j.dedup_key
-        ),
-        j.after_failure, 'cancel'
-    )
+    -- store_dedup_job() gives two: that of the first one, and that of all others
+    select distinct
+        j.job_id, a.parent,
+        split_part(coalesce(j.after_failure, 'cancel'), ',', case a.n when 1 then 1 else -1 end)
     from unnest(attach_jobs.jobs) as j
-    cross join lateral unnest(j.after) as a (parent);
+    cross join lateral unnest(j.after) with ordinality as a (parent, n);
     perform jobq_private.check_problem('JOB_NOT_FOUND', (
         select format('job_id %s', p.parent)
         from unnest(_parents, jobq_private.ends_of(_parents)) as p (parent, ended_as)
