@@ -1,6 +1,6 @@
 -- Purpose: Lists the budgets, with the amounts spent and reserved in the current
 -- period; a budget of each key has one more row per key with spending.
--- Invariant: reads only. Raises: nothing.
+-- Invariant: reads only. Raises: nothing. Column time_zone: in which the period begins.
 -- Argument scope_type: only of this type, queue or kind; null means both.
 -- Argument scope: only of this queue or kind; null means all.
 -- Argument max_keys: maximum number of keys of each budget for each key; those that

@@ -1,11 +1,12 @@
 -- Purpose: Sets how many jobs of one concurrency key may run at once in a queue, and
--- how many may start per period, instead of the queue's limits for each key. Without
--- either, those of the queue apply again.
--- Invariant: one row, the last writer wins; applies to the next start, and running jobs continue.
--- Raises: 22004, 22023, 42501.
+-- how many may start per period. Replaces both. Without either, the queue's limits for
+-- each key apply again.
+-- Invariant: applies to the next start, and running jobs continue. Raises: 22004, 22023, 42501.
 -- Argument concurrency_key: the key, of 1 to 1024 bytes.
 -- Argument max_running: maximum number of its jobs that run at once in the queue, 1 to
--- 32767; null means the queue's value.
+-- 32767; null means the queue's key_max_running.
+-- Argument rate_limit: how many of its jobs start in each rate_period, 1 to 1000000000;
+-- null means the queue's key_rate_limit, with its period and burst.
 -- Returns: nothing.
 -- Example: select jobq.put_limit('mail', 'customer-7', 3);
 create or replace function jobq.put_limit(
