@@ -1,6 +1,5 @@
--- Purpose: Sets how many jobs of one concurrency key may run at once in a queue, and
--- how many may start per period. Replaces both. Without either, the queue's limits for
--- each key apply again.
+-- Purpose: Sets how many jobs of one concurrency key may run at once in a queue, and how many may
+-- start per period. Replaces both. Without either, the queue's limits for each key apply again.
 -- Invariant: applies to the next start, and running jobs continue. Raises: 22004, 22023, 42501.
 -- Argument concurrency_key: the key, of 1 to 1024 bytes.
 -- Argument max_running: maximum number of its jobs that run at once in the queue, 1 to

@@ -1,5 +1,7 @@
 -- Purpose: Changes global defaults. Omitted arguments keep their values.
 -- Invariant: existing jobs keep their settings. Raises: 22023, 42501.
+-- Argument retention: how long finished jobs are kept, 1 day to 36500 days. Below key_retention
+-- (30 days) it is refused: pass both.
 -- Argument dedup: the strategy for jobs with a dedup_key: skip, enqueue or replace.
 -- Example: select jobq.configure(max_attempts => 10, retention => '90 days');
 create or replace function jobq.configure(
