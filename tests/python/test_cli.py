@@ -136,7 +136,7 @@ def test_events_and_signals_are_brought_and_steps_shown(
     job_id = said(jobq("enqueue", "greet"))
     assert said(jobq("emit", "paid", '{"euro": 5}')) == "emitted"
     assert "already emitted" in said(jobq("emit", "paid"))
-    assert said(jobq("signal", job_id, "approval", "-", input='{"by": "ada"}')) == "emitted"
+    assert said(jobq("signal", job_id, "approval", "-", input='{"by": "ada"}')) == "sent"
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("select jobq.claim_job(%s, 'w')", [job_id])
         connection.execute("select jobq.save_step(%s, 1, 'charge', '[7]')", [job_id])

@@ -39,7 +39,8 @@ subscriptions = group(
 signal = calling(
     "signal", "signal",
     "Send the signal NAME with PAYLOAD (JSON, or - for standard input) to a job.",
-    JOB_ID, argument("name"), PAYLOAD, lines=emitted)
+    JOB_ID, argument("name"), PAYLOAD,
+    lines=lambda is_first: ["sent" if is_first else "already sent: the first payload is kept"])
 waits = calling(
     "waits", limited("list_waits", "max_rows", "questions"),
     "List the questions of jobs that wait for a person, the oldest first.",
