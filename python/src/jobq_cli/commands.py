@@ -56,27 +56,31 @@ EXTRAS: Final = {
     "top": ("jobq_cli.top", "top"),
 }
 
-# Errors of a full disk or file.
-FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+# Errors of a full disk or file, and of a directory that cannot be written.
+UNWRITABLE: Final = frozenset({
+    errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO,
+    errno.EACCES, errno.EEXIST, errno.ENOTDIR, errno.EROFS,
+})  # fmt: skip
 
 
 class Commands(click.Group):
     """All commands. Commands of extras are imported on demand, to save memory."""
 
     def main(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - as click has it
-        """Run a command. A full disk is reported in one line.
+        """Run a command. A file that cannot be written is reported in one line.
 
         A closed pipe ends the command silently.
         """
         try:
             return super().main(*args, **options)
         except OSError as error:
-            if error.errno not in FULL:
+            if error.errno not in UNWRITABLE:
                 raise
             # Otherwise Python would try to write the rest at exit.
             sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - stays open
             with suppress(OSError):
-                say(f"Error: cannot write: {os.strerror(error.errno)}", err=True)
+                where = f"cannot write {error.filename}" if error.filename else "cannot write"
+                say(f"Error: {where}: {os.strerror(error.errno)}", err=True)
             sys.exit(1)
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -28,5 +28,5 @@ def run(is_brief: bool, port: int, database_url: str | None) -> None:
     try:
         with plainly():
             sys.exit(run(database_url, folder=Path(".jobq"), port=port, is_brief=is_brief, say=say))
-    except (RunError, FileExistsError, NotADirectoryError, PermissionError) as error:
+    except RunError as error:
         raise click.ClickException(str(error)) from error
