@@ -374,6 +374,22 @@ async def test_a_queue_may_have_any_name_and_any_key(browser: Browser) -> None:
         assert "Starts no job" not in page and "No key is held" in page
 
 
+async def test_a_key_has_the_limits_of_kinds_too(browser: Browser) -> None:
+    browser.api.run("select jobq.put_queue('q', key_max_running => 2)")
+    browser.api.run(
+        "select jobq.put_kind('shot', queue => 'q', key_max_running => 7, key_rate_limit => 1000)"
+    )
+    shot = "select jobq.enqueue('shot', concurrency_key => '1')"
+    browser.api.run(f"{shot} from generate_series(1, 3)")
+    browser.api.run("select from jobq.claim('{q}', 'w', 1)")
+    await browser.sign_in(["read"])
+    page = (await browser.get("/console/queue?name=q&key=1")).text
+    assert "<dt>Waits</dt><dd>2</dd>" in page and ">in use<" in page
+    assert "<dt>Max running, kind <bdi>shot</bdi></dt><dd>7</dd>" in page
+    assert "<dt>Starts, kind <bdi>shot</bdi></dt><dd>1,000 in 1 s</dd>" in page
+    assert "<dt>Max running, other kinds</dt><dd>2</dd>" in page
+
+
 async def test_a_name_with_a_blank_at_an_end_is_another(browser: Browser) -> None:
     """A link from one queue to its jobs, and what is done to all of them, is for no other."""
     await browser.sign_in(["operate"])

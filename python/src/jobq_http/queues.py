@@ -42,13 +42,19 @@ Allowance = answer(
     "The limits of a key; null if not set.",
     "concurrency_key max_running? rate_limit? rate_period_ms? rate_burst?",
 )
+KindAllowance = answer(
+    "KindAllowance",
+    "The limits of each key of a kind, in all queues; null if not set.",
+    "kind max_running? rate_limit? rate_period_ms? rate_burst?",
+)
 KeyState = answer(
     "KeyState",
     "The present limits of a key.",
-    "is_held held_until? hold_reason? waiting runners*",
+    "is_held held_until? hold_reason? waiting runners* kinds*",
     Allowance,
     waiting="10001 means more.",
-    runners=Runner,
+    runners=(Runner, "Also in other queues, of kinds that have limits for each key."),
+    kinds=(KindAllowance, "Kinds with limits for each key, which apply instead."),
 )
 ClosedKey = answer(
     "ClosedKey",

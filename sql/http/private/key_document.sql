@@ -1,4 +1,5 @@
--- Purpose: the limits, the hold and the jobs of one concurrency key, for show_queue().
+-- Purpose: the limits, the hold and the jobs of one concurrency key, for show_queue(); with the
+-- kinds of the queue, or of its waiting jobs of the key, that have limits for each key instead.
 -- Invariant: a key of an undeclared queue has no limits. Counts at most 10,001 waiting jobs.
 create or replace function jobq_private.key_document(
     queue text, concurrency_key text, max_rows integer
@@ -7,6 +8,11 @@ returns json
 language sql
 stable
 as $$
+    with limited as materialized (
+        select k.*, jobq_private.limit_id(null, k.kind, key_document.concurrency_key) as key_id
+        from jobq_private.kind as k
+        where num_nonnulls(k.key_max_running, k.key_rate_limit, k.key_budget, k.ordered) > 0
+    )
     select row_to_json(d)
     from (
         select
@@ -19,11 +25,30 @@ as $$
                 select count(*)
                 from (
                     select from jobq_private.job as j
-                    where j.queue = i.queue and j.key_id = i.key_id and j.state in ('queued', 'retrying')
+                    where j.queue = i.queue and j.state in ('queued', 'retrying')
+                    and j.key_id = any(i.key_id || array(select k.key_id from limited as k))
                     limit 10001
                 ) as w
             ) as waiting,
-            jobq_private.key_runners(i.queue, i.key_id, key_document.max_rows) as runners
+            jobq_private.key_runners(i.queue, i.concurrency_key, key_document.max_rows) as runners,
+            (
+                select coalesce(json_agg(c), '[]')
+                from (
+                    select k.kind,
+                        case when k.ordered then 1 else k.key_max_running end as max_running,
+                        k.key_rate_limit as rate_limit,
+                        jobq_private.milliseconds(k.key_rate_period) as rate_period_ms,
+                        k.key_rate_burst as rate_burst
+                    from limited as k
+                    where coalesce(k.queue, 'default') = i.queue or exists (
+                        select from jobq_private.job as j
+                        where j.queue = i.queue and j.key_id = k.key_id
+                        and j.state in ('queued', 'retrying')
+                    )
+                    order by k.kind
+                    limit key_document.max_rows
+                ) as c
+            ) as kinds
         from (
             select key_document.queue, key_document.concurrency_key,
                 jobq_private.limit_id(

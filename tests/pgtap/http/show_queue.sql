@@ -1,6 +1,6 @@
 -- What jobq_http.show_queue() promises: what a queue allows, what is held, and who holds keys.
 begin;
-select plan(16);
+select plan(19);
 
 select is(jobq_http.show_queue('none') ->> 'is_declared', 'false', 'a queue that nobody declared');
 select is((jobq_http.show_queue('none') -> 'holds')::text, '[]', 'holds no key');
@@ -41,6 +41,28 @@ select jobq.release_key('keyed', 'c');
 select is(json_array_length(jobq_http.show_queue('keyed') -> 'holds'), 1, 'until it is released');
 select is(json_array_length(jobq_http.show_queue('keyed', max_rows => 1) -> 'runners'), 1,
     'no more than asked for');
+
+-- Kinds with limits for each key
+select jobq.put_kind('sorted', queue => 'elsewhere', ordered => true);
+select jobq.put_kind('shot', queue => 'keyed', key_rate_limit => 5, key_max_running => 3);
+select jobq.enqueue(kind, queue => queue, concurrency_key => 'a')
+from (
+    values ('shot', 'keyed'), ('sorted', 'keyed'), ('sorted', 'keyed'), ('sorted', 'elsewhere')
+) as j (kind, queue);
+select from jobq.claim('{elsewhere}', 'other', 1);
+update shown set d = jobq_http.show_queue('keyed', 'a');
+select is(
+    d -> 'key' ->> 'kinds',
+    '[{"kind":"shot","max_running":3,"rate_limit":5,"rate_period_ms":null,"rate_burst":null}, '
+    || E'\n {"kind":"sorted","max_running":1,"rate_limit":null,"rate_period_ms":null,"rate_burst":null}]',
+    'kinds have limits for each key'
+) from shown;
+select is(d -> 'key' ->> 'waiting', '4', 'whose jobs wait too') from shown;
+select is(
+    array(
+        select r ->> 'kind' from json_array_elements(d -> 'key' -> 'runners') as r order by 1
+    ), '{k,sorted}', 'and hold the key, in other queues too'
+) from shown;
 select throws_ok($$ select jobq_http.show_queue('') $$, '22023', null, 'a queue has a name');
 select throws_ok('select jobq_http.show_queue(null)', '22004', null, 'a queue is needed');
 
