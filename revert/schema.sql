@@ -1,4 +1,4 @@
--- Revert jobq:schema from pg
+-- Revert jobq:schema from pg, after @v1.0.0
 \set script `python3 -IS sql/render.py revert schema`
 select 1 / (:'script' <> '')::int as rendered \gset
 :script

@@ -1,4 +1,4 @@
--- Verify jobq:schema on pg
+-- Verify jobq:schema on pg, after @v1.0.0
 \set script `python3 -IS sql/render.py verify schema`
 select 1 / (:'script' <> '')::int as rendered \gset
 :script

@@ -46,7 +46,7 @@ begin
             end, r.hold_reason),
             case
                 when isfinite(r.held_until) then date_trunc('second', r.held_until)::text
-                else 'release_key() is called'
+                else 'it is released'
             end
         )),
         ('rate_limited', r.rate_opens_at is not null, format(
@@ -67,23 +67,19 @@ begin
                 else 'queue_busy'
             end,
             r.slots = 0,
-            n.name || case
-                when r.concurrency_key is null then ': as many run as its limit says'
-                else format(': %s at once, and so many run: %s', r.max_running, (
-                    select string_agg(format('job %s on %s', h.job_id, h.worker), ', ')
-                    from (
-                        select o.job_id, o.worker
-                        from jobq_private.job as o
-                        where r.slots = 0 and o.slot is not null
-                        and case
-                            when r.kind is null
-                            then o.queue = r.queue and o.key_id = r.limit_id
-                            else o.kind = r.kind and o.concurrency_key = r.concurrency_key
-                        end
-                        limit 3
-                    ) as h
-                ))
-            end
+            n.name || format(': %s at once, and so many run', r.max_running) || coalesce(': ' || (
+                select string_agg(format('job %s on %s', h.job_id, h.worker), ', ')
+                from (
+                    select o.job_id, o.worker
+                    from jobq_private.job as o
+                    where r.slots = 0 and o.slot is not null
+                    and case
+                        when r.kind is null then o.queue = r.queue and o.key_id = r.limit_id
+                        else o.kind = r.kind and o.concurrency_key = r.concurrency_key
+                    end
+                    limit 3
+                ) as h
+            ), '')
         )
     ) as b (reason, is_so, explanation)
     where b.is_so

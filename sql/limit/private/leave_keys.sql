@@ -25,7 +25,8 @@ begin
             from unnest(_dead) as e
         );
         perform jobq_private.store_hold(
-            u.queue, null, u.concurrency_key, 'infinity', format('job %s is dead', job_id), job_id
+            u.queue, null, u.concurrency_key, 'infinity',
+            format('job %s is dead; redrive or delete it, or release the key', job_id), job_id
         )
         from jobq_private.limit_usage(_scopes, now()) as u
         cross join lateral (select (_dead[u.n]).job_id) as e

@@ -26,8 +26,10 @@ begin
         value::numeric < (schema ->> 'minimum')::numeric
         or value::numeric > (schema ->> 'maximum')::numeric
     ) then
-        return format('%s must be from %s to %s', path,
-            coalesce(schema ->> 'minimum', '-∞'), coalesce(schema ->> 'maximum', '∞'));
+        return path || ' must be ' || coalesce(
+            'from ' || (schema ->> 'minimum') || ' to ' || (schema ->> 'maximum'),
+            'at least ' || (schema ->> 'minimum'), 'at most ' || (schema ->> 'maximum')
+        );
     elsif _type = 'string' and (
         length(value #>> '{}') < (schema ->> 'minLength')::numeric
         or length(value #>> '{}') > (schema ->> 'maxLength')::numeric

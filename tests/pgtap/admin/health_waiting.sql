@@ -11,15 +11,15 @@ insert into stop values
     update jobq_private.parked_job set run_at = run_at - interval '1 h'
 $$, 'paused', 'k is paused since .*: deaf'),
 ('a hold of the key', '', $$ select jobq.hold_key('q', 'a', 'infinity') $$, 'held',
-    'held until release_key\(\) is called'),
+    'held until it is released'),
 ('a hold until a time', '', $$ select jobq.hold_key('q', 'a', now() + interval '1 h') $$, 'held',
     'held until \d{4}-'),
 ('a limit of the queue', $$ select jobq.put_queue('q', max_running => 1) $$, 'claim', 'queue_busy',
-    'as many run as its limit says'),
+    ': 1 at once, and so many run'),
 ('a rate of the queue', $$ select jobq.put_queue('q', rate_limit => 1, rate_period => '1 day') $$, 'claim',
     'rate_limited', 'the next starts at'),
 ('a limit of the kind', $$ select jobq.put_kind('k', max_running => 1) $$, 'claim', 'kind_busy',
-    'as many run as its limit says'),
+    ': 1 at once, and so many run'),
 ('a rate of the kind', $$ select jobq.put_kind('k', rate_limit => 1, rate_period => '1 day') $$, 'claim',
     'rate_limited', 'the next starts at'),
 ('a limit of each key of the queue', $$ select jobq.put_queue('q', key_max_running => 1) $$, 'claim',
@@ -34,7 +34,7 @@ $$, 'paused', 'k is paused since .*: deaf'),
     'job .* goes first'),
 ('a dead job of an ordered key', $$ select jobq.put_kind('k', ordered => true, on_dead => 'hold') $$, $$
     select jobq.fail(c.job_id, c.attempt, 'x', retryable => false) from jobq.claim('{q}', 'w', 1) as c
-$$, 'held', 'held until release_key\(\) is called'),
+$$, 'held', 'held until it is released'),
 ('an event', '', $$
     select jobq.wait_for(c.job_id, c.attempt, 'an event', '1 h') from jobq.claim('{q}', 'w', 2) as c
 $$, 'event', null),

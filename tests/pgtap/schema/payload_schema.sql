@@ -1,6 +1,6 @@
 -- What the payload_schema of a kind promises.
 begin;
-select plan(26);
+select plan(29);
 
 select jobq.put_kind('typed', payload_schema => '{
     "type": "object", "required": ["to"], "additionalProperties": false,
@@ -63,6 +63,15 @@ from (
     ('[{"kind": "needs", "payload": {"to": 1}}]', 'none'),
     ('[{"kind": "needs", "payload": {"to": 1}}, {"kind": "needs"}]', 'JQ006 PAYLOAD_INVALID')
 ) as b (batch, refusal);
+
+select is(
+    jobq_private.schema_violation(('{"type": "number"' || s.bounds || '}')::jsonb, '7', 'n'),
+    'n must be ' || s.allowed, 'n must be ' || s.allowed
+)
+from (
+    values (', "minimum": 8', 'at least 8'), (', "maximum": 6', 'at most 6'),
+    (', "minimum": 1, "maximum": 6', 'from 1 to 6')
+) as s (bounds, allowed);
 
 select * from finish();
 rollback;
