@@ -245,9 +245,12 @@ def test_jobs_are_changed_cancelled_and_deleted(jobq: Any, client: Client) -> No
     assert said(jobq("delete", "--queue", "r", "--reason", "purge")) == ids[2]
     assert said(jobq("delete", "--kind", "a", "--state", "cancelled")) == ids[1]
     assert [str(job.job_id) for job in client.list_jobs()] == [ids[0]]
-    for nothing in (["change", "--now"], ["change", ids[0]], ["cancel"], ["delete"]):
+    for nothing in (["change", "--now"], ["cancel", "--dry-run"], ["cancel"], ["delete"]):
         refused = jobq(*nothing)
-        assert refused.returncode == 1 and "INVALID_ARGUMENT" in refused.stderr
+        assert refused.returncode == 2
+        assert "pass a JOB_ID, --queue, --kind or --metadata" in refused.stderr
+    refused = jobq("change", ids[0])
+    assert refused.returncode == 1 and "INVALID_ARGUMENT" in refused.stderr
 
 
 def test_enqueue_has_the_options_of_the_function(jobq: Any, client: Client) -> None:

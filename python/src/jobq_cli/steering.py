@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final
 
@@ -31,12 +31,24 @@ WHICH: Final = (
 )
 
 
+def selecting(method: str) -> Callable[..., Any]:
+    """Return `limited` of a method, which refuses a call without jobs."""
+    call = limited(method)
+
+    def checked(client: Client, **given: Any) -> Any:  # noqa: ANN401
+        if not any(given[name] for name in ("job_ids", "queue", "kind", "metadata")):
+            raise click.UsageError("pass a JOB_ID, --queue, --kind or --metadata")
+        return call(client, **given)
+
+    return checked
+
+
 def cancelled(client: Client, **given: Any) -> Iterable[object]:  # noqa: ANN401
     """Cancel one job by its id, or many. Exit with 1 if the one had already finished."""
     job_ids = given["job_ids"] or []
     others = ("queue", "kind", "metadata", "state", "dry_run")
     if len(job_ids) != 1 or any(given[name] for name in others):
-        return [f"{job.job_id} {job.outcome}" for job in limited("cancel_many")(client, **given)]
+        return [f"{job.job_id} {job.outcome}" for job in selecting("cancel_many")(client, **given)]
     outcome = client.cancel(job_ids[0], given["reason"])
     if outcome == "already_finished":
         say(outcome)
@@ -47,7 +59,7 @@ def cancelled(client: Client, **given: Any) -> Iterable[object]:  # noqa: ANN401
 own: Final = partial(calling, lines=list)
 # fmt: off
 change = own(
-    "change", limited("change_many"),
+    "change", selecting("change_many"),
     "Change waiting jobs, by JOB_ID or options. Prints their ids.", *WHICH,
     option("--now", "run_now", is_flag=True, help="Run as soon as a worker is available."),
     moment("--run-at", "Start at this time or later, in UTC."),
@@ -63,7 +75,7 @@ cancel = own(
     option("--state", type=click.Choice(("blocked", "queued", "retrying", "running")),
            help="Only jobs in this state."))
 delete = own(
-    "delete", limited("delete_many"),
+    "delete", selecting("delete_many"),
     "Delete waiting or finished jobs with their history. Prints their ids.", *WHICH,
     option("--state",
            type=click.Choice(("blocked", "queued", "retrying", "succeeded", "dead", "cancelled")),
