@@ -14,7 +14,7 @@ from servers import copy_project, copy_unreleased
 if TYPE_CHECKING:
     from pathlib import Path
 
-# The successor has a column more in the busiest tables, and other functions and triggers
+# The successor has a column more in the busiest tables, and other functions, triggers and a view
 # that all calls use.
 NOTE = """
 begin;
@@ -33,6 +33,7 @@ commit;
 REWORKED = {
     "work": ("claim", "complete_many", "private/settle_failures"),
     "job": ("private/job_transition", "private/archive_birth"),
+    "schedule": ("private/due_schedule",),
 }
 # Private functions with other names there. Sqitch deploys the topic of the first before topics that
 # call it, and that of the second after one.
@@ -50,7 +51,8 @@ def releases(folder: Path) -> tuple[Path, Path]:
     for topic, names in REWORKED.items():
         for name in names:
             source = new / "sql" / topic / f"{name}.sql"
-            source.write_text(source.read_text().replace("\nbegin\n", "\nbegin\n    null;\n"))
+            text = source.read_text().replace("\nbegin\n", "\nbegin\n    null;\n")
+            source.write_text(text.replace("\nwhere ", "\nwhere true and "))
     for topic, name in RENAMED.items():
         rename(new, topic, name)
     render.update(new)
