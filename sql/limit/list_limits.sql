@@ -9,11 +9,8 @@ returns table (
     queue text,
     concurrency_key text,
     max_running integer,
-    rate_limit integer,
-    rate_period interval,
-    rate_burst integer,
-    running bigint,
-    updated_at timestamptz
+    rate_limit integer, rate_period interval, rate_burst integer,
+    running bigint, updated_at timestamptz
 )
 language sql
 stable

@@ -671,6 +671,20 @@ def test_a_claim_under_a_limit_of_a_kind_reads_no_keys_of_other_queues(connect: 
 
 
 @pytest.mark.oldest_version(is_usual=True)
+def test_a_claim_from_a_queue_with_a_rate_counts_no_running_jobs(connect: Connect) -> None:
+    connection = connect()
+    connection.execute("select jobq.put_queue('q', rate_limit => 1000, rate_burst => 1000)")
+    for _ in range(3):
+        connection.execute("select jobq.enqueue('k', queue => 'q')")
+    claim = "select from jobq.claim('{q}', 'w', 2)"
+    assert connection.execute(claim).rowcount > 0
+    read = "select pg_stat_get_xact_tuples_returned('jobq_private.job_slot_idx'::regclass)"
+    with connection.transaction():
+        assert connection.execute(claim).rowcount > 0
+        assert connection.execute(read).fetchone() == (0,)
+
+
+@pytest.mark.oldest_version(is_usual=True)
 def test_the_end_of_a_parent_reads_no_other_blocked_jobs_after_an_untimely_analyze(
     connect: Connect,
 ) -> None:

@@ -61,7 +61,9 @@ as $$
             (s.budget).amount - s.spent as budget_left,
             coalesce((s.budget).amount - s.spent < coalesce(s.next_cost, 0), false) as is_spent
     ) as t
-    cross join lateral jobq_private.used_slots(s.limit_id, s.queue, s.kind, s.concurrency_key) as o
+    cross join lateral jobq_private.used_slots(
+        s.limit_id, s.queue, s.kind, s.concurrency_key, s.max_running
+    ) as o
     cross join lateral (
         select case when s.max_running is not null then greatest(
             0, s.max_running - cardinality(o.slots)
