@@ -716,10 +716,13 @@ def test_a_name_with_a_line_break_makes_no_line_of_its_own(
 
 
 def test_kinds_queues_and_workers_are_lists(jobq: Any, client: Client) -> None:
+    assert (said(jobq("kinds")), said(jobq("queues", "--declared"))) == ("kind", "queue")
     client.put_kind("mail", queue="q", keep_succeeded=timedelta(0))
     client.put_queue("q", max_depth=9)
     client.pause("p", "because")
-    assert said(jobq("kinds")).splitlines()[1].split() == ["mail", "q", "0:00:00"]
+    head, row = said(jobq("kinds")).splitlines()
+    assert head.split() == ["kind", "queue", "keep_succeeded", "is_endpoint", "updated_at"]
+    assert row.split()[:3] == ["mail", "q", "0:00:00"]
     [kind] = client.list_kinds()
     assert json.loads(said(jobq("kinds", "--json")))["keep_succeeded"] == "0:00:00"
     assert (kind.kind, kind.keep_succeeded, kind.keep_dead) == ("mail", timedelta(0), None)
@@ -730,6 +733,11 @@ def test_kinds_queues_and_workers_are_lists(jobq: Any, client: Client) -> None:
         ("p", None, "because"),
         ("q", 9, None),
     ]
+    client.put_kind("mail", rate_limit=3, payload_schema={"type": "object"})
+    client.pause_kind("mail", "audit")
+    head, *_ = said(jobq("kinds")).splitlines()
+    shown = ["kind", "rate_limit", "is_endpoint", "updated_at", "paused_at", "pause_reason"]
+    assert head.split() == shown
     head, *_ = said(jobq("queues", "--declared")).splitlines()
     assert head.split() == ["queue", "max_depth", "paused_at", "pause_reason", "updated_at"]
     assert said(jobq("workers", "--json")) == ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any, Final, get_args
@@ -12,7 +12,7 @@ import click
 from jobq.calls.options import CommonOptions, KindOptions, LimitOptions
 from jobq.client import Client
 from jobq.errors import NotFound
-from jobq.models import Privilege, QueueStats
+from jobq.models import DeclaredKind, DeclaredQueue, Privilege, QueueStats
 from jobq_cli.declared import calling, group
 from jobq_cli.parameters import AS_JSON, DATABASE, argument, option, options_of, reason
 from jobq_cli.terminal import asking, plain, say, show_json, show_rows, show_table
@@ -39,12 +39,28 @@ NESTED: Final = "repeat the option for the path of a nested member"
 def queues(is_declared: bool, is_json: bool, database_url: str) -> None:
     """Show statistics of each queue."""
     with asking(database_url) as client:
-        found = client.list_queues() if is_declared else sickest_first(client.queue_stats())
-    rows = [asdict(queue) for queue in found]
-    names = list(rows[0]) if rows else ["queue"]
-    if is_declared and rows:  # there are many settings, and a queue sets few
-        names = [name for name in names if any(row[name] is not None for row in rows)]
-    show_rows(rows, names, is_json=is_json)
+        if is_declared:
+            show_declared(client.list_queues(), "queue", is_json=is_json)
+            return
+        found = [asdict(queue) for queue in sickest_first(client.queue_stats())]
+    show_rows(found, list(found[0]) if found else ["queue"], is_json=is_json)
+
+
+@click.command(params=[AS_JSON, DATABASE])
+def kinds(is_json: bool, database_url: str) -> None:
+    """List the declared kinds, with the settings, limits and pauses that they have."""
+    with asking(database_url) as client:
+        show_declared(client.list_kinds(), "kind", is_json=is_json)
+
+
+def show_declared(
+    found: Sequence[DeclaredKind] | Sequence[DeclaredQueue], first: str, *, is_json: bool
+) -> None:
+    """Print declarations; in a table without payload schemas and what none of them sets."""
+    rows = [asdict(each) for each in found]
+    names = [name for name in (rows or [{}])[0] if any(row[name] is not None for row in rows)]
+    names = [name for name in names if name != "payload_schema"]
+    show_rows(rows, names or [first], is_json=is_json)
 
 
 def sickest_first(found: Iterable[QueueStats]) -> list[QueueStats]:
@@ -140,9 +156,6 @@ resume = calling(
 workers = calling(
     "workers", "list_workers", "List workers and their jobs.",
     rows=("worker", "queues", "is_live", "seen_at", "jobs", "release", "except_kinds"))
-kinds = calling(
-    "kinds", "list_kinds", "List the declared kinds.",
-    rows=("kind", "queue", "priority", "max_attempts", "timeout", "keep_succeeded", "run"))
 declare = calling(
     "declare", put_kind,
     "Declare KIND, replacing its declaration. Omitted options get their defaults.",
