@@ -1,5 +1,5 @@
 -- Purpose: Declares a kind: its queue, limits, retries, dedup, retention and payload schema.
--- Invariant: null means the queue's setting, else the global default.
+-- Invariant: replaces all of the declaration: null means the queue's setting, else the global default.
 -- The last writer wins, with a version the newest. Existing jobs keep their settings,
 -- except the backoff, and max_attempts if the kind was not declared when they were made.
 -- put_endpoint() declares endpoints; the row is locked before it is checked, so one that comes at

@@ -1,6 +1,6 @@
 -- Purpose: Declares a queue: settings of its jobs that replace the global defaults.
--- Invariant: null means the default. The last writer wins; a pause stays. Raises: 22004, 22023,
--- 42501.
+-- Invariant: replaces the whole declaration: null means the default. A pause and budgets stay.
+-- Raises: 22004, 22023, 42501.
 -- Example: select jobq.put_queue('mail', max_depth => 100000);
 create or replace function jobq.put_queue(
     queue text,
