@@ -1,5 +1,4 @@
--- Purpose: For tests: moves waiting jobs into the past, as if this much time had
--- passed.
+-- Purpose: For tests: moves waiting jobs into the past, as if this much time had passed.
 -- Invariant: changes run_at, expiries and deadlines of waits; not schedules and leases, nor
 -- deliveries that wait for a paused endpoint. No role is granted it, so only the owner of
 -- the tables can call it. Raises: 22004, 22023.
@@ -7,11 +6,7 @@
 -- Returns: how many jobs were moved.
 -- Example: select jobq_internal.advance_clock('1 hour');
 create or replace function jobq_internal.advance_clock(by interval)
-returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns bigint language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _moved uuid[];
 begin

@@ -1,7 +1,6 @@
 -- Purpose: All attempts. state is the job's state after the attempt, or running.
 -- Invariant: each attempt is in one of three tables, so it appears once.
--- Column state: the outcome: succeeded, retrying, dead, cancelled, queued (returned), or
--- running.
+-- Column state: the outcome: succeeded, retrying, dead, cancelled, queued (returned), or running.
 -- Column result: the result of a succeeded attempt.
 create or replace view jobq.attempt as
 select

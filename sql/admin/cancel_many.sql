@@ -9,20 +9,12 @@
 -- Column outcome: cancelled or cancel_requested; in a dry run the state of the job.
 -- Example: select * from jobq.cancel_many(queue => 'default', reason => 'wrong input', dry_run => true);
 create or replace function jobq.cancel_many(
-    job_ids uuid[] default null,
-    queue text default null,
-    kind text default null,
-    metadata jsonb default null,
-    state text default null,
-    max_jobs integer default 1000,
-    dry_run boolean default false,
-    reason text default null
+    job_ids uuid[] default null, queue text default null, kind text default null,
+    metadata jsonb default null, state text default null, max_jobs integer default 1000,
+    dry_run boolean default false, reason text default null
 )
-returns table (job_id uuid, outcome text)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns table (job_id uuid, outcome text) language plpgsql security definer
+set search_path = pg_catalog, pg_temp as $$
 declare
     _chosen uuid[];
 begin
@@ -42,5 +34,4 @@ begin
     join jobq_private.job as j on j.job_id = c.job_id;
 end
 $$;
-
 grant execute on function jobq.cancel_many to jobq_operator;

@@ -1,32 +1,22 @@
 -- Purpose: Changes run time, priority, queue, timeout, attempts or payload of waiting
 -- jobs, and returns their ids.
--- Invariant: all or none, and only while they wait: skips a job that a worker claims
--- meanwhile. The payload of a job that has run cannot change, nor the concurrency key
--- that a payload contains; a cost that it contains changes with it. A job that waits for
--- an event is due at its deadline at the latest.
--- Raises: 22004, 22023, 42501, JQ001, JQ002, JQ005, JQ006, JQ010.
+-- Invariant: all or none, and only while they wait: skips a job that a worker claims meanwhile.
+-- The payload of a job that has run cannot change, nor the concurrency key that a payload
+-- contains; a cost that it contains changes with it. A job that waits for an event is due at its
+-- deadline at the latest. Raises: 22004, 22023, 42501, JQ001, JQ002, JQ005, JQ006, JQ010.
 -- Argument changes: a JSON object with any of run_at (an instant, or `"now"`), priority, queue,
--- payload, timeout, expires_at and max_attempts (above the attempts already used); omitted and null members do not change anything. run_at must
--- be before expires_at.
+-- payload, timeout, expires_at and max_attempts (above the attempts already used); omitted and
+-- null members do not change anything. run_at must be before expires_at.
 -- Argument job_ids: these jobs; each must be waiting. Other filters apply too.
 -- Argument max_jobs: maximum number, 1 to 100000, the oldest first.
 -- Returns: the ids of the jobs.
 -- Example: select * from jobq.change_many('{"run_at": "now", "priority": 5}', kind => 'send_email', dry_run => true);
 create or replace function jobq.change_many(
-    changes jsonb,
-    job_ids uuid[] default null,
-    queue text default null,
-    kind text default null,
-    metadata jsonb default null,
-    max_jobs integer default 1000,
-    dry_run boolean default false,
+    changes jsonb, job_ids uuid[] default null, queue text default null, kind text default null,
+    metadata jsonb default null, max_jobs integer default 1000, dry_run boolean default false,
     reason text default null
 )
-returns setof uuid
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns setof uuid language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _chosen constant uuid[] := jobq_private.choose_jobs(
         change_many.job_ids, change_many.queue, change_many.kind, change_many.metadata,
@@ -78,5 +68,4 @@ begin
     return query select c.job_id from unnest(_chosen) as c (job_id);
 end
 $$;
-
 grant execute on function jobq.change_many to jobq_operator;

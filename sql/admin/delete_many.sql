@@ -1,7 +1,6 @@
 -- Purpose: Deletes waiting or finished jobs with their history, and returns their ids.
--- Invariant: all or none; no running job. Idempotency keys become free. Clients that wait
--- for one get an error.
--- Raises: 22004, 22023, 42501, JQ001, JQ002.
+-- Invariant: all or none; no running job. Idempotency keys become free. Clients that wait for one
+-- get an error. Raises: 22004, 22023, 42501, JQ001, JQ002.
 -- Argument job_ids: these jobs, waiting or ended; none may run. Other filters apply too.
 -- Argument state: only jobs in this state: blocked, queued, retrying, succeeded, dead or
 -- cancelled; null means those that wait, and with job_ids all.
@@ -9,20 +8,11 @@
 -- Returns: the ids of the jobs.
 -- Example: select * from jobq.delete_many(queue => 'default', dry_run => true);
 create or replace function jobq.delete_many(
-    job_ids uuid[] default null,
-    queue text default null,
-    kind text default null,
-    metadata jsonb default null,
-    state text default null,
-    max_jobs integer default 1000,
-    dry_run boolean default false,
-    reason text default null
+    job_ids uuid[] default null, queue text default null, kind text default null,
+    metadata jsonb default null, state text default null, max_jobs integer default 1000,
+    dry_run boolean default false, reason text default null
 )
-returns setof uuid
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns setof uuid language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _chosen uuid[];
 begin
@@ -49,5 +39,4 @@ begin
     return query select c.job_id from unnest(_chosen) as c (job_id);
 end
 $$;
-
 grant execute on function jobq.delete_many to jobq_operator;

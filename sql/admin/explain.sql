@@ -1,18 +1,13 @@
 -- Purpose: Explains why a job is not running, with one row per reason.
--- Invariant: reads only; the most important reason first.
--- Raises: 22004, JQ001.
+-- Invariant: reads only; the most important reason first. Raises: 22004, JQ001.
 -- Column reason: blocked, held_up, paused, event, release, key_busy, queue_busy, kind_busy,
 -- rate_limited, budget, held, ordered_behind, scheduled, backoff, no_function, no_worker,
 -- unknown_kind, slots_lost, locked, waiting, running or finished.
 -- Column explanation: a description with details.
 -- Example: select * from jobq.explain(:'waiting');
 create or replace function jobq.explain(job_id uuid)
-returns table (reason text, explanation text)
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns table (reason text, explanation text) language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp as $$
 declare
     _job jobq.job := jobq.get_job(explain.job_id);
     _live jobq_private.job;
@@ -66,5 +61,4 @@ begin
     from jobq_private.jobs_ahead(_live) as a (jobs);
 end
 $$;
-
 grant execute on function jobq.explain to jobq_producer, jobq_operator, jobq_reader;

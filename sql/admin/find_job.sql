@@ -3,13 +3,8 @@
 -- Returns: the job's id, or null.
 -- Example: select jobq_internal.find_job('send_email', 'welcome-ada');
 create or replace function jobq_internal.find_job(kind text, idempotency_key text)
-returns uuid
-language plpgsql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns uuid language plpgsql stable parallel safe security definer
+set search_path = pg_catalog, pg_temp as $$
 begin
     perform jobq_private.check_given(
         'kind and idempotency_key', num_nulls(find_job.kind, find_job.idempotency_key)
@@ -25,6 +20,5 @@ begin
     );
 end
 $$;
-
 grant execute on function jobq_internal.find_job
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;

@@ -23,12 +23,8 @@ create or replace function jobq.health(
     client_time timestamptz default null, release text default null, part text default null
 )
 returns table (subject text, is_ok boolean, finding text, remedy text, severity text)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set lock_timeout = '1s'
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '1s'
+set jit = off as $$
 #variable_conflict use_column
 declare
     _parts constant text[] :=
@@ -45,5 +41,4 @@ begin
     order by h.is_ok, h.severity, h.subject;
 end
 $$;
-
 grant execute on function jobq.health to jobq_operator, jobq_reader;

@@ -1,5 +1,4 @@
--- Purpose: Returns a page of jobs that have ended after a cursor, each once, by queue
--- or kind.
+-- Purpose: Returns a page of jobs that have ended after a cursor, each once, by queue or kind.
 -- Invariant: each job once, in whatever order transactions commit: a page reaches the
 -- present only when every transaction that was ending jobs has ended (see settled_at).
 -- It waits 100 ms for that. A call reads some 20,000 rows, so a page may be empty
@@ -17,20 +16,12 @@
 -- Column is_settled: false while an open transaction that has ended jobs delays later events.
 -- Example: select * from jobq.listen_events(kinds => '{send_email}', since => now() - interval '1 h');
 create or replace function jobq.listen_events(
-    after text default null,
-    queues text[] default null,
-    kinds text[] default null,
-    since timestamptz default null,
-    max_events integer default 100
+    after text default null, queues text[] default null, kinds text[] default null,
+    since timestamptz default null, max_events integer default 100
 )
-returns table (events jsonb, cursor text, is_behind boolean, is_settled boolean)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-set plan_cache_mode = force_custom_plan
-as $$
+returns table (events jsonb, cursor text, is_behind boolean, is_settled boolean) language plpgsql
+security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off
+set plan_cache_mode = force_custom_plan as $$
 declare
     _from timestamptz;
     _job_id uuid;
@@ -71,5 +62,4 @@ begin
     return next;
 end
 $$;
-
 grant execute on function jobq.listen_events to jobq_operator, jobq_reader;

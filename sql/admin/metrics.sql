@@ -3,22 +3,16 @@
 -- dead jobs are read by their index, and the newest few thousand ids. Rates cover the
 -- last minute; latency and failures the last 1,000 jobs that ended within five minutes;
 -- without data, there is no row. Raises: nothing.
--- Column name: queue_backlog, running_jobs, blocked_jobs, expired_leases, oldest_runnable_seconds, waiting_keys,
--- closed_keys, budget_amount, budget_spent, dlq_size, jobs_enqueued, jobs_succeeded, jobs_dead, jobs_cancelled or
--- attempts_failed, which count up from the first minute on, lost_attempts, enqueue_qps,
--- job_latency_p95_seconds or fail_rate.
+-- Column name: queue_backlog, running_jobs, blocked_jobs, expired_leases,
+-- oldest_runnable_seconds, waiting_keys, closed_keys, budget_amount, budget_spent, dlq_size,
+-- jobs_enqueued, jobs_succeeded, jobs_dead, jobs_cancelled or attempts_failed, which count up
+-- from the first minute on, lost_attempts, enqueue_qps, job_latency_p95_seconds or fail_rate.
 -- Column queue: null for metrics of all queues.
 -- Column value: the value.
 -- Example: select * from jobq.metrics();
 create or replace function jobq.metrics()
-returns table (name text, queue text, value double precision)
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-as $$
+returns table (name text, queue text, value double precision) language sql stable security definer
+set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
     select m.name, f.queue, m.value::double precision
     from jobq_private.queue_figures() as f
     left join jobq_private.key_counts() as l on l.queue = f.queue
@@ -61,5 +55,4 @@ as $$
     union all
     select r.name, null, r.value from jobq_private.recent_rates() as r
 $$;
-
 grant execute on function jobq.metrics to jobq_operator, jobq_reader;

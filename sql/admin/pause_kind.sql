@@ -1,13 +1,9 @@
 -- Purpose: Pauses claims of jobs of a kind, in all queues. Running jobs continue.
--- Invariant: the kind need not be declared; put_kind() does not end the pause. Raises: 22004, 22023,
--- 42501.
+-- Invariant: the kind need not be declared; put_kind() does not end the pause. Raises: 22004,
+-- 22023, 42501.
 -- Example: select jobq.pause_kind('send_email', 'the provider is down');
 create or replace function jobq.pause_kind(kind text, reason text default null)
-returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns void language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform jobq_private.check_given('kind', num_nulls(pause_kind.kind));
     perform jobq_private.check_argument(case
@@ -21,5 +17,4 @@ exception
         perform jobq_private.raise_error('ALL_QUEUES_NEEDED', 'kind ' || pause_kind.kind);
 end
 $$;
-
 grant execute on function jobq.pause_kind to jobq_operator;

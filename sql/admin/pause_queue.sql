@@ -3,11 +3,7 @@
 -- Argument queue: the queue; * pauses all queues, also new ones.
 -- Example: select jobq.pause_queue('mail', 'the provider is down');
 create or replace function jobq.pause_queue(queue text, reason text default null)
-returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns void language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform jobq_private.check_given('queue', num_nulls(pause_queue.queue));
     perform jobq_private.check_argument(case
@@ -40,5 +36,4 @@ exception
         );
 end
 $$;
-
 grant execute on function jobq.pause_queue to jobq_operator;

@@ -1,8 +1,7 @@
 -- Purpose: Returns for each queue the numbers of waiting, running, retrying and dead
 -- jobs, and the longest wait.
--- Invariant: reads at most some 50,000 waiting jobs, the running ones, the dead ones,
--- and the archive's last minute. oldest_runnable is the longest time that a job has
--- been runnable.
+-- Invariant: reads at most some 50,000 waiting jobs, the running ones, the dead ones, and the
+-- archive's last minute. oldest_runnable is the longest time that a job has been runnable.
 -- Raises: nothing.
 -- Column queued: number of runnable jobs.
 -- Column scheduled: number of jobs that wait for their run_at.
@@ -34,11 +33,7 @@ returns table (
     is_exact boolean,
     blocked bigint
 )
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select
         n.queue, coalesce(f.queued, 0), coalesce(f.scheduled, 0), coalesce(f.running, 0),
         coalesce(f.retrying, 0), coalesce(f.dead, 0),
@@ -62,5 +57,4 @@ as $$
     or q.queue is not null
     order by n.queue
 $$;
-
 grant execute on function jobq.queue_stats to jobq_operator, jobq_reader;

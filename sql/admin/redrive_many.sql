@@ -8,22 +8,12 @@
 -- Returns: the ids of the redriven jobs.
 -- Example: select * from jobq.redrive_many(kind => 'send_email', error_code => 'RECIPIENT_REFUSED');
 create or replace function jobq.redrive_many(
-    queue text default null,
-    kind text default null,
-    since timestamptz default '-infinity',
-    error_code text default null,
-    max_jobs integer default 1000,
-    job_ids uuid[] default null,
-    dry_run boolean default false,
-    latest boolean default false
+    queue text default null, kind text default null, since timestamptz default '-infinity',
+    error_code text default null, max_jobs integer default 1000, job_ids uuid[] default null,
+    dry_run boolean default false, latest boolean default false
 )
-returns setof uuid
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-as $$
+returns setof uuid language plpgsql security definer set search_path = pg_catalog, pg_temp
+set jit = off set enable_seqscan = off as $$
 declare
     _chosen uuid[];
     _ended timestamptz[];
@@ -67,5 +57,4 @@ begin
     end if;
 end
 $$;
-
 grant execute on function jobq.redrive_many to jobq_operator;

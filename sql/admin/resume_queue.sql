@@ -1,14 +1,10 @@
 -- Purpose: Resumes claims from a queue.
--- Invariant: resuming a queue that is not paused changes nothing. Raises: 22004, 42501,
--- JQ007.
--- Argument queue: the queue; * ends the pause of all queues, but not those of single queues or kinds.
+-- Invariant: resuming a queue that is not paused changes nothing. Raises: 22004, 42501, JQ007.
+-- Argument queue: the queue; * ends the pause of all queues, but not those of single queues or
+-- kinds.
 -- Example: select jobq.resume_queue('mail');
 create or replace function jobq.resume_queue(queue text)
-returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns void language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform jobq_private.check_given('queue', num_nulls(resume_queue.queue));
     if resume_queue.queue = '*' then
@@ -24,5 +20,4 @@ begin
     perform jobq_private.wake(array[resume_queue.queue]);
 end
 $$;
-
 grant execute on function jobq.resume_queue to jobq_operator;

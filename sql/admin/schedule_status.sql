@@ -7,14 +7,8 @@
 -- active_executions, cron, stats.last_24h, and the name and ids of the version.
 -- Example: select jobq_internal.schedule_status('weekly summary') ->> 'health';
 create or replace function jobq_internal.schedule_status(schedule text)
-returns json
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-as $$
+returns json language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set jit = off set enable_seqscan = off as $$
 declare
     _found constant jobq_private.schedule := jobq_private.schedule_find(schedule_status.schedule);
 begin
@@ -75,6 +69,5 @@ begin
     );
 end
 $$;
-
 grant execute on function jobq_internal.schedule_status
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;

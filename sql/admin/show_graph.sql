@@ -1,26 +1,18 @@
 -- Purpose: Returns a job and all connected jobs as a JSON document of nodes and edges.
--- Invariant: reads only. At most max_nodes jobs, the nearest ones; is_whole is true if
--- these are all. Edges run from the parent to the child.
--- Raises: 22004, 22023, JQ001.
+-- Invariant: reads only. At most max_nodes jobs, the nearest ones; is_whole is true if these are
+-- all. Edges run from the parent to the child. Raises: 22004, 22023, JQ001.
 -- Argument job_id: any job of the tree
 -- Argument max_nodes: maximum number of jobs, 1 to 10000.
--- Returns: an object with job_id, graph_id (null outside a graph), is_whole, nodes
--- (each with job_id, name, kind, queue, state, attempts, max_attempts, created_at,
--- run_at, started_at, finished_at, error_code and error of a job that is dead,
--- cancelled or retrying, batch_id, waits_for: the number of its open edges, and
--- held_up_by: a job that it directly or indirectly waits for and that waits for none
--- itself, null if that job is not among these nodes) and edges (each with parent_id,
--- child_id, after_failure, is_open).
+-- Returns: an object with job_id, graph_id (null outside a graph), is_whole, nodes (each with
+-- job_id, name, kind, queue, state, attempts, max_attempts, created_at, run_at, started_at,
+-- finished_at, error_code and error of a job that is dead, cancelled or retrying, batch_id,
+-- waits_for: the number of its open edges, and held_up_by: a job that it directly or indirectly
+-- waits for and that waits for none itself, null if that job is not among these nodes) and edges
+-- (each with parent_id, child_id, after_failure, is_open).
 -- Example: select jsonb_array_length(jobq_internal.show_graph(:'waiting') -> 'nodes');
 create or replace function jobq_internal.show_graph(job_id uuid, max_nodes integer default 1000)
-returns jsonb
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set plan_cache_mode = force_generic_plan
-as $$
+returns jsonb language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set jit = off set plan_cache_mode = force_generic_plan as $$
 declare
     _ids uuid[];
 begin
@@ -49,6 +41,5 @@ begin
     );
 end
 $$;
-
 grant execute on function jobq_internal.show_graph
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;

@@ -1,18 +1,12 @@
--- Purpose: Deletes a payload spec, config, secret or endpoint; refused while it is in
--- use.
--- Invariant: its versions stay. Refused while an endpoint refers to it. A secret is also kept while
--- waiting jobs use an older endpoint version that refers to it, an endpoint while it
--- has live jobs or schedules. Deleting an endpoint deletes its kind.
--- Raises: 22004, 22023, 42501, JQ007, JQ008.
--- Never: DEFINITION_EXISTS.
+-- Purpose: Deletes a payload spec, config, secret or endpoint; refused while it is in use.
+-- Invariant: its versions stay. Refused while an endpoint refers to it. A secret is also kept
+-- while waiting jobs use an older endpoint version that refers to it, an endpoint while it has
+-- live jobs or schedules. Deleting an endpoint deletes its kind.
+-- Raises: 22004, 22023, 42501, JQ007, JQ008. Never: DEFINITION_EXISTS.
 -- Argument type: payload_spec, config, secret or endpoint.
 -- Example: select jobq.delete_definition('config', 'unused');
 create or replace function jobq.delete_definition(type text, name text)
-returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns void language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _user text;
 begin
@@ -34,5 +28,4 @@ begin
     where d.type = delete_definition.type and d.name = delete_definition.name;
 end
 $$;
-
 grant execute on function jobq.delete_definition to jobq_operator;

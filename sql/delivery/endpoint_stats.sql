@@ -1,8 +1,7 @@
 -- Purpose: Returns statistics of recent deliveries to an endpoint: success rate,
 -- latency, failures.
--- Invariant: covers the newest 1,000 attempts that ended in the period, read through
--- two indexes, so the cost is bounded. Released attempts do not count. Raises: 22004,
--- 22023, JQ007.
+-- Invariant: covers the newest 1,000 attempts that ended in the period, read through two indexes,
+-- so the cost is bounded. Released attempts do not count. Raises: 22004, 22023, JQ007.
 -- Argument period: how far to look back, 1 s to 30 days.
 -- Column since: start of the period; the first of the attempts if there are 1,000.
 -- Column attempts: number of attempts that ended.
@@ -22,13 +21,8 @@ returns table (
     success_rate double precision, p50_ms bigint, p95_ms bigint, p99_ms bigint,
     failures jsonb
 )
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off
+set enable_seqscan = off as $$
 declare
     _since timestamptz;
 begin
@@ -79,5 +73,4 @@ begin
     from ended as e;
 end
 $$;
-
 grant execute on function jobq_internal.endpoint_stats to jobq_operator, jobq_reader;

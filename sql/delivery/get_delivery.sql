@@ -1,9 +1,8 @@
 -- Purpose: Returns everything a worker needs to deliver jobs of an endpoint; secrets
 -- are encrypted.
--- Invariant: no row if the kind is not an endpoint.
--- delivery_version is the job's; a version never changes, and null means
--- that of a new job. Returns the present secrets, encrypted, and the present config,
--- or, for a job_id in a later attempt, the config at its first attempt.
+-- Invariant: no row if the kind is not an endpoint. delivery_version is the job's; a version
+-- never changes, and null means that of a new job. Returns the present secrets, encrypted, and
+-- the present config, or, for a job_id in a later attempt, the config at its first attempt.
 -- Raises: 22004.
 -- Argument job_id: the job, to find the config of its first attempt.
 -- Returns: one row; none if the kind is not an endpoint.
@@ -23,11 +22,7 @@ returns table (
     config_version integer, config_valid_from timestamptz, secrets jsonb,
     max_concurrency integer, max_per_second double precision
 )
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
     -- The first attempt of this execution. Attempts that do not count, and those before a
@@ -80,5 +75,4 @@ begin
     where e.endpoint = get_delivery.kind;
 end
 $$;
-
 grant execute on function jobq_internal.get_delivery to jobq_worker, jobq_operator;

@@ -1,16 +1,11 @@
--- Purpose: Returns the versions of a payload spec, config, secret or endpoint, newest
--- first.
+-- Purpose: Returns the versions of a payload spec, config, secret or endpoint, newest first.
 -- Invariant: for a secret, only the times of its changes. Raises: 22004, 22023, JQ007.
 -- Argument type: payload_spec, config, secret or endpoint.
 -- Column document: the definition; {} for a secret.
 -- Example: select * from jobq_internal.list_versions('config', 'email-service');
 create or replace function jobq_internal.list_versions(type text, name text)
-returns table (version integer, document jsonb, created_at timestamptz)
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns table (version integer, document jsonb, created_at timestamptz) language plpgsql stable
+security definer set search_path = pg_catalog, pg_temp as $$
 begin
     return query
     select
@@ -25,5 +20,4 @@ begin
     end if;
 end
 $$;
-
 grant execute on function jobq_internal.list_versions to jobq_operator, jobq_reader;

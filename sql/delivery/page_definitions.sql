@@ -1,5 +1,4 @@
--- Purpose: Returns a page of payload specs, configs, secrets or endpoints as JSON
--- documents.
+-- Purpose: Returns a page of payload specs, configs, secrets or endpoints as JSON documents.
 -- Invariant: contains no value of a secret. Raises: 22004, 22023.
 -- Argument type: payload_spec, config, secret or endpoint.
 -- Argument max_definitions: maximum number, 1 to 100000.
@@ -7,12 +6,8 @@
 create or replace function jobq_internal.page_definitions(
     type text, after text default null, max_definitions integer default 50
 )
-returns table (item json, cursor text)
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns table (item json, cursor text) language sql stable security definer
+set search_path = pg_catalog, pg_temp as $$
     select jobq_private.check_count(
         'max_definitions', page_definitions.max_definitions, 1, 100000
     );
@@ -28,5 +23,4 @@ as $$
     order by t.n
     limit page_definitions.max_definitions
 $$;
-
 grant execute on function jobq_internal.page_definitions to jobq_operator, jobq_reader;

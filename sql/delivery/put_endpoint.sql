@@ -1,8 +1,7 @@
 -- Purpose: Creates or replaces an endpoint: a kind whose jobs are sent to HTTP, Kafka
 -- or a Redis stream.
--- Invariant: the endpoint and its kind have the same name; refuses a kind that
--- put_kind() declared, and references to missing definitions. Existing jobs keep their
--- version.
+-- Invariant: the endpoint and its kind have the same name; refuses a kind that put_kind()
+-- declared, and references to missing definitions. Existing jobs keep their version.
 -- Raises: 22004, 22023, 42501, JQ004, JQ007.
 -- Argument max_attempts: maximum number of failed deliveries, 1 to 10000.
 -- Argument queue: the queue of its jobs; null means the default.
@@ -16,26 +15,14 @@
 -- Example: select jobq.put_endpoint('send-welcome', 'HTTP', '{"url": "{{config.api_base_url}}/welcome",
 --     "body_template": {"user_id": "{{input.user_id}}"}}', config => 'email-service');
 create or replace function jobq.put_endpoint(
-    endpoint text,
-    type text,
-    spec jsonb,
-    payload_spec text default null,
-    config text default null,
-    max_attempts integer default 1,
-    retry_strategy text default 'exponential',
-    retry_initial_delay interval default '1 s',
-    retry_max_delay interval default '60 s',
-    retry_jitter double precision default 0.25,
-    queue text default null,
-    max_concurrency integer default null,
-    max_per_second double precision default null,
-    mode text default 'put'
+    endpoint text, type text, spec jsonb, payload_spec text default null,
+    config text default null, max_attempts integer default 1,
+    retry_strategy text default 'exponential', retry_initial_delay interval default '1 s',
+    retry_max_delay interval default '60 s', retry_jitter double precision default 0.25,
+    queue text default null, max_concurrency integer default null,
+    max_per_second double precision default null, mode text default 'put'
 )
-returns json
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns json language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _entries jsonb;
     _violated text;
@@ -104,5 +91,4 @@ exception
         return null;
 end
 $$;
-
 grant execute on function jobq.put_endpoint to jobq_operator;

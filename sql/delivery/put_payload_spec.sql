@@ -1,5 +1,4 @@
--- Purpose: Creates or replaces a payload spec: the JSON Schema of the input of
--- endpoints.
+-- Purpose: Creates or replaces a payload spec: the JSON Schema of the input of endpoints.
 -- Invariant: existing jobs keep their version. If the database supports all keywords of
 -- a schema, enqueue() refuses input that does not match; delivery always does.
 -- Raises: 22004, 22023, 42501, JQ004, JQ006, JQ007.
@@ -10,11 +9,7 @@
 create or replace function jobq.put_payload_spec(
     payload_spec text, schema jsonb, mode text default 'put'
 )
-returns json
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns json language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _item json;
 begin
@@ -37,5 +32,4 @@ begin
     return _item;
 end
 $$;
-
 grant execute on function jobq.put_payload_spec to jobq_operator;

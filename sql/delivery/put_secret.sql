@@ -7,11 +7,7 @@
 create or replace function jobq.put_secret(
     secret text, ciphertext bytea, key_id text, mode text default 'put'
 )
-returns json
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns json language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform jobq_private.begin_definition('secret', put_secret.secret, put_secret.mode);
     perform jobq_private.check_given(
@@ -22,5 +18,4 @@ begin
     );
 end
 $$;
-
 grant execute on function jobq.put_secret to jobq_operator;

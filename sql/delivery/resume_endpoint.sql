@@ -1,21 +1,13 @@
--- Purpose: Resumes deliveries to a paused endpoint, and returns the number of postponed
--- jobs.
--- Invariant: postponed jobs get back their run_at, and so their order; a job whose
--- run_at was changed meanwhile keeps the new one. Resuming an endpoint that is not
--- paused resumes nothing. While grants by queue are enforced, only for a login with work
--- on all queues.
+-- Purpose: Resumes deliveries to a paused endpoint, and returns the number of postponed jobs.
+-- Invariant: postponed jobs get back their run_at, and so their order; a job whose run_at was
+-- changed meanwhile keeps the new one. Resuming an endpoint that is not paused resumes nothing.
+-- While grants by queue are enforced, only for a login with work on all queues.
 -- Raises: 22004, 42501, JQ007.
 -- Returns: how many jobs were postponed.
 -- Example: select jobq.resume_endpoint('send-welcome');
 create or replace function jobq.resume_endpoint(endpoint text)
-returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-as $$
+returns bigint language plpgsql security definer set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off as $$
 declare
     _ids uuid[];
     _parked record;
@@ -66,5 +58,4 @@ begin
     return cardinality(_ids);
 end
 $$;
-
 grant execute on function jobq.resume_endpoint to jobq_operator;

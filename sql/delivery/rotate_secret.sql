@@ -2,19 +2,14 @@
 -- is unchanged.
 -- Invariant: replaces only the version that was read, and does not create a version.
 -- Raises: 22004, 22023, 42501, JQ007.
--- Never: DEFINITION_EXISTS, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
--- ENDPOINT_NOT_FOUND.
+-- Never: DEFINITION_EXISTS, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND, ENDPOINT_NOT_FOUND.
 -- Argument version: the version that was read, as in list_ciphertexts().
 -- Returns: whether it was replaced; false if it has changed.
 -- Example: select jobq_internal.rotate_secret('api_key', 1, decode(repeat('01', 44), 'hex'), 'key-2');
 create or replace function jobq_internal.rotate_secret(
     secret text, version integer, ciphertext bytea, key_id text
 )
-returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns boolean language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform jobq_private.begin_definition('secret', rotate_secret.secret, 'update');
     update jobq_private.definition as d
@@ -30,5 +25,4 @@ exception
         return null;
 end
 $$;
-
 grant execute on function jobq_internal.rotate_secret to jobq_operator;

@@ -1,5 +1,4 @@
--- Purpose: Returns a payload spec, config, secret (without its value) or endpoint as a
--- document.
+-- Purpose: Returns a payload spec, config, secret (without its value) or endpoint as a document.
 -- Invariant: contains no value of a secret. Raises: 22004, 22023, JQ007.
 -- Argument type: payload_spec, config, secret or endpoint.
 -- Returns: a JSON object: name, version, created_at and updated_at; of a payload spec
@@ -8,12 +7,7 @@
 -- backoff, initial_delay_ms, max_delay_ms, jitter).
 -- Example: select jobq_internal.show_definition('endpoint', 'send-welcome');
 create or replace function jobq_internal.show_definition(type text, name text)
-returns json
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns json language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _item json;
 begin
@@ -26,5 +20,4 @@ begin
     return _item;
 end
 $$;
-
 grant execute on function jobq_internal.show_definition to jobq_operator, jobq_reader;

@@ -1,17 +1,11 @@
--- Purpose: Enqueues one delivery to an endpoint, even if it is paused, and returns the
--- job's id.
--- Invariant: an ordinary job with one attempt and the highest priority; of a paused
--- endpoint only the newest test is delivered.
--- Raises: 22004, 22023, JQ005, JQ006, JQ007, JQ010.
+-- Purpose: Enqueues one delivery to an endpoint, even if it is paused, and returns the job's id.
+-- Invariant: an ordinary job with one attempt and the highest priority; of a paused endpoint only
+-- the newest test is delivered. Raises: 22004, 22023, JQ005, JQ006, JQ007, JQ010.
 -- Never: DEDUP_CONFLICT, JOB_NOT_FOUND, BATCH_NOT_FOUND, BATCH_ENDED, ILLEGAL_STATE.
 -- Returns: the id of the job, whose result is the target's response.
 -- Example: select jobq_internal.test_endpoint('send-welcome', '{"user_id": "u1"}');
 create or replace function jobq_internal.test_endpoint(endpoint text, payload jsonb default '{}')
-returns uuid
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns uuid language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _job_id uuid;
 begin
@@ -27,5 +21,4 @@ begin
     return _job_id;
 end
 $$;
-
 grant execute on function jobq_internal.test_endpoint to jobq_operator;

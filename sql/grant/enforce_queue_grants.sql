@@ -1,19 +1,14 @@
 -- Purpose: Restricts every login to the queues granted to it; false ends this. Only for
 -- jobq_owner.
--- Invariant: forces row-level security on every table that has a policy, so it also
--- applies inside jobq's functions; while it is off, the policies cost nothing. Waits
--- for open transactions, at most 5 s per table, and starts again after a deadlock with
--- one of them. Only for jobq_owner.
--- Raises: 22004, 55P03.
+-- Invariant: forces row-level security on every table that has a policy, so it also applies
+-- inside jobq's functions; while it is off, the policies cost nothing. Waits for open
+-- transactions, at most 5 s per table, and starts again after a deadlock with one of them. Only
+-- for jobq_owner. Raises: 22004, 55P03.
 -- Argument enforced: false removes the restriction.
 -- Example: select jobq.enforce_queue_grants();
 create or replace function jobq.enforce_queue_grants(enforced boolean default true)
-returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set lock_timeout = '5s'
-as $$
+returns void language plpgsql security definer set search_path = pg_catalog, pg_temp
+set lock_timeout = '5s' as $$
 declare
     _table text;
 begin

@@ -6,5 +6,4 @@ from jobq_private.queue_grant as g
 where pg_has_role(session_user, g.grantee, 'usage')
 or pg_has_role(session_user, 'jobq_owner', 'usage');
 
-grant select on jobq.queue_grant
-to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+grant select on jobq.queue_grant to jobq_producer, jobq_worker, jobq_operator, jobq_reader;

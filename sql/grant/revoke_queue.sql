@@ -6,11 +6,7 @@
 -- Argument queue: the queue, or * if * was granted.
 -- Example: select jobq.revoke_queue('jobq_producer', 'mail', 'enqueue');
 create or replace function jobq.revoke_queue(grantee text, queue text, privilege text)
-returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns void language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _grantee regrole;
 begin

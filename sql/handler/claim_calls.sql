@@ -1,7 +1,6 @@
 -- Purpose: Leases jobs whose kinds are functions that the login may run.
--- Invariant: SKIP LOCKED. Claims only functions that get_call() allows. Jobs under a
--- limit lock the limit until the commit, so nobody else starts jobs there.
--- Raises: 22004, 22023.
+-- Invariant: SKIP LOCKED. Claims only functions that get_call() allows. Jobs under a limit lock
+-- the limit until the commit, so nobody else starts jobs there. Raises: 22004, 22023.
 -- Argument max_jobs: maximum number of jobs, 0 to 10000.
 -- Column run: the schema and the name of the function.
 -- Column is_batch: whether the function takes the payloads of many jobs.
@@ -12,14 +11,9 @@ returns table (
     job_id uuid, attempt integer, kind text, payload jsonb, run text[], is_batch boolean,
     retry_on text[]
 )
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off
+set enable_bitmapscan = off as $$
 #variable_conflict use_column
 begin
     return query
@@ -39,5 +33,4 @@ begin
     order by c.ordinality;
 end
 $$;
-
 grant execute on function jobq_internal.claim_calls to jobq_worker;

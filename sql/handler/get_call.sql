@@ -9,12 +9,8 @@
 -- Column retry_on: the errors that are retried, by SQLSTATE or class.
 -- Example: select * from jobq_internal.get_call('send_email');
 create or replace function jobq_internal.get_call(kind text)
-returns table (may_run boolean, is_batch boolean, run text[], retry_on text[])
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns table (may_run boolean, is_batch boolean, run text[], retry_on text[]) language sql stable
+security definer set search_path = pg_catalog, pg_temp as $$
     select jobq_private.check_given('kind', num_nulls(get_call.kind));
     select
         coalesce(f.may_execute and jobq_private.is_trusted(f.owner, session_user), false),
@@ -25,5 +21,4 @@ as $$
     where k.kind = get_call.kind
     and k.run is not null
 $$;
-
 grant execute on function jobq_internal.get_call to jobq_worker;

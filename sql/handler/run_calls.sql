@@ -1,17 +1,15 @@
 -- Purpose: Runs the function of a kind for leased jobs, with the caller's rights, and
 -- returns the outcomes.
--- Invariant: runs with the caller's rights, in a subtransaction, so a failure undoes
--- only its own jobs; therefore it catches OTHERS. If a batch fails, its jobs run one by
--- one, so that one job cannot block the others. If statement_timeout or a cancel stops
--- a job, the jobs after it are released, and so are jobs whose function was dropped.
--- Deferred constraints are checked after each call, including the caller's own. Results
--- of a batch, and results that may exceed a limit, are stored here, where a refusal
--- still undoes the work.
+-- Invariant: runs with the caller's rights, in a subtransaction, so a failure undoes only its own
+-- jobs; therefore it catches OTHERS. If a batch fails, its jobs run one by one, so that one job
+-- cannot block the others. If statement_timeout or a cancel stops a job, the jobs after it are
+-- released, and so are jobs whose function was dropped. Deferred constraints are checked after
+-- each call, including the caller's own. Results of a batch, and results that may exceed a limit,
+-- are stored here, where a refusal still undoes the work.
 -- Raises: 22023. Never: NULL_ARGUMENT, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument run: the schema and the name of the function.
 -- Argument is_batch: whether the function takes the payloads of many jobs.
--- Argument payloads: the jobs' payloads, parallel to job_ids; exactly one if is_batch
--- is false.
+-- Argument payloads: the jobs' payloads, parallel to job_ids; exactly one if is_batch is false.
 -- Argument small: a result of one job up to this many bytes is left to the caller to
 -- store; -1 stores all of them.
 -- Column result: the result of the function for the job.
@@ -27,9 +25,7 @@ create or replace function jobq_internal.run_calls(
 returns table (
     job_id uuid, attempt integer, result jsonb, state text, error_code text, error text
 )
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     _user constant name := current_user;
     _results jsonb[];
@@ -106,5 +102,4 @@ begin
     end loop;
 end
 $$;
-
 grant execute on function jobq_internal.run_calls to jobq_worker;

@@ -1,11 +1,10 @@
 -- Purpose: Runs jobs whose kinds are database functions, with the caller's rights, and
 -- returns how each ended.
--- Invariant: runs with the caller's rights, in the caller's transaction: a job's work
--- and its completion commit together or not at all. Each job, or each batch, is a
--- subtransaction: run_calls(). If statement_timeout or a cancel stops one, its jobs
--- fail, and the jobs claimed after it are released. The kind lists the errors that are
--- retried; others are final. Results that cannot exceed a limit are stored by one
--- statement at the end.
+-- Invariant: runs with the caller's rights, in the caller's transaction: a job's work and its
+-- completion commit together or not at all. Each job, or each batch, is a subtransaction:
+-- run_calls(). If statement_timeout or a cancel stops one, its jobs fail, and the jobs claimed
+-- after it are released. The kind lists the errors that are retried; others are final. Results
+-- that cannot exceed a limit are stored by one statement at the end.
 -- Raises: 22004, 22023. Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument max_jobs: maximum number of jobs, 0 to 10000.
 -- Column state: succeeded, retrying, dead, cancelled, queued if the job was released,
@@ -14,10 +13,8 @@
 create or replace function jobq.work(
     queues text[] default '{default}', max_jobs integer default 100
 )
-returns table (job_id uuid, kind text, state text)
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
+returns table (job_id uuid, kind text, state text) language plpgsql
+set search_path = pg_catalog, pg_temp as $$
 declare
     _call record;
     _job record;
@@ -84,5 +81,4 @@ begin
         with ordinality as c (job_id, attempt, outcome, n);
 end
 $$;
-
 grant execute on function jobq.work to jobq_worker;

@@ -1,17 +1,12 @@
 -- Purpose: Returns name and scopes of the API key with this SHA-256, or no row.
--- Invariant: looked up by the hash of a random key, so timing reveals nothing about
--- other keys. The last use is written at most once a minute, without waiting for locks.
--- While grants by queue are enforced, a key works only at servers with the login that
--- created it.
--- Raises: nothing.
+-- Invariant: looked up by the hash of a random key, so timing reveals nothing about other keys.
+-- The last use is written at most once a minute, without waiting for locks. While grants by queue
+-- are enforced, a key works only at servers with the login that created it. Raises: nothing.
 -- Returns: one row; none if the key is unknown, expired or revoked.
 -- Example: select * from jobq_http.authenticate(sha256('a key'));
 create or replace function jobq_http.authenticate(key_hash bytea)
-returns table (name text, scopes text[], requests_per_second integer)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns table (name text, scopes text[], requests_per_second integer) language plpgsql
+security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _key jobq_private.api_key;
 begin
@@ -38,5 +33,4 @@ begin
     return query select _key.api_key, _key.scopes, _key.requests_per_second;
 end
 $$;
-
 grant execute on function jobq_http.authenticate to jobq_reader;

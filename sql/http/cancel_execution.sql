@@ -1,17 +1,10 @@
 -- Purpose: Cancels a waiting execution and returns it, or null if it is too late.
--- Invariant: the row lock decides between this and claim; the second one sees the
--- result of the first.
--- Raises: 22004, 22023, JQ001.
+-- Invariant: the row lock decides between this and claim; the second one sees the result of the
+-- first. Raises: 22004, 22023, JQ001.
 -- Returns: the execution as show_execution() returns it; null if it runs or has ended.
 -- Example: select jobq_http.cancel_execution(:'waiting', 'ordered twice');
-create or replace function jobq_http.cancel_execution(
-    execution_id uuid, reason text default null
-)
-returns json
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+create or replace function jobq_http.cancel_execution(execution_id uuid, reason text default null)
+returns json language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform
     from jobq_private.job as j
@@ -26,5 +19,4 @@ begin
     return null;
 end
 $$;
-
 grant execute on function jobq_http.cancel_execution to jobq_producer, jobq_operator;

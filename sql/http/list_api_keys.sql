@@ -12,16 +12,11 @@ returns table (
     revoked_at timestamptz,
     last_used_at timestamptz
 )
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select
         k.api_key, k.prefix, k.scopes, k.requests_per_second, k.created_at,
         k.expires_at, k.revoked_at, k.last_used_at
     from jobq_private.api_key as k
     order by k.created_at, k.api_key
 $$;
-
 grant execute on function jobq_http.list_api_keys to jobq_operator;

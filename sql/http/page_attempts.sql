@@ -8,12 +8,8 @@
 create or replace function jobq_http.page_attempts(
     job_id uuid, after integer default null, max_attempts integer default 50
 )
-returns table (item json, cursor integer)
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns table (item json, cursor integer) language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp as $$
 begin
     perform jobq_private.check_count('max_attempts', page_attempts.max_attempts, 1, 1000);
     return query
@@ -44,6 +40,4 @@ begin
     limit page_attempts.max_attempts;
 end
 $$;
-
-grant execute on function jobq_http.page_attempts
-to jobq_worker, jobq_operator, jobq_reader;
+grant execute on function jobq_http.page_attempts to jobq_worker, jobq_operator, jobq_reader;

@@ -1,5 +1,4 @@
--- Purpose: Returns a page of the audit log as JSON documents, newest first; cursor
--- continues it.
+-- Purpose: Returns a page of the audit log as JSON documents, newest first; cursor continues it.
 -- Invariant: a descent of the primary key; reads at most the newest 20,000 rows.
 -- Raises: 22004, 22023.
 -- Argument subject: only actions on this job, queue or other subject; null means all.
@@ -10,13 +9,8 @@
 create or replace function jobq_http.page_audit(
     before bigint default null, subject text default null, max_rows integer default 50
 )
-returns table (item json, cursor bigint)
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-as $$
+returns table (item json, cursor bigint) language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp set jit = off as $$
 begin
     perform jobq_private.check_count('max_rows', page_audit.max_rows, 1, 1000);
     return query
@@ -41,5 +35,4 @@ begin
     limit page_audit.max_rows;
 end
 $$;
-
 grant execute on function jobq_http.page_audit to jobq_operator;

@@ -9,27 +9,14 @@
 -- Members item: job_document
 -- Example: select * from jobq_http.page_jobs('{queued,running}', max_jobs => 10);
 create or replace function jobq_http.page_jobs(
-    states text[] default null,
-    kind text default null,
-    queue text default null,
-    created_after timestamptz default null,
-    created_before timestamptz default null,
-    metadata jsonb default null,
-    before uuid default null,
-    max_jobs integer default 50,
-    idempotency_key text default null,
-    trigger text default null,
-    vocabulary text default null,
+    states text[] default null, kind text default null, queue text default null,
+    created_after timestamptz default null, created_before timestamptz default null,
+    metadata jsonb default null, before uuid default null, max_jobs integer default 50,
+    idempotency_key text default null, trigger text default null, vocabulary text default null,
     error_code text default null
 )
-returns table (item json, cursor uuid)
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-as $$
+returns table (item json, cursor uuid) language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 declare
     _max_bytes constant integer := 4194304;
     _rows integer := 0;
@@ -69,5 +56,4 @@ begin
     end if;
 end
 $$;
-
 grant execute on function jobq_http.page_jobs to jobq_operator, jobq_reader;

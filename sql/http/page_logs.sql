@@ -1,5 +1,4 @@
--- Purpose: Returns a page of the log of a job as JSON documents, in order or newest
--- first.
+-- Purpose: Returns a page of the log of a job as JSON documents, in order or newest first.
 -- Invariant: lines are numbered as they are written, so pages do not change, and each
 -- starts with a descent of the index. Raises: 22004, 22023, JQ001.
 -- Argument after: only lines after this one; null for the first page.
@@ -12,14 +11,8 @@ create or replace function jobq_http.page_logs(
     job_id uuid, after bigint default null, max_lines integer default 50,
     before bigint default null
 )
-returns table (item json, cursor bigint)
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-as $$
+returns table (item json, cursor bigint) language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 begin
     perform jobq_private.check_count('max_lines', page_logs.max_lines, 1, 1000);
     perform jobq.get_job(page_logs.job_id);
@@ -53,6 +46,4 @@ begin
     limit page_logs.max_lines;
 end
 $$;
-
-grant execute on function jobq_http.page_logs
-to jobq_worker, jobq_operator, jobq_reader;
+grant execute on function jobq_http.page_logs to jobq_worker, jobq_operator, jobq_reader;

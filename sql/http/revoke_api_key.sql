@@ -3,11 +3,7 @@
 -- nothing. Raises: 22004, JQ007.
 -- Example: select jobq_http.revoke_api_key('web');
 create or replace function jobq_http.revoke_api_key(name text)
-returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns void language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform jobq_private.check_given('name', num_nulls(revoke_api_key.name));
     update jobq_private.api_key as k
@@ -18,5 +14,4 @@ begin
     end);
 end
 $$;
-
 grant execute on function jobq_http.revoke_api_key to jobq_operator;

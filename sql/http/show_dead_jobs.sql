@@ -6,18 +6,9 @@
 -- different ones), workers, attempts, job_id of the newest, and metadata that all have.
 -- Example: select jobq_http.show_dead_jobs() -> 'groups';
 create or replace function jobq_http.show_dead_jobs(max_looked integer default 10000)
-returns json
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set enable_mergejoin = off
-set plan_cache_mode = force_generic_plan
-as $$
+returns json language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
+set enable_mergejoin = off set plan_cache_mode = force_generic_plan as $$
 begin
     perform jobq_private.check_count('max_looked', show_dead_jobs.max_looked, 1, 100000);
 
@@ -84,5 +75,4 @@ begin
     ));
 end
 $$;
-
 grant execute on function jobq_http.show_dead_jobs to jobq_operator, jobq_reader;

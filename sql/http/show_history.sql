@@ -12,19 +12,11 @@
 -- all queues, from when they could first run.
 -- Example: select jobq_http.show_history('day', 'kind') -> 'latency';
 create or replace function jobq_http.show_history(
-    span text default 'hour',
-    by text default 'queue',
-    queue text default null,
-    kind text default null,
-    max_buckets integer default 720
+    span text default 'hour', by text default 'queue', queue text default null,
+    kind text default null, max_buckets integer default 720
 )
-returns json
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-as $$
+returns json language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set jit = off as $$
 declare
     _minutes constant integer :=
         case show_history.span when 'hour' then 1 when 'day' then 10 when 'month' then 60 end;
@@ -79,5 +71,4 @@ begin
     );
 end
 $$;
-
 grant execute on function jobq_http.show_history to jobq_operator, jobq_reader;

@@ -18,32 +18,15 @@
 -- null; job_ids, of all matches, newest first, or null.
 -- Example: select jobq_http.show_jobs('{dead}', error_code => 'TIMEOUT') ->> 'matched';
 create or replace function jobq_http.show_jobs(
-    states text[] default null,
-    kind text default null,
-    queue text default null,
-    created_after timestamptz default null,
-    created_before timestamptz default null,
-    metadata jsonb default null,
-    error_code text default null,
-    worker text default null,
-    payload jsonb default null,
-    search text default null,
-    batch_id uuid default null,
-    job_ids uuid[] default null,
-    before uuid default null,
-    max_jobs integer default 50,
-    max_looked integer default 10000,
-    with_ids boolean default false
+    states text[] default null, kind text default null, queue text default null,
+    created_after timestamptz default null, created_before timestamptz default null,
+    metadata jsonb default null, error_code text default null, worker text default null,
+    payload jsonb default null, search text default null, batch_id uuid default null,
+    job_ids uuid[] default null, before uuid default null, max_jobs integer default 50,
+    max_looked integer default 10000, with_ids boolean default false
 )
-returns json
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-set plan_cache_mode = force_custom_plan
-as $$
+returns json language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set jit = off set enable_seqscan = off set plan_cache_mode = force_custom_plan as $$
 declare
     _since constant uuid := coalesce(
         jobq_private.id_floor(show_jobs.created_after),
@@ -95,5 +78,4 @@ begin
     );
 end
 $$;
-
 grant execute on function jobq_http.show_jobs to jobq_operator, jobq_reader;

@@ -3,12 +3,7 @@
 -- Returns: a JSON object: login, and scopes, an array of some of produce, work, operate and read.
 -- Example: select jobq_http.show_login() ->> 'login';
 create or replace function jobq_http.show_login()
-returns json
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns json language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select json_build_object(
         'login', session_user,
         'scopes', coalesce(json_agg(s.scope order by s.scope) filter (
@@ -21,6 +16,5 @@ as $$
         ('operate', 'jobq_operator'), ('read', 'jobq_reader')
     ) as s (scope, role)
 $$;
-
 grant execute on function jobq_http.show_login
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;

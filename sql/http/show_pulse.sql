@@ -5,12 +5,7 @@
 -- Returns: how many rows were added, changed or deleted since the statistics began.
 -- Example: select jobq_http.show_pulse();
 create or replace function jobq_http.show_pulse()
-returns bigint
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns bigint language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select sum(
         pg_stat_get_tuples_inserted(t.name::regclass)
         + pg_stat_get_tuples_updated(t.name::regclass)
@@ -24,5 +19,4 @@ as $$
         ('jobq_private.schedule'), ('jobq_private.worker'), ('jobq_private.endpoint')
     ) as t (name)
 $$;
-
 grant execute on function jobq_http.show_pulse to jobq_operator, jobq_reader;

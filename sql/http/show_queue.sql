@@ -13,21 +13,14 @@
 -- wait for a time: concurrency_key, open_at; and key, null or an object: concurrency_key,
 -- max_running, rate_limit, rate_period_ms, rate_burst, held_until (infinity as null), is_held,
 -- hold_reason, waiting (10,001 means more), runners, and kinds, an array of objects: kind,
--- max_running, rate_limit, rate_period_ms, rate_burst, of each key of the kind in all queues, which
--- apply to its jobs instead.
+-- max_running, rate_limit, rate_period_ms, rate_burst, of each key of the kind in all queues,
+-- which apply to its jobs instead.
 -- Example: select jobq_http.show_queue('mail', 'customer-7') -> 'key' ->> 'is_held';
 create or replace function jobq_http.show_queue(
     queue text, concurrency_key text default null, max_rows integer default 100
 )
-returns json
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
+returns json language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
     _now constant timestamptz := clock_timestamp();
 begin
@@ -103,5 +96,4 @@ begin
     );
 end
 $$;
-
 grant execute on function jobq_http.show_queue to jobq_operator, jobq_reader;

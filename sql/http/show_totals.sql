@@ -1,23 +1,15 @@
 -- Purpose: Returns the numbers of waiting, running and dead jobs in all queues as a
 -- JSON document. Counts are bounded, so it stays cheap.
--- Invariant: sums of the figures of queue_stats(), each up to `most`. For long queues it uses
--- the last count of maintain().
--- Raises: 22004, 22023.
+-- Invariant: sums of the figures of queue_stats(), each up to `most`. For long queues it uses the
+-- last count of maintain(). Raises: 22004, 22023.
 -- Returns: a JSON object: queued, scheduled, retrying, running, blocked, dead, queues,
 -- paused (how many queues are), oldest_runnable_ms, goes_on (an array with the names of
 -- counts that may be larger).
 -- Example: select jobq_http.show_totals() ->> 'dead';
 create or replace function jobq_http.show_totals(most integer default 10000)
-returns json
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
+returns json language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off
+set enable_bitmapscan = off as $$
 begin
     perform jobq_private.check_count('most', show_totals.most, 1, 100000);
     return (
@@ -57,5 +49,4 @@ begin
     );
 end
 $$;
-
 grant execute on function jobq_http.show_totals to jobq_operator, jobq_reader;

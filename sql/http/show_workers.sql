@@ -6,15 +6,8 @@
 -- except_kinds (kinds without a handler), release, stuck.
 -- Example: select jobq_http.show_workers();
 create or replace function jobq_http.show_workers()
-returns json
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-as $$
+returns json language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 begin
     return (
         with leased as materialized (
@@ -54,5 +47,4 @@ begin
     );
 end
 $$;
-
 grant execute on function jobq_http.show_workers to jobq_operator, jobq_reader;

@@ -3,18 +3,12 @@
 -- each by a descent of an index. Raises: 22004, 22023.
 -- Argument max_rows: at most so many of each, 1 to 1000.
 -- Returns: a JSON object: graphs (graph_id, job_id of one unfinished job, name of that job, jobs,
--- unfinished), batches (batch_id, queue, opened_at, sealed_at, ended_at), waits (job_id, kind, queue,
--- event, since, deadline), all newest first.
+-- unfinished), batches (batch_id, queue, opened_at, sealed_at, ended_at), waits (job_id, kind,
+-- queue, event, since, deadline), all newest first.
 -- Example: select jobq_http.show_workflows() -> 'graphs';
 create or replace function jobq_http.show_workflows(max_rows integer default 50)
-returns json
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set plan_cache_mode = force_generic_plan
-as $$
+returns json language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set jit = off set plan_cache_mode = force_generic_plan as $$
 begin
     perform jobq_private.check_count('max_rows', show_workflows.max_rows, 1, 1000);
     return json_build_object(
@@ -59,5 +53,4 @@ begin
     );
 end
 $$;
-
 grant execute on function jobq_http.show_workflows to jobq_operator, jobq_reader;

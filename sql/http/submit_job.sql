@@ -10,10 +10,7 @@
 create or replace function jobq_http.submit_job(
     given jsonb, is_endpoint boolean default false, out created boolean, out item json
 )
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 declare
     _job_id uuid;
@@ -28,5 +25,4 @@ begin
     );
 end
 $$;
-
 grant execute on function jobq_http.submit_job to jobq_producer;

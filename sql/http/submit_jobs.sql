@@ -7,13 +7,9 @@
 -- Column job_id: the job, a new one or the one that holds the key already.
 -- Example: select * from jobq_http.submit_jobs('[{"kind": "send_email"}]', '{}');
 create or replace function jobq_http.submit_jobs(jobs jsonb, endpoints text[])
-returns table (ordinal integer, job_id uuid, created boolean)
-language sql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns table (ordinal integer, job_id uuid, created boolean) language sql security definer
+set search_path = pg_catalog, pg_temp as $$
     select jobq_private.check_endpoints(submit_jobs.endpoints);
     select e.ordinal, e.job_id, e.created from jobq.enqueue_many(submit_jobs.jobs) as e
 $$;
-
 grant execute on function jobq_http.submit_jobs to jobq_producer;

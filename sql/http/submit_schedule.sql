@@ -1,10 +1,9 @@
 -- Purpose: Creates a schedule unless its name exists, and returns it as a JSON document
 -- with whether it was created.
--- Invariant: given is a JSON object with parameters of create_schedule(). A name in use
--- by a schedule of the same kind returns that schedule, whatever its definition, as an
--- idempotency key returns its job; a name in use by another kind is refused. An
--- idempotency key is a name that no other kind can take.
--- Raises: 22004, 22023, JQ001, JQ004, JQ005, JQ006, JQ007, JQ009.
+-- Invariant: given is a JSON object with parameters of create_schedule(). A name in use by a
+-- schedule of the same kind returns that schedule, whatever its definition, as an idempotency key
+-- returns its job; a name in use by another kind is refused. An idempotency key is a name that no
+-- other kind can take. Raises: 22004, 22023, JQ001, JQ004, JQ005, JQ006, JQ007, JQ009.
 -- Never: SCHEDULE_NOT_FOUND.
 -- Argument given: the definition as a JSON object; without a name, one is generated.
 -- Argument idempotency_key: in place of a name.
@@ -15,10 +14,7 @@ create or replace function jobq_http.submit_schedule(
     given jsonb, idempotency_key text default null, is_endpoint boolean default false,
     out created boolean, out item json
 )
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 declare
     _given jobq_private.schedule := jobq_private.read_schedule(null, 'given', given);
@@ -44,5 +40,4 @@ begin
     end);
 end
 $$;
-
 grant execute on function jobq_http.submit_schedule to jobq_producer, jobq_operator;

@@ -5,13 +5,8 @@
 -- when it has ended.
 -- Example: select jobq.cancel(:'waiting', 'ordered twice');
 create or replace function jobq.cancel(job_id uuid, reason text default null)
-returns text
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-as $$
+returns text language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+set enable_seqscan = off as $$
 declare
     _state text;
     _queue text;
@@ -43,5 +38,4 @@ begin
     return 'cancelled';
 end
 $$;
-
 grant execute on function jobq.cancel to jobq_producer, jobq_operator;

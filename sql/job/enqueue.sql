@@ -1,5 +1,5 @@
--- Purpose: Adds a job in the caller's transaction and returns its id, or the id of the existing job
--- with the same key.
+-- Purpose: Adds a job in the caller's transaction and returns its id, or the id of the existing
+-- job with the same key.
 -- Invariant: a taken idempotency key or dedup key yields the job that holds it.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 -- Argument queue: the queue; null means the kind's, else default.
@@ -12,30 +12,16 @@
 -- Returns: the id of the new job, or of the existing job with the same key.
 -- Example: select jobq.enqueue('send_email', '{"to": "ada@example.org"}', run_at => now() + interval '1 h');
 create or replace function jobq.enqueue(
-    kind text,
-    payload jsonb default '{}',
-    queue text default null,
-    run_at timestamptz default null,
-    priority integer default null,
-    max_attempts integer default null,
-    timeout interval default null,
-    idempotency_key text default null,
-    dedup_key text default null,
-    dedup text default null,
-    metadata jsonb default null,
-    concurrency_key text default null,
-    expires_at timestamptz default null,
-    after uuid[] default null,
-    after_failure text default null,
-    batch_id uuid default null,
-    cost numeric default null
+    kind text, payload jsonb default '{}', queue text default null,
+    run_at timestamptz default null, priority integer default null,
+    max_attempts integer default null, timeout interval default null,
+    idempotency_key text default null, dedup_key text default null, dedup text default null,
+    metadata jsonb default null, concurrency_key text default null,
+    expires_at timestamptz default null, after uuid[] default null,
+    after_failure text default null, batch_id uuid default null, cost numeric default null
 )
-returns uuid
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-as $$
+returns uuid language plpgsql security definer set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan as $$
 declare
     _job jobq_private.new_job;
     _job_id uuid;
@@ -89,5 +75,4 @@ begin
     return (jobq_private.store_jobs(array[_job])).ids[1];
 end
 $$;
-
 grant execute on function jobq.enqueue to jobq_producer;

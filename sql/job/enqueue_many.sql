@@ -6,12 +6,8 @@
 -- Example: select * from jobq.enqueue_many('[{"kind": "send_email", "payload": {"to": "ada@example.org"}},
 --     {"kind": "send_email", "payload": {"to": "bob@example.org"}, "priority": 5}]');
 create or replace function jobq.enqueue_many(jobs jsonb)
-returns table (ordinal integer, job_id uuid, created boolean)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-as $$
+returns table (ordinal integer, job_id uuid, created boolean) language plpgsql security definer
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 begin
     return query
@@ -27,5 +23,4 @@ begin
     cross join lateral unnest(a.ids, a.created) with ordinality as s (job_id, created, n);
 end
 $$;
-
 grant execute on function jobq.enqueue_many to jobq_producer;

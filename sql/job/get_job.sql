@@ -4,16 +4,9 @@
 -- Returns: a row of jobq.job.
 -- Example: select state, attempts, last_error from jobq.get_job(:'dead');
 create or replace function jobq.get_job(job_id uuid)
-returns jobq.job
-language plpgsql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-as $$
+returns jobq.job language plpgsql stable parallel safe security definer
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set jit = off
+set enable_seqscan = off as $$
 declare
     _job jobq.job;
 begin
@@ -36,6 +29,4 @@ begin
     return _job;
 end
 $$;
-
-grant execute on function jobq.get_job
-to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+grant execute on function jobq.get_job to jobq_producer, jobq_worker, jobq_operator, jobq_reader;

@@ -5,9 +5,10 @@
 -- job_insert and job_update. FOR UPDATE would silently lock nothing below a UNION. The
 -- outer join, which PostgreSQL removes from every other plan, makes it fail (0A000);
 -- use claim() to take jobs. attempts has the attempts that count against max_attempts.
--- Column attempt: how often the job was claimed; 0 for a new job. The number of the newest attempt.
--- Column attempts: those that count against max_attempts: not the ones that were released, were rate
--- limited, or waited.
+-- Column attempt: how often the job was claimed; 0 for a new job. The number of the newest
+-- attempt.
+-- Column attempts: those that count against max_attempts: not the ones that were released, were
+-- rate limited, or waited.
 -- Column result: the return value of the succeeded attempt.
 -- Column worker: the current or last worker.
 -- Column updated_at: when its state last changed.

@@ -2,17 +2,14 @@
 -- Invariant: its attempts start afresh, but the attempt number continues as the fencing token. It
 -- is blocked if it must wait again for a job or for the end of its batch.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ004.
--- Argument max_attempts: how many attempts it gets from now on, 1 to 10000; null keeps the number.
+-- Argument max_attempts: how many attempts it gets from now on, 1 to 10000; null keeps the
+-- number.
 -- Returns: queued, or blocked if it must wait again.
 -- Example: select jobq.redrive(:'dead');
 create or replace function jobq.redrive(
     job_id uuid, latest boolean default false, max_attempts integer default null
 )
-returns text
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns text language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _job jobq.job := jobq.get_job(redrive.job_id);
     _state text;
@@ -41,5 +38,4 @@ begin
     return _state;
 end
 $$;
-
 grant execute on function jobq.redrive to jobq_operator;

@@ -7,11 +7,7 @@
 create or replace function jobq.hold_key(
     queue text, concurrency_key text, until timestamptz, reason text default null
 )
-returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns void language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform jobq_private.check_given('queue, concurrency_key and until', num_nulls(
         hold_key.queue, hold_key.concurrency_key, hold_key.until
@@ -33,5 +29,4 @@ begin
     );
 end
 $$;
-
 grant execute on function jobq.hold_key to jobq_operator;

@@ -7,8 +7,7 @@
 -- have spent most come first.
 -- Column concurrency_key: null if the budget is that of the whole scope or, with
 -- each_key, of each key.
--- Column spent: the charges of this period, including the amounts reserved by running
--- jobs.
+-- Column spent: the charges of this period, including the amounts reserved by running jobs.
 -- Column reserved: the part of it that is reserved by running jobs which have not
 -- reported their cost.
 -- Column next_period_at: when the next period begins.
@@ -28,12 +27,7 @@ returns table (
     reserved numeric,
     next_period_at timestamptz
 )
-language sql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql stable parallel safe security definer set search_path = pg_catalog, pg_temp as $$
     with budget as (
         select b.*, p.*
         from (
@@ -100,5 +94,4 @@ as $$
     ) as r on true
     order by 1, 2, 4, 3 nulls first
 $$;
-
 grant execute on function jobq_internal.list_budgets to jobq_operator, jobq_reader;

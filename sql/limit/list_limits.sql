@@ -12,12 +12,7 @@ returns table (
     rate_limit integer, rate_period interval, rate_burst integer,
     running bigint, updated_at timestamptz
 )
-language sql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql stable parallel safe security definer set search_path = pg_catalog, pg_temp as $$
     select
         l.queue, l.concurrency_key, l.max_running, l.rate_limit, l.rate_period,
         l.rate_burst, cardinality(r.slots)::bigint, l.updated_at
@@ -29,5 +24,4 @@ as $$
     and num_nonnulls(l.max_running, l.rate_limit) > 0
     order by l.queue, l.concurrency_key
 $$;
-
 grant execute on function jobq_internal.list_limits to jobq_operator, jobq_reader;

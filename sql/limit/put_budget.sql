@@ -15,11 +15,7 @@ create or replace function jobq.put_budget(
     scope_type text, scope text, amount numeric default null, period text default 'month',
     time_zone text default 'UTC', concurrency_key text default null, each_key boolean default false
 )
-returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns void language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _problem constant text := case
         when put_budget.scope_type not in ('queue', 'kind') then 'scope_type must be queue or kind'
@@ -95,5 +91,4 @@ begin
     );
 end
 $$;
-
 grant execute on function jobq.put_budget to jobq_operator;

@@ -13,11 +13,7 @@ create or replace function jobq.put_limit(
     rate_limit integer default null, rate_period interval default null,
     rate_burst integer default null
 )
-returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns void language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _violated text;
 begin
@@ -54,5 +50,4 @@ exception
         perform jobq_private.refuse_setting(_violated);
 end
 $$;
-
 grant execute on function jobq.put_limit to jobq_operator;

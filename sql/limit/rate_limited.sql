@@ -12,11 +12,7 @@ create or replace function jobq.rate_limited(
     job_id uuid, attempt integer, retry_in interval, reason text default null,
     release boolean default true
 )
-returns text
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns text language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _job record;
 begin
@@ -45,5 +41,4 @@ begin
     return jobq.release(rate_limited.job_id, rate_limited.attempt);
 end
 $$;
-
 grant execute on function jobq.rate_limited to jobq_worker;

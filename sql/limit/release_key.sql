@@ -7,11 +7,7 @@
 create or replace function jobq.release_key(
     queue text, concurrency_key text default null, kind text default null
 )
-returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns boolean language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _was_held boolean;
 begin
@@ -50,5 +46,4 @@ begin
     return _was_held;
 end
 $$;
-
 grant execute on function jobq.release_key to jobq_operator;

@@ -6,14 +6,8 @@
 -- Returns: nothing.
 -- Example: select jobq.spend(:'running', 1, 4500);
 create or replace function jobq.spend(job_id uuid, attempt integer, cost numeric)
-returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-as $$
+returns void language plpgsql security definer set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off as $$
 declare
     _job jobq_private.job;
     _charged numeric;
@@ -45,5 +39,4 @@ begin
     end if;
 end
 $$;
-
 grant execute on function jobq.spend to jobq_worker;

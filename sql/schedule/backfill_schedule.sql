@@ -1,28 +1,20 @@
 -- Purpose: Creates the jobs of past slots of a schedule that did not fire, each once.
--- Invariant: each slot once, even beside tick() and other calls, because the schedule's
--- row is locked. A slot is known only by its job, so a slot older than the retention
--- counts as not fired. The overlap rule does not apply: each slot has its job, due at
--- once, in the order of the slots. All or none; refused if the span has too many slots.
--- Works for paused schedules, and for spans before the start.
--- Raises: 22004, 22023, 42501, JQ002, JQ004, JQ007.
+-- Invariant: each slot once, even beside tick() and other calls, because the schedule's row is
+-- locked. A slot is known only by its job, so a slot older than the retention counts as not
+-- fired. The overlap rule does not apply: each slot has its job, due at once, in the order of the
+-- slots. All or none; refused if the span has too many slots. Works for paused schedules, and for
+-- spans before the start. Raises: 22004, 22023, 42501, JQ002, JQ004, JQ007.
 -- Argument since: slots at or after this instant.
 -- Argument until: slots before this instant, which is not later than now.
 -- Argument max_slots: maximum number of slots, 1 to 10000; a span with more is refused.
 -- Column job_id: the created job; null in a dry run.
 -- Example: select * from jobq.backfill_schedule('weekly summary', now() - interval '30 days', now(), dry_run => true);
 create or replace function jobq.backfill_schedule(
-    schedule text,
-    since timestamptz,
-    until timestamptz,
-    max_slots integer default 1000,
-    dry_run boolean default false,
-    reason text default null
+    schedule text, since timestamptz, until timestamptz, max_slots integer default 1000,
+    dry_run boolean default false, reason text default null
 )
-returns table (slot_at timestamptz, job_id uuid)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns table (slot_at timestamptz, job_id uuid) language plpgsql security definer
+set search_path = pg_catalog, pg_temp as $$
 declare
     _found constant jobq_private.schedule := jobq_private.schedule_hold(schedule);
     _slots timestamptz[];
@@ -56,5 +48,4 @@ begin
     );
 end
 $$;
-
 grant execute on function jobq.backfill_schedule to jobq_operator;

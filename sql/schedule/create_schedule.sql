@@ -16,35 +16,16 @@
 -- Returns: the id of the current version.
 -- Example: select jobq.create_schedule('daily report', 'report', '0 7 * * *', time_zone => 'Europe/Berlin');
 create or replace function jobq.create_schedule(
-    name text,
-    kind text,
-    cron text default null,
-    every interval default null,
-    time_zone text default 'UTC',
-    payload jsonb default '{}',
-    queue text default null,
-    from_completion boolean default false,
-    gap text default 'auto',
-    fold text default 'auto',
-    missed text default null,
-    catch_up interval default null,
-    dedup text default null,
-    dedup_key text default null,
-    jitter interval default '0',
-    starts_at timestamptz default null,
-    ends_at timestamptz default null,
-    priority integer default null,
-    max_attempts integer default null,
-    timeout interval default null,
-    metadata jsonb default null,
-    concurrency_key text default null,
-    graph jsonb default null
+    name text, kind text, cron text default null, every interval default null,
+    time_zone text default 'UTC', payload jsonb default '{}', queue text default null,
+    from_completion boolean default false, gap text default 'auto', fold text default 'auto',
+    missed text default null, catch_up interval default null, dedup text default null,
+    dedup_key text default null, jitter interval default '0', starts_at timestamptz default null,
+    ends_at timestamptz default null, priority integer default null,
+    max_attempts integer default null, timeout interval default null, metadata jsonb default null,
+    concurrency_key text default null, graph jsonb default null
 )
-returns uuid
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns uuid language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _given jobq_private.schedule;
 begin
@@ -74,6 +55,4 @@ begin
     return (jobq_private.schedule_declare(_given, false)).schedule_id;
 end
 $$;
-
-grant execute on function jobq.create_schedule
-to jobq_producer, jobq_worker, jobq_operator;
+grant execute on function jobq.create_schedule to jobq_producer, jobq_worker, jobq_operator;

@@ -3,11 +3,7 @@
 -- Raises: 22004, JQ002, JQ007.
 -- Example: select jobq.pause_schedule('weekly summary', 'nobody reads it in August');
 create or replace function jobq.pause_schedule(schedule text, reason text default null)
-returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns void language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _held jobq_private.schedule := jobq_private.schedule_hold(pause_schedule.schedule);
 begin
@@ -23,5 +19,4 @@ begin
     end if;
 end
 $$;
-
 grant execute on function jobq.pause_schedule to jobq_operator;

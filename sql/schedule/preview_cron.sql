@@ -3,19 +3,11 @@
 -- Argument after: all times are strictly later than this one, from 1900 to 9998.
 -- Example: select * from jobq_internal.preview_cron('30 2 * * *', 'America/New_York', 3);
 create or replace function jobq_internal.preview_cron(
-    cron text,
-    time_zone text default 'UTC',
-    ticks integer default 5,
-    after timestamptz default now(),
-    gap text default 'auto',
-    fold text default 'auto'
+    cron text, time_zone text default 'UTC', ticks integer default 5,
+    after timestamptz default now(), gap text default 'auto', fold text default 'auto'
 )
-returns table (slot_at timestamptz, local_time timestamp)
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns table (slot_at timestamptz, local_time timestamp) language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 declare
     _parsed jobq_private.cron;
@@ -37,6 +29,5 @@ begin
     end loop;
 end
 $$;
-
 grant execute on function jobq_internal.preview_cron
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;

@@ -4,12 +4,8 @@
 -- Raises: 22004, 22023, JQ007.
 -- Example: select * from jobq_internal.preview_schedule('weekly summary', 3);
 create or replace function jobq_internal.preview_schedule(schedule text, ticks integer default 5)
-returns table (slot_at timestamptz, local_time timestamp)
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns table (slot_at timestamptz, local_time timestamp) language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 declare
     _found constant jobq_private.schedule := jobq_private.schedule_find(
@@ -30,6 +26,5 @@ begin
     end loop;
 end
 $$;
-
 grant execute on function jobq_internal.preview_schedule
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;

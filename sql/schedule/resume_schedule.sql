@@ -1,14 +1,9 @@
 -- Purpose: Resumes a paused schedule from its next slot.
--- Invariant: slots during the pause do not fire; an interval keeps its phase. Resuming
--- a schedule that is not paused changes nothing.
--- Raises: 22004, 22023, JQ002, JQ007, JQ009.
+-- Invariant: slots during the pause do not fire; an interval keeps its phase. Resuming a schedule
+-- that is not paused changes nothing. Raises: 22004, 22023, JQ002, JQ007, JQ009.
 -- Example: select jobq.resume_schedule('weekly summary');
 create or replace function jobq.resume_schedule(schedule text)
-returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns void language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _held jobq_private.schedule := jobq_private.schedule_hold(resume_schedule.schedule);
 begin
@@ -30,5 +25,4 @@ begin
     perform jobq_private.record_audit('resume_schedule', _held.name);
 end
 $$;
-
 grant execute on function jobq.resume_schedule to jobq_operator;

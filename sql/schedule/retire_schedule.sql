@@ -4,11 +4,7 @@
 -- Raises: 22004, JQ007. Never: SCHEDULE_RETIRED.
 -- Example: select jobq.retire_schedule('weekly summary');
 create or replace function jobq.retire_schedule(schedule text)
-returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns void language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _held jobq_private.schedule := jobq_private.schedule_hold(
         retire_schedule.schedule, may_be_retired => true
@@ -24,5 +20,4 @@ begin
     end if;
 end
 $$;
-
 grant execute on function jobq.retire_schedule to jobq_producer, jobq_operator;

@@ -1,19 +1,14 @@
 -- Purpose: Runs a schedule once now, and returns the id of the job.
--- Invariant: the job has the schedule's kind, payload, queue and options, but no slot:
--- the schedule fires as usual, and schedule_status() does not count the job. If a live
--- job has the schedule's dedup key, returns that job, and adds no graph. Works for paused
--- schedules. While grants by queue are enforced, both the caller and the author of the
--- schedule must be allowed to add its jobs.
--- Raises: 22004, 42501, JQ002, JQ004, JQ005, JQ006, JQ007, JQ010. Never: INVALID_ARGUMENT,
--- JOB_NOT_FOUND, BATCH_NOT_FOUND.
+-- Invariant: the job has the schedule's kind, payload, queue and options, but no slot: the
+-- schedule fires as usual, and schedule_status() does not count the job. If a live job has the
+-- schedule's dedup key, returns that job, and adds no graph. Works for paused schedules. While
+-- grants by queue are enforced, both the caller and the author of the schedule must be allowed to
+-- add its jobs. Raises: 22004, 42501, JQ002, JQ004, JQ005, JQ006, JQ007, JQ010. Never:
+-- INVALID_ARGUMENT, JOB_NOT_FOUND, BATCH_NOT_FOUND.
 -- Returns: the id of the job.
 -- Example: select jobq.run_schedule('weekly summary');
 create or replace function jobq.run_schedule(schedule text)
-returns uuid
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns uuid language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _found jobq_private.schedule := jobq_private.schedule_find(run_schedule.schedule);
     _job_id uuid;
@@ -39,5 +34,4 @@ begin
     return _job_id;
 end
 $$;
-
 grant execute on function jobq.run_schedule to jobq_operator;

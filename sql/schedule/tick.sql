@@ -1,21 +1,16 @@
 -- Purpose: Creates the jobs of due slots, each once even with concurrent callers.
--- Invariant: each slot once, however many callers run concurrently, and none waits for
--- another. A schedule that cannot fire does not stop the others: it keeps its slot, is
--- retried a minute later, and health() reports the reason. The caller must repeat 40001
--- and 40P01.
+-- Invariant: each slot once, however many callers run concurrently, and none waits for another. A
+-- schedule that cannot fire does not stop the others: it keeps its slot, is retried a minute
+-- later, and health() reports the reason. The caller must repeat 40001 and 40P01.
 -- Inside: schedule_advance() takes the slots.
--- Raises: 22004, 22023.
--- Never: DEDUP_CONFLICT, ENQUEUE_DENIED.
+-- Raises: 22004, 22023. Never: DEDUP_CONFLICT, ENQUEUE_DENIED.
 -- Argument max_schedules: maximum number of schedules and of jobs, 1 to 10000.
 -- Column job_id: the job of the slot.
 -- Column created: false if the overlap rule kept a live job instead.
 -- Example: select * from jobq_internal.tick();
 create or replace function jobq_internal.tick(max_schedules integer default 1000)
 returns table (schedule_id uuid, slot_at timestamptz, job_id uuid, created boolean)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
     _until constant timestamptz := clock_timestamp();
@@ -74,5 +69,4 @@ begin
     end loop;
 end
 $$;
-
 grant execute on function jobq_internal.tick to jobq_worker, jobq_operator;

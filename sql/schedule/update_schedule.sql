@@ -1,5 +1,4 @@
--- Purpose: Changes the given members of a schedule, and returns the id of the new
--- version.
+-- Purpose: Changes the given members of a schedule, and returns the id of the new version.
 -- Invariant: changes is a JSON object with parameters of create_schedule(); omitted
 -- members keep their values, and null restores the default. Passing cron removes every,
 -- and the other way round. An update without changes creates no version.
@@ -8,11 +7,7 @@
 -- Returns: the id of the new version, or of the old one if nothing changes.
 -- Example: select jobq.update_schedule('weekly summary', '{"cron": "0 10 * * MON"}');
 create or replace function jobq.update_schedule(schedule text, changes jsonb)
-returns uuid
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns uuid language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _set jobq_private.schedule := jobq_private.schedule_hold(update_schedule.schedule);
 begin
@@ -27,5 +22,4 @@ begin
     )).schedule_id;
 end
 $$;
-
 grant execute on function jobq.update_schedule to jobq_producer, jobq_operator;

@@ -5,25 +5,14 @@
 -- Argument dedup: the strategy for jobs with a dedup_key: skip, enqueue or replace.
 -- Example: select jobq.configure(max_attempts => 10, retention => '90 days');
 create or replace function jobq.configure(
-    priority integer default null,
-    max_attempts integer default null,
-    timeout interval default null,
-    lease interval default null,
-    retry_preset text default null,
-    dedup text default null,
-    reuse_key_after_failure boolean default null,
-    max_expiries integer default null,
-    max_payload_bytes integer default null,
-    max_payload_depth integer default null,
-    retention interval default null,
-    key_retention interval default null,
-    redact_emails boolean default null
+    priority integer default null, max_attempts integer default null,
+    timeout interval default null, lease interval default null, retry_preset text default null,
+    dedup text default null, reuse_key_after_failure boolean default null,
+    max_expiries integer default null, max_payload_bytes integer default null,
+    max_payload_depth integer default null, retention interval default null,
+    key_retention interval default null, redact_emails boolean default null
 )
-returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns void language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _before constant jsonb := (select to_jsonb(g) from jobq_private.setting as g);
     _violated text;
@@ -56,5 +45,4 @@ exception
         perform jobq_private.raise_error('ALL_QUEUES_NEEDED', 'settings');
 end
 $$;
-
 grant execute on function jobq.configure to jobq_operator;

@@ -3,11 +3,7 @@
 -- Raises: 22004, JQ007, JQ008.
 -- Example: select jobq.delete_queue('unused');
 create or replace function jobq.delete_queue(queue text)
-returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns void language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform jobq_private.check_given('queue', num_nulls(queue));
     perform jobq_private.check_problem('HAS_DEPENDENTS', case
@@ -21,5 +17,4 @@ begin
     perform jobq_private.record_audit('delete_queue', delete_queue.queue);
 end
 $$;
-
 grant execute on function jobq.delete_queue to jobq_operator;

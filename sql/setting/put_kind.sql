@@ -1,6 +1,6 @@
 -- Purpose: Declares a kind: its queue, limits, retries, dedup, retention and payload schema.
--- Invariant: replaces all of the declaration: null means the queue's setting, else the global default.
--- The last writer wins, with a version the newest. Existing jobs keep their settings,
+-- Invariant: replaces all of the declaration: null means the queue's setting, else the global
+-- default. The last writer wins, with a version the newest. Existing jobs keep their settings,
 -- except the backoff, and max_attempts if the kind was not declared when they were made.
 -- put_endpoint() declares endpoints; the row is locked before it is checked, so one that comes at
 -- the same time is seen. Raises: 22004, 22023, 42501, JQ004, JQ006, JQ007.
@@ -20,48 +20,24 @@
 -- that only a newer one replaces it again.
 -- Example: select jobq.put_kind('send_email', queue => 'mail', max_attempts => 3, timeout => '30 s');
 create or replace function jobq.put_kind(
-    kind text,
-    queue text default null,
-    priority integer default null,
-    max_attempts integer default null,
-    timeout interval default null,
-    lease interval default null,
-    retry_preset text default null,
-    retry_strategy text default null,
-    retry_initial_delay interval default null,
-    retry_max_delay interval default null,
-    retry_jitter double precision default null,
-    dedup text default null,
-    reuse_key_after_failure boolean default null,
-    payload_schema jsonb default null,
-    run text default null,
-    concurrency_key text[] default null,
-    max_running integer default null,
-    rate_limit integer default null,
-    rate_period interval default null,
-    rate_burst integer default null,
-    dedup_period interval default null,
-    dedup_max_wait interval default null,
-    keep_succeeded interval default null,
-    keep_dead interval default null,
-    keep_cancelled interval default null,
-    retry_on text[] default null,
-    key_max_running integer default null,
-    key_rate_limit integer default null,
-    key_rate_period interval default null,
-    key_rate_burst integer default null,
-    ordered boolean default null,
-    on_dead text default null,
-    version bigint default null,
-    cost text[] default null,
-    dedup_key text[] default null,
+    kind text, queue text default null, priority integer default null,
+    max_attempts integer default null, timeout interval default null, lease interval default null,
+    retry_preset text default null, retry_strategy text default null,
+    retry_initial_delay interval default null, retry_max_delay interval default null,
+    retry_jitter double precision default null, dedup text default null,
+    reuse_key_after_failure boolean default null, payload_schema jsonb default null,
+    run text default null, concurrency_key text[] default null, max_running integer default null,
+    rate_limit integer default null, rate_period interval default null,
+    rate_burst integer default null, dedup_period interval default null,
+    dedup_max_wait interval default null, keep_succeeded interval default null,
+    keep_dead interval default null, keep_cancelled interval default null,
+    retry_on text[] default null, key_max_running integer default null,
+    key_rate_limit integer default null, key_rate_period interval default null,
+    key_rate_burst integer default null, ordered boolean default null, on_dead text default null,
+    version bigint default null, cost text[] default null, dedup_key text[] default null,
     dead_letter_kind text default null
 )
-returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns void language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _before constant jsonb := (
         select to_jsonb(k) - 'kind' from jobq_private.kind as k where k.kind = put_kind.kind
@@ -133,5 +109,4 @@ exception
         raise;
 end
 $$;
-
 grant execute on function jobq.put_kind to jobq_operator, jobq_worker;

@@ -3,29 +3,15 @@
 -- Raises: 22004, 22023, 42501.
 -- Example: select jobq.put_queue('mail', max_depth => 100000);
 create or replace function jobq.put_queue(
-    queue text,
-    priority integer default null,
-    max_attempts integer default null,
-    timeout interval default null,
-    lease interval default null,
-    retry_preset text default null,
-    max_depth integer default null,
-    key_max_running integer default null,
-    max_running integer default null,
-    rate_limit integer default null,
-    rate_period interval default null,
-    rate_burst integer default null,
-    key_rate_limit integer default null,
-    key_rate_period interval default null,
-    key_rate_burst integer default null,
-    ordered boolean default null,
-    on_dead text default null
+    queue text, priority integer default null, max_attempts integer default null,
+    timeout interval default null, lease interval default null, retry_preset text default null,
+    max_depth integer default null, key_max_running integer default null,
+    max_running integer default null, rate_limit integer default null,
+    rate_period interval default null, rate_burst integer default null,
+    key_rate_limit integer default null, key_rate_period interval default null,
+    key_rate_burst integer default null, ordered boolean default null, on_dead text default null
 )
-returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns void language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _before constant jsonb := (
         select to_jsonb(q) - 'queue' from jobq_private.queue as q where q.queue = put_queue.queue
@@ -61,5 +47,4 @@ exception
         perform jobq_private.raise_error('QUEUE_DENIED', 'queue ' || put_queue.queue);
 end
 $$;
-
 grant execute on function jobq.put_queue to jobq_operator;

@@ -3,20 +3,15 @@
 -- Invariant: resolved as by enqueue(). Raises: nothing.
 -- Argument kind: the kind; null means an undeclared kind.
 -- Argument queue: the queue; null means the kind's, else default.
--- Returns: a JSON object: the limits of a kind have kind_ before their names; queue, priority, max_attempts, timeout, lease, dedup,
--- max_depth, retry_strategy, retention, run and what else holds; every default of
--- configure() is there.
+-- Returns: a JSON object: the limits of a kind have kind_ before their names; queue, priority,
+-- max_attempts, timeout, lease, dedup, max_depth, retry_strategy, retention, run and what else
+-- holds; every default of configure() is there.
 -- Example: select jobq.settings('send_email') ->> 'max_attempts';
 create or replace function jobq.settings(kind text default null, queue text default null)
-returns jsonb
-language sql
-stable
-parallel safe
-security definer
+returns jsonb language sql stable parallel safe security definer
 set search_path = pg_catalog, pg_temp
 -- Before 18, PostgreSQL would compile this plan, which takes a second.
-set jit = off
-as $$
+set jit = off as $$
     select to_jsonb(s) - '{delivery_version,is_limited,keep,shard_id}'::text[] || to_jsonb(r)
     || jsonb_build_object(
         'max_expiries', g.max_expiries, 'retention', g.retention,
@@ -39,6 +34,4 @@ as $$
     left join jobq_private.kind as k on k.kind = settings.kind
     left join jobq_private.queue as q on q.queue = s.queue
 $$;
-
-grant execute on function jobq.settings
-to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+grant execute on function jobq.settings to jobq_producer, jobq_worker, jobq_operator, jobq_reader;

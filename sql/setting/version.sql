@@ -3,15 +3,8 @@
 -- Returns: the version, as semver.org defines it.
 -- Example: select jobq.version();
 create or replace function jobq.version()
-returns text
-language sql
-immutable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns text language sql immutable parallel safe security definer
+set search_path = pg_catalog, pg_temp as $$
     select '1.0.0'
 $$;
-
-grant execute on function jobq.version
-to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+grant execute on function jobq.version to jobq_producer, jobq_worker, jobq_operator, jobq_reader;

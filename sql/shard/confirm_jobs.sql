@@ -1,14 +1,9 @@
--- Purpose: Forgets the contents of jobs that have arrived on another shard. Only for
--- jobq_owner.
+-- Purpose: Forgets the contents of jobs that have arrived on another shard. Only for jobq_owner.
 -- Invariant: which shard has them stays recorded. Raises: 22004.
 -- Returns: how many were not confirmed before.
 -- Example: select jobq_internal.confirm_jobs('{}');
 create or replace function jobq_internal.confirm_jobs(job_ids uuid[])
-returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns bigint language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _confirmed bigint;
 begin

@@ -7,12 +7,8 @@
 -- Column declaration: the declaration as JSON.
 -- Example: select type, name from jobq_internal.list_declarations();
 create or replace function jobq_internal.list_declarations()
-returns table (type text, name text, declaration jsonb)
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns table (type text, name text, declaration jsonb) language sql stable security definer
+set search_path = pg_catalog, pg_temp as $$
     select d.type, d.name, d.declaration - array[
         'created_at', 'updated_at', 'paused_at', 'version', 'delivery_version', 'test_job_id',
         'ciphertext'

@@ -5,12 +5,8 @@
 -- Column count: how many there are.
 -- Example: select type, count from jobq_internal.list_leftovers();
 create or replace function jobq_internal.list_leftovers()
-returns table (type text, count bigint)
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns table (type text, count bigint) language sql stable security definer
+set search_path = pg_catalog, pg_temp as $$
     select j.state || ' jobs', count(*) from jobq_private.job as j group by j.state
     union all
     select 'jobs on the move', count(*)

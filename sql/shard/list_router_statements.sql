@@ -1,16 +1,11 @@
--- Purpose: Lists the statements that make an empty database a router. Only for
--- jobq_owner.
+-- Purpose: Lists the statements that make an empty database a router. Only for jobq_owner.
 -- Invariant: reads only. Raises: nothing.
 -- Column ordinal: position of the statement.
 -- Column statement: one SQL statement.
 -- Example: select statement from jobq_internal.list_router_statements() order by ordinal limit 1;
 create or replace function jobq_internal.list_router_statements()
-returns table (ordinal integer, statement text)
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns table (ordinal integer, statement text) language sql stable security definer
+set search_path = pg_catalog, pg_temp as $$
     select (row_number() over (order by s.part, s.name collate "C", s.statement collate "C"))::integer, s.statement
     from (
         select 1, t.typname::text, format('create type %s as (%s)', t.oid::regtype, (

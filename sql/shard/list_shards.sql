@@ -10,15 +10,10 @@ create or replace function jobq_internal.list_shards()
 returns table (
     shard_id integer, url text, is_own boolean, successor integer, removed_at timestamptz
 )
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select s.shard_id, s.url, s.is_own, s.successor, s.removed_at
     from jobq_private.shard as s
     order by s.shard_id
 $$;
-
 grant execute on function jobq_internal.list_shards
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;

@@ -1,8 +1,7 @@
 -- Purpose: Sets which shards receive new keys from a given time. Only for jobq_owner.
--- Invariant: existing jobs stay on their shard. Epochs are numbered without gaps, and
--- an epoch that has begun never changes, so a key still finds the job that was created
--- with it. Repeating an epoch changes nothing.
--- Raises: 22004, 22023.
+-- Invariant: existing jobs stay on their shard. Epochs are numbered without gaps, and an epoch
+-- that has begun never changes, so a key still finds the job that was created with it. Repeating
+-- an epoch changes nothing. Raises: 22004, 22023.
 -- Argument epoch: number of the epoch: one more than the last.
 -- Argument shard_ids: the shards that get new keys, each declared by put_shard; a shard
 -- that is left out is drained.
@@ -12,11 +11,7 @@
 create or replace function jobq.put_epoch(
     epoch integer, shard_ids integer[], began_at timestamptz default null
 )
-returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns void language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _last integer;
 begin

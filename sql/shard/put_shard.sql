@@ -1,19 +1,13 @@
--- Purpose: Adds a database to the cluster, or sets the number of this one. Only for
--- jobq_owner.
--- Invariant: new ids contain the number. A database that has had jobs keeps its number
--- (0 until one is set), since their ids contain it.
--- Raises: 22004, 22023.
+-- Purpose: Adds a database to the cluster, or sets the number of this one. Only for jobq_owner.
+-- Invariant: new ids contain the number. A database that has had jobs keeps its number (0 until
+-- one is set), since their ids contain it. Raises: 22004, 22023.
 -- Argument url: the address for routers and clients, a libpq URL without a password.
 -- Argument is_own: whether it is the database of this call.
 -- Example: select jobq.put_shard(0, 'postgresql://one.example.org/jobq', is_own => true);
 create or replace function jobq.put_shard(
     shard_id integer, url text, is_own boolean default false
 )
-returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns void language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform jobq_private.check_given('shard_id, url and is_own', num_nulls(shard_id, url, is_own));
     perform jobq_private.check_argument(case

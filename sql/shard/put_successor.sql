@@ -1,10 +1,9 @@
 -- Purpose: Sets which shard takes over the jobs of a drained shard, or removes the
 -- shard. Only for jobq_owner.
 -- Invariant: the shard receives no new keys. Its successor does not change while it exists,
--- because jobs may have moved there. A shard is removed only if it has no unfinished job
--- and no schedule; what it checks is its own, so remove it there first. The same call again
--- changes nothing.
--- Raises: 22004, 22023.
+-- because jobs may have moved there. A shard is removed only if it has no unfinished job and no
+-- schedule; what it checks is its own, so remove it there first. The same call again changes
+-- nothing. Raises: 22004, 22023.
 -- Argument shard_id: the shard.
 -- Argument successor: the shard that takes over.
 -- Argument is_removed: whether ids and keys of the shard lead to the successor from now on.
@@ -12,11 +11,7 @@
 create or replace function jobq_internal.put_successor(
     shard_id integer, successor integer, is_removed boolean default false
 )
-returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns void language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _shard jobq_private.shard;
 begin

@@ -6,11 +6,7 @@
 -- Returns: how many had not arrived before.
 -- Example: select jobq_internal.receive_jobs('[]');
 create or replace function jobq_internal.receive_jobs(jobs jsonb)
-returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns bigint language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _arrived uuid[];
     _queues text[];

@@ -1,20 +1,16 @@
 -- Purpose: Takes waiting jobs out of a shard for its successor. Only for jobq_owner.
--- Invariant: a job leaves `job` in the transaction that stores it in moved_job, so nobody
--- claims it, and it is returned again until confirm_jobs(). Jobs stay that others may refer
--- to or that refer to others (parents, children, batches, schedules, steps, signals, dedup
--- keys), and jobs for whose end a client waits.
--- Raises: 22004, 22023.
+-- Invariant: a job leaves `job` in the transaction that stores it in moved_job, so nobody claims
+-- it, and it is returned again until confirm_jobs(). Jobs stay that others may refer to or that
+-- refer to others (parents, children, batches, schedules, steps, signals, dedup keys), and jobs
+-- for whose end a client waits. Raises: 22004, 22023.
 -- Argument max_jobs: the most jobs to return.
 -- Column job: the job, for receive_jobs().
 -- Returns: the jobs that the successor has to receive; none if all that can move have moved, or
 -- there is no successor.
 -- Example: select job_id from jobq_internal.send_jobs(100);
 create or replace function jobq_internal.send_jobs(max_jobs integer)
-returns table (job_id uuid, job jsonb)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns table (job_id uuid, job jsonb) language plpgsql security definer
+set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
     _endings jobq_private.ending[];

@@ -1,11 +1,9 @@
 -- Purpose: the hook on_claim() of a full installation: do first what has to follow from jobs that
 -- ended. Queues with limits or waiting keys are special, and all queues while a kind has limits.
--- Invariant: see sql/work/private/on_claim.sql. One statement reads all that a claim must know before
--- it looks into its queues. Of more than 16 queues, those with work are asked.
+-- Invariant: see sql/work/private/on_claim.sql. One statement reads all that a claim must know
+-- before it looks into its queues. Of more than 16 queues, those with work are asked.
 create or replace function jobq_private.on_claim(queues text[], except_kinds text[])
-returns jobq_private.claim_plan
-language plpgsql
-as $$
+returns jobq_private.claim_plan language plpgsql as $$
 declare
     _plan jobq_private.claim_plan := row(queues, null, null);
     _is_pending boolean;

@@ -4,17 +4,11 @@
 -- transaction can be long. The next claim of any transaction resolves the rows of pending,
 -- else maintain(). Signals, which have no index by job, stay for the retention of events.
 create or replace function jobq_private.on_end(endings jobq_private.ending[])
-returns void
-language plpgsql
+returns void language plpgsql
 -- All joins, since callers may allow themselves only some.
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_hashjoin = on
-set enable_mergejoin = on
-set enable_nestloop = on
-as $$
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off
+set enable_bitmapscan = off set enable_hashjoin = on set enable_mergejoin = on
+set enable_nestloop = on as $$
 declare
     _limited jobq_private.ending[];
     _awaited jobq_private.ending[];

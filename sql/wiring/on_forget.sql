@@ -5,12 +5,8 @@
 create or replace function jobq_private.on_forget(
     first timestamptz, last timestamptz, job_ids uuid[], max_jobs integer
 )
-returns table (job_id uuid, needed_until timestamptz)
-language plpgsql
-stable
-set jit = off
-set enable_seqscan = off
-as $$
+returns table (job_id uuid, needed_until timestamptz) language plpgsql stable set jit = off
+set enable_seqscan = off as $$
 #variable_conflict use_column
 declare
     _sees_all constant boolean := jobq_private.worked_queues() is null;

@@ -1,9 +1,7 @@
 -- Purpose: the hook on_move() of a full installation: jobs go back under their limits, and what
 -- depends on them is looked at again.
 create or replace function jobq_private.on_move(job_ids uuid[])
-returns void
-language plpgsql
-as $$
+returns void language plpgsql as $$
 begin
     if job_ids <> '{}' then
         perform jobq_private.open_keys(job_ids, array(

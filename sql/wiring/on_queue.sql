@@ -1,15 +1,13 @@
 -- Purpose: give limits their turn in a claim.
--- Invariant: replaces the core's hook of this name. Jobs with keys and others take turns by priority:
--- claim_keys() starts those above the priority of the others, and half of what is
--- wanted at it. What is found without a key is started by the claim, or here if the queue is limited.
--- Nothing of a lower priority starts before.
+-- Invariant: replaces the core's hook of this name. Jobs with keys and others take turns by
+-- priority: claim_keys() starts those above the priority of the others, and half of what is
+-- wanted at it. What is found without a key is started by the claim, or here if the queue is
+-- limited. Nothing of a lower priority starts before.
 create or replace function jobq_private.on_queue(
     queue text, worker text, max_jobs integer, max_limited integer, except_kinds text[],
     kinds text[]
 )
-returns jobq_private.claim_turn
-language plpgsql
-as $$
+returns jobq_private.claim_turn language plpgsql as $$
 declare
     _turn jobq_private.claim_turn;
     _look jobq_private.queue_look;

@@ -1,18 +1,14 @@
--- Purpose: the hook on_redrive() of a full installation: jobs wait again for parents, or for the end
--- of a batch that has not started them yet.
+-- Purpose: the hook on_redrive() of a full installation: jobs wait again for parents, or for the
+-- end of a batch that has not started them yet.
 -- Invariant: see sql/job/private/on_redrive.sql. Reopens edges that a death had closed: those of
 -- blocked children of these jobs, and those between these jobs and live parents. Locks blocked
 -- children in the order of ids, so that none is released meanwhile. Their edges may look open: a
--- transaction that has closed one holds the child. Skips children that the caller may not see, which
--- is harmless if they have run. Batches with these jobs as members or callbacks do not end until the
--- commit; for a batch that has ended, the callback is checked again. "is true" prevents the use of
--- the index of blocked jobs, which would scan the array for each of them.
+-- transaction that has closed one holds the child. Skips children that the caller may not see,
+-- which is harmless if they have run. Batches with these jobs as members or callbacks do not end
+-- until the commit; for a batch that has ended, the callback is checked again. "is true" prevents
+-- the use of the index of blocked jobs, which would scan the array for each of them.
 create or replace function jobq_private.on_redrive(job_ids uuid[])
-returns uuid[]
-language plpgsql
-set jit = off
-set enable_hashjoin = off
-set enable_mergejoin = off
+returns uuid[] language plpgsql set jit = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 declare
     _sees_all constant boolean := jobq_private.worked_queues() is null;

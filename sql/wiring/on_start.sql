@@ -1,12 +1,10 @@
 -- Purpose: let one job start that the table's trigger asks for.
 -- Invariant: replaces the core's hook of this name. A delivery to a paused endpoint is put aside.
 -- What no claim has counted is checked and counted here, under the locks of all limits that it
--- passes. The time of its start is read between: no end of what made room is later, and what it is
--- charged counts from no earlier. Raises: JQ011.
+-- passes. The time of its start is read between: no end of what made room is later, and what it
+-- is charged counts from no earlier. Raises: JQ011.
 create or replace function jobq_private.on_start(job jobq_private.job, is_claim boolean)
-returns jobq_private.job
-language plpgsql
-as $$
+returns jobq_private.job language plpgsql as $$
 begin
     if job.delivery_version is not null
         and jobq_private.park_delivery(job.job_id, job.kind, job.run_at)

@@ -1,14 +1,9 @@
 -- Purpose: store new jobs that use more than the core: they come under their limit, and
 -- are linked to what they wait for.
--- Invariant: replaces the core's hook of this name. Raises: 22004, 22023, JQ001, JQ002,
--- JQ010.
+-- Invariant: replaces the core's hook of this name. Raises: 22004, 22023, JQ001, JQ002, JQ010.
 create or replace function jobq_private.on_store(jobs jobq_private.new_job[])
-returns uuid[]
-language plpgsql
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set jit = off
-as $$
+returns uuid[] language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off
+set jit = off as $$
 declare
     _jobs jobq_private.new_job[] := on_store.jobs;
     _linked jobq_private.new_job[];

@@ -1,17 +1,10 @@
--- Purpose: the hook on_wait() of a full installation: jobs with keys are due, too; limits
--- of whole queues hold jobs up, and what jobs that have ended may release is due for all
--- queues.
+-- Purpose: the hook on_wait() of a full installation: jobs with keys are due, too; limits of
+-- whole queues hold jobs up, and what jobs that have ended may release is due for all queues.
 -- Invariant: see sql/work/private/on_wait.sql. One more probe for each queue's keys. If
 -- no key has work anywhere, many queues are not asked for theirs.
 create or replace function jobq_private.on_wait(queues text[], except_kinds text[])
-returns timestamptz
-language plpgsql
-stable
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
+returns timestamptz language plpgsql stable set plan_cache_mode = force_generic_plan set jit = off
+set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
     _now constant timestamptz := clock_timestamp();
     _has_keys constant boolean := cardinality(queues) <= 16

@@ -1,20 +1,17 @@
 -- Purpose: Marks the listening session as waiting on these queues; returns true if no enqueue in
 -- progress could be missed.
 -- Invariant: true means that every producer that did not see this session wait has committed;
--- false, that one of them may still be open. So a worker that follows the answer misses no enqueue.
--- Inside: W (shared, session) is taken before P is tried; jobq_private.wake() says which locks stand
--- for a queue. Raises: 22004, 22023.
--- Argument queues: the queues from which the worker claims. Name those that a pattern such as tenant-*
--- has matched: no producer wakes a worker for the pattern itself.
+-- false, that one of them may still be open. So a worker that follows the answer misses no
+-- enqueue.
+-- Inside: W (shared, session) is taken before P is tried; jobq_private.wake() says which locks
+-- stand for a queue. Raises: 22004, 22023.
+-- Argument queues: the queues from which the worker claims. Name those that a pattern such as
+-- tenant-* has matched: no producer wakes a worker for the pattern itself.
 -- Returns: true: claim once more, and if that returns nothing, sleep until notified; false:
 -- claim, and call again after some milliseconds.
 -- Example: select jobq.begin_wait('{default}');
 create or replace function jobq.begin_wait(queues text[])
-returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns boolean language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _producing constant integer := jobq_private.lock_class('producing');
     _waiting constant integer := jobq_private.lock_class('waiting');
@@ -45,5 +42,4 @@ begin
     return _is_quiet;
 end
 $$;
-
 grant execute on function jobq.begin_wait to jobq_worker;

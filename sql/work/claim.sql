@@ -1,11 +1,11 @@
 -- Purpose: Leases up to max_jobs runnable jobs to a worker: by queue as given, then priority, due
 -- time and id.
--- Invariant: SKIP LOCKED, so callers neither share a job nor wait. Queues in the order given; in a
--- queue by priority, then by the moment at which a job became due (run_at, or when it was stored
--- or came back if that is later), then by id. Keys take turns. Raises: 22004, 22023.
+-- Invariant: SKIP LOCKED, so callers neither share a job nor wait. Queues in the order given; in
+-- a queue by priority, then by the moment at which a job became due (run_at, or when it was
+-- stored or came back if that is later), then by id. Keys take turns. Raises: 22004, 22023.
 -- Never: LIMIT_REACHED, since no single job is asked for.
--- Argument queues: names, in the order in which they are claimed from. A name that ends in *, such as
--- tenant-*, stands for all queues that begin like it, in random order.
+-- Argument queues: names, in the order in which they are claimed from. A name that ends in *,
+-- such as tenant-*, stands for all queues that begin like it, in random order.
 -- Argument max_jobs: maximum number of jobs, 0 to 10000.
 -- Argument kinds: only jobs of these kinds; null means all.
 -- Returns: rows of jobq.claimed_job, none when nothing can run now.
@@ -14,15 +14,9 @@ create or replace function jobq.claim(
     queues text[], worker text, max_jobs integer default 1, max_limited integer default null,
     except_kinds text[] default null, kinds text[] default null
 )
-returns setof jobq.claimed_job
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
+returns setof jobq.claimed_job language plpgsql security definer
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set jit = off
+set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
     _left integer := claim.max_jobs;
     _plan jobq_private.claim_plan;
@@ -61,5 +55,4 @@ begin
     end loop;
 end
 $$;
-
 grant execute on function jobq.claim to jobq_worker;

@@ -1,14 +1,11 @@
 -- Purpose: Leases one job by id to a worker, or returns nothing if it cannot run now.
--- Invariant: SKIP LOCKED; a job that is not due, or whose queue or kind is paused, is not taken. Waits for
--- transactions that start jobs under the same limits. Raises: 22004, 22023.
+-- Invariant: SKIP LOCKED; a job that is not due, or whose queue or kind is paused, is not taken.
+-- Waits for transactions that start jobs under the same limits. Raises: 22004, 22023.
 -- Returns: a row of jobq.claimed_job, or none.
 -- Example: select * from jobq.claim_job(:'waiting', 'worker-1');
 create or replace function jobq.claim_job(job_id uuid, worker text)
-returns setof jobq.claimed_job
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns setof jobq.claimed_job language plpgsql security definer
+set search_path = pg_catalog, pg_temp as $$
 begin
     perform jobq_private.check_given('job_id', num_nulls(claim_job.job_id));
     perform jobq_private.check_claim(worker => claim_job.worker);
@@ -43,5 +40,4 @@ exception
         return;
 end
 $$;
-
 grant execute on function jobq.claim_job to jobq_worker;

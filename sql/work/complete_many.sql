@@ -1,20 +1,14 @@
 -- Purpose: Ends many attempts as succeeded, and returns for each whether it still had its lease.
--- Invariant: results is an array parallel to the ids. Each attempt counts once; a stale one changes
--- nothing and does not hold up the rest.
--- Raises: 22004, 22023, JQ005, JQ006.
+-- Invariant: results is an array parallel to the ids. Each attempt counts once; a stale one
+-- changes nothing and does not hold up the rest. Raises: 22004, 22023, JQ005, JQ006.
 -- Column outcome: succeeded; repeated if the same attempt had already succeeded; or lost if it
 -- has lost its lease.
 -- Example: select * from jobq.complete_many(array[:'running'::uuid], '{1}', '[{"message_id": "42"}]');
 create or replace function jobq.complete_many(
     job_ids uuid[], attempts integer[], results jsonb default null
 )
-returns table (job_id uuid, attempt integer, outcome text)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-as $$
+returns table (job_id uuid, attempt integer, outcome text) language plpgsql security definer
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set jit = off as $$
 declare
     _moved constant bigint[] := coalesce(jobq_private.archive_jobs(
         complete_many.job_ids, complete_many.attempts, 'succeeded', jobq_private.check_results(
@@ -50,5 +44,4 @@ begin
     order by s.n;
 end
 $$;
-
 grant execute on function jobq.complete_many to jobq_worker;

@@ -1,14 +1,11 @@
--- Purpose: Returns the time until the next job of these queues is runnable, or null if none waits.
+-- Purpose: Returns the time until the next job of these queues is runnable, or null if none
+-- waits.
 -- Invariant: a duration by the database's clock. Zero if there is work now, though limits may
 -- hold it back. Raises: 22004.
 -- Returns: the time until the next job is due; zero if one is due, null if none waits.
 -- Example: select jobq.due_in('{default}');
 create or replace function jobq.due_in(queues text[], except_kinds text[] default null)
-returns interval
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns interval language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _wait interval;
 begin
@@ -17,5 +14,4 @@ begin
     return case when _wait < '0' then '0' else _wait end;
 end
 $$;
-
 grant execute on function jobq.due_in to jobq_worker, jobq_reader;

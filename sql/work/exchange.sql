@@ -12,15 +12,9 @@
 -- Column attempt: for a claimed job the new attempt, else the settled one.
 -- Example: select outcome, job_id, payload from jobq.exchange('{default}', 'worker-1', 10, array[:'running'::uuid], '{1}');
 create or replace function jobq.exchange(
-    queues text[],
-    worker text,
-    max_jobs integer,
-    job_ids uuid[] default '{}',
-    attempts integer[] default '{}',
-    results jsonb default null,
-    failures jsonb default null,
-    max_limited integer default null,
-    except_kinds text[] default null
+    queues text[], worker text, max_jobs integer, job_ids uuid[] default '{}',
+    attempts integer[] default '{}', results jsonb default null, failures jsonb default null,
+    max_limited integer default null, except_kinds text[] default null
 )
 returns table (
     outcome text,
@@ -40,12 +34,8 @@ returns table (
     delivery_version integer,
     is_awaited boolean
 )
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+set enable_seqscan = off as $$
 declare
     _results constant jsonb := jobq_private.check_results(
         exchange.job_ids, exchange.attempts, exchange.results
@@ -98,5 +88,4 @@ begin
     ) as c;
 end
 $$;
-
 grant execute on function jobq.exchange to jobq_worker;

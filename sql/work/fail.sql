@@ -5,19 +5,10 @@
 -- Returns: the new state: retrying, dead or cancelled.
 -- Example: select jobq.fail(:'running', 1, 'status 503', 'HTTP_ERROR', retry_in => '30 s');
 create or replace function jobq.fail(
-    job_id uuid,
-    attempt integer,
-    error text,
-    error_code text default 'ERROR',
-    retryable boolean default true,
-    retry_in interval default null,
-    details jsonb default null
+    job_id uuid, attempt integer, error text, error_code text default 'ERROR',
+    retryable boolean default true, retry_in interval default null, details jsonb default null
 )
-returns text
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns text language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _state text;
 begin
@@ -32,5 +23,4 @@ begin
     return _state;
 end
 $$;
-
 grant execute on function jobq.fail to jobq_worker;

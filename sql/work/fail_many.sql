@@ -7,11 +7,8 @@
 -- Example: select * from jobq.fail_many(jsonb_build_array(jsonb_build_object(
 --     'job_id', :'running', 'attempt', 1, 'error', 'no such user', 'retryable', false)));
 create or replace function jobq.fail_many(failures jsonb)
-returns table (job_id uuid, attempt integer, state text)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns table (job_id uuid, attempt integer, state text) language plpgsql security definer
+set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
     _failures constant jobq_private.failure[] :=
@@ -26,5 +23,4 @@ begin
     order by f.n;
 end
 $$;
-
 grant execute on function jobq.fail_many to jobq_worker;

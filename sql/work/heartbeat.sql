@@ -18,13 +18,8 @@ create or replace function jobq.heartbeat(
     worker text, job_ids uuid[], attempts integer[], queues text[] default null,
     except_kinds text[] default null, release text default null, stuck integer default null
 )
-returns table (job_id uuid, attempt integer, outcome text)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-as $$
+returns table (job_id uuid, attempt integer, outcome text) language plpgsql security definer
+set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
 declare
     _locked uuid[];
@@ -68,5 +63,4 @@ begin
     order by f.n;
 end
 $$;
-
 grant execute on function jobq.heartbeat to jobq_worker;

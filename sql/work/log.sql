@@ -2,14 +2,8 @@
 -- Invariant: append-only; a line is redacted and cut at 8192 characters. An attempt that has lost
 -- its lease can log too. Raises: 22004, 22023, JQ001.
 -- Example: select jobq.log(:'running', 1, 'INFO', 'half of it is done');
-create or replace function jobq.log(
-    job_id uuid, attempt integer, level text, message text
-)
-returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+create or replace function jobq.log(job_id uuid, attempt integer, level text, message text)
+returns void language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform jobq_private.check_given(
         'every argument of log', num_nulls(log.job_id, log.attempt, log.level, log.message)
@@ -25,5 +19,4 @@ begin
         jobq_private.redacted_text(left(log.message, 8192)));
 end
 $$;
-
 grant execute on function jobq.log to jobq_worker;

@@ -2,23 +2,19 @@
 -- releases jobs whose parents have ended, fires due schedules, deletes old jobs, keys, workers,
 -- steps and events, keeps the history for charts, and creates and drops partitions. Safe for any
 -- number of callers.
--- Invariant: any number of callers; one does the work, and the others return at once without rows.
--- A task is repeated while it comes back full, for at most half a second, and waits at most a
--- second for a lock. A task that fails is undone; health() reports it until it succeeds. The next
--- call begins with the others. Raises: nothing.
+-- Invariant: any number of callers; one does the work, and the others return at once without
+-- rows. A task is repeated while it comes back full, for at most half a second, and waits at most
+-- a second for a lock. A task that fails is undone; health() reports it until it succeeds. The
+-- next call begins with the others. Raises: nothing.
 -- Returns: no rows if another session runs it.
--- Column task: recovered, expired, opened_keys, healed, resolved, ticked, pruned_jobs, pruned_keys,
--- pruned_limits, pruned_workflows, rolled_up, made_partitions or dropped_partitions.
+-- Column task: recovered, expired, opened_keys, healed, resolved, ticked, pruned_jobs,
+-- pruned_keys, pruned_limits, pruned_workflows, rolled_up, made_partitions or dropped_partitions.
 -- Column affected: how many; null when the task has failed.
 -- Column has_more: whether more work remains.
 -- Example: select * from jobq.maintain();
 create or replace function jobq.maintain()
-returns table (task text, affected bigint, has_more boolean)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set lock_timeout = '1s'
-as $$
+returns table (task text, affected bigint, has_more boolean) language plpgsql security definer
+set search_path = pg_catalog, pg_temp set lock_timeout = '1s' as $$
 #variable_conflict use_column
 declare
     _task jobq_private.maintenance_task;
@@ -68,5 +64,4 @@ begin
     end loop;
 end
 $$;
-
 grant execute on function jobq.maintain to jobq_worker, jobq_operator;

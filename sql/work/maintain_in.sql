@@ -5,13 +5,8 @@
 -- Returns: zero or less if something is due, null if nothing is planned.
 -- Example: select jobq.maintain_in();
 create or replace function jobq.maintain_in()
-returns interval
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-as $$
+returns interval language plpgsql security definer set search_path = pg_catalog, pg_temp
+set jit = off set enable_seqscan = off as $$
 declare
     _due timestamptz := least(
         (select min(j.lease_expires_at) from jobq_private.job as j where j.state = 'running'),
@@ -35,5 +30,4 @@ begin
         - clock_timestamp();
 end
 $$;
-
 grant execute on function jobq.maintain_in to jobq_worker, jobq_operator, jobq_reader;

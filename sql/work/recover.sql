@@ -6,13 +6,8 @@
 -- Column state: the new state: retrying, dead or cancelled.
 -- Example: select * from jobq_internal.recover();
 create or replace function jobq_internal.recover(max_jobs integer default 1000)
-returns table (job_id uuid, attempt integer, state text)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-as $$
+returns table (job_id uuid, attempt integer, state text) language plpgsql security definer
+set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
 declare
     _now constant timestamptz := clock_timestamp();
@@ -39,5 +34,4 @@ begin
     end if;
 end
 $$;
-
 grant execute on function jobq_internal.recover to jobq_worker, jobq_operator;

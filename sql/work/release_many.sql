@@ -1,6 +1,6 @@
 -- Purpose: Returns leased jobs to their queues without counting the attempts.
--- Invariant: the attempt is not counted; a job that was asked to be cancelled becomes cancelled. A
--- stale attempt changes nothing. A job that another transaction has locked does not hold up the
+-- Invariant: the attempt is not counted; a job that was asked to be cancelled becomes cancelled.
+-- A stale attempt changes nothing. A job that another transaction has locked does not hold up the
 -- others. Raises: 22004, 22023.
 -- Argument run_at: earliest start; null means as soon as possible.
 -- Column state: queued, or cancelled if that was requested; held if another transaction has
@@ -9,13 +9,8 @@
 create or replace function jobq.release_many(
     job_ids uuid[], attempts integer[], run_at timestamptz default null
 )
-returns table (job_id uuid, attempt integer, state text)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-as $$
+returns table (job_id uuid, attempt integer, state text) language plpgsql security definer
+set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
 declare
     _locked uuid[];
@@ -44,5 +39,4 @@ begin
     order by f.n;
 end
 $$;
-
 grant execute on function jobq.release_many to jobq_worker;

@@ -2,11 +2,7 @@
 -- Raises: 22004, JQ001, JQ003, JQ005, JQ006.
 -- Example: select jobq.set_progress(:'running', 1, '{"done": 50, "of": 100}');
 create or replace function jobq.set_progress(job_id uuid, attempt integer, progress jsonb)
-returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns void language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _problem constant text[] := jobq_private.value_problem(
         set_progress.progress, 65536, 64
@@ -23,5 +19,4 @@ begin
     end if;
 end
 $$;
-
 grant execute on function jobq.set_progress to jobq_worker;

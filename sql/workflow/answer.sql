@@ -1,8 +1,7 @@
 -- Purpose: Answers the question of a job that waits for a person: approves or rejects.
--- Invariant: the first answer counts; a later one is refused. Part of the caller's
--- transaction, with an audit row. While the job's row is locked, neither another answer
--- nor the end of the waiting time is recorded.
--- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006.
+-- Invariant: the first answer counts; a later one is refused. Part of the caller's transaction,
+-- with an audit row. While the job's row is locked, neither another answer nor the end of the
+-- waiting time is recorded. Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006.
 -- Argument name: the name of the question
 -- Argument is_approved: true approves, false rejects
 -- Argument data: the data of the answer: any JSON up to max_payload_bytes. That of an
@@ -11,20 +10,11 @@
 -- characters; null means the caller
 -- Example: select jobq.answer(:'asking', 'refund', true, reason => 'a regular customer', answered_by => 'ada');
 create or replace function jobq.answer(
-    job_id uuid,
-    name text,
-    is_approved boolean,
-    data jsonb default 'null',
-    reason text default null,
-    answered_by text default null
+    job_id uuid, name text, is_approved boolean, data jsonb default 'null',
+    reason text default null, answered_by text default null
 )
-returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-as $$
+returns void language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+set enable_seqscan = off as $$
 declare
     _event constant text := 'answer:' || answer.name;
     _caller constant text := nullif(current_setting('jobq.acting_for', true), '');
@@ -68,5 +58,4 @@ begin
     );
 end
 $$;
-
 grant execute on function jobq.answer to jobq_producer, jobq_operator;

@@ -1,9 +1,8 @@
 -- Purpose: Adds chunks to a stream of a running job, for those who follow it, and returns
 -- the cursor of the last one.
--- Invariant: only the attempt that holds the job can append, under the lock of its row.
--- Its chunks are a generation of their own, numbered from 1. With first, a repeated call
--- adds nothing twice. Chunks are kept as long as the job.
--- Raises: 22004, 22023, JQ001, JQ003, JQ005, JQ006.
+-- Invariant: only the attempt that holds the job can append, under the lock of its row. Its
+-- chunks are a generation of their own, numbered from 1. With first, a repeated call adds nothing
+-- twice. Chunks are kept as long as the job. Raises: 22004, 22023, JQ001, JQ003, JQ005, JQ006.
 -- Argument chunks: a JSON array of 1 to 1000 chunks, each any JSON up to max_payload_bytes
 -- Argument first: the number of the first chunk in this generation; null means after the last one
 -- Returns: the cursor of the last chunk
@@ -11,11 +10,7 @@
 create or replace function jobq.append(
     job_id uuid, attempt integer, stream text, chunks jsonb, first integer default null
 )
-returns text
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns text language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _size constant integer := case jsonb_typeof(append.chunks)
         when 'array' then jsonb_array_length(append.chunks)
@@ -49,5 +44,4 @@ begin
     return format('%s-%s', append.attempt, _first + _size - 1);
 end
 $$;
-
 grant execute on function jobq.append to jobq_worker;

@@ -1,9 +1,8 @@
 -- Purpose: Adds chunks to streams of many running jobs, and returns the attempts that have
 -- lost their leases, and the jobs whose readers it has notified.
--- Invariant: as append(); a chunk whose number is taken is there already. The chunks of
--- other attempts are not stored. Rows are locked in the order of their ids. Readers are
--- notified only while one waits; see await_stream().
--- Raises: 22004, 22023, JQ005, JQ006.
+-- Invariant: as append(); a chunk whose number is taken is there already. The chunks of other
+-- attempts are not stored. Rows are locked in the order of their ids. Readers are notified only
+-- while one waits; see await_stream(). Raises: 22004, 22023, JQ005, JQ006.
 -- Argument job_ids: the job of each chunk
 -- Argument attempts: the attempt of each chunk
 -- Argument streams: the stream of each chunk, 1 to 256 characters
@@ -15,16 +14,9 @@
 create or replace function jobq_internal.append_many(
     job_ids uuid[], attempts integer[], streams text[], numbers integer[], chunks jsonb
 )
-returns table (job_id uuid, attempt integer, outcome text)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_mergejoin = off
-set enable_nestloop = off
-as $$
+returns table (job_id uuid, attempt integer, outcome text) language plpgsql security definer
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set jit = off
+set enable_seqscan = off set enable_mergejoin = off set enable_nestloop = off as $$
 #variable_conflict use_column
 begin
     perform jobq_private.check_results(
@@ -82,5 +74,4 @@ begin
     end if;
 end
 $$;
-
 grant execute on function jobq_internal.append_many to jobq_worker;

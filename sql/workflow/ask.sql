@@ -1,9 +1,8 @@
 -- Purpose: Asks a person a question and waits for the answer: returns it, or that the
 -- job was returned to its queue until somebody answers.
--- Invariant: as wait_for(), for an answer() to the question. Only answer() can answer
--- it: events and signals cannot have the name of an answer. While the job waits, a
--- later call replaces question and form.
--- Raises: 22004, 22023, JQ001, JQ003, JQ006.
+-- Invariant: as wait_for(), for an answer() to the question. Only answer() can answer it: events
+-- and signals cannot have the name of an answer. While the job waits, a later call replaces
+-- question and form. Raises: 22004, 22023, JQ001, JQ003, JQ006.
 -- Argument name: the name of the question, unique within the job, 1 to 249 characters
 -- Argument question: what the person reads, 1 to 4096 characters
 -- Argument form: a JSON Schema of the data that an approval must have; null means any
@@ -12,21 +11,11 @@
 -- Column payload: the answer, a JSON object: is_approved, data, reason, by
 -- Example: select * from jobq.ask(:'running', 1, 'refund', 'Refund 5 euro?', timeout => '3 days');
 create or replace function jobq.ask(
-    job_id uuid,
-    attempt integer,
-    name text,
-    question text,
-    form jsonb default null,
-    timeout interval default null,
-    out outcome text,
-    out payload jsonb
+    job_id uuid, attempt integer, name text, question text, form jsonb default null,
+    timeout interval default null, out outcome text, out payload jsonb
 )
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off
+set enable_seqscan = off as $$
 declare
     _event constant text := 'answer:' || ask.name;
     _worker constant text := (
@@ -53,5 +42,4 @@ begin
     end if;
 end
 $$;
-
 grant execute on function jobq.ask to jobq_worker;

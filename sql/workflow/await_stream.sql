@@ -7,11 +7,7 @@
 -- each append, and on jobq_ended at the end.
 -- Example: select jobq.await_stream(:'running');
 create or replace function jobq.await_stream(job_id uuid)
-returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns boolean language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _streaming constant integer := jobq_private.lock_class('streaming');
     _is_ended constant boolean := jobq.wait(await_stream.job_id);
@@ -21,6 +17,5 @@ begin
     return _is_ended;
 end
 $$;
-
 grant execute on function jobq.await_stream
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;

@@ -14,34 +14,17 @@
 -- Column succeeded: how many have succeeded
 -- Column dead: how many are dead
 -- Column cancelled: how many were cancelled
--- Column on_success: the job that runs when all members have succeeded; null without
--- one
+-- Column on_success: the job that runs when all members have succeeded; null without one
 -- Column on_end: the job that runs when all members have ended; null without one
--- Column on_first_death: the job that runs when the first member is dead; null without
--- one
+-- Column on_first_death: the job that runs when the first member is dead; null without one
 -- Example: select members, succeeded, ended_at from jobq_internal.batch_status(:'batch');
 create or replace function jobq_internal.batch_status(
-    batch_id uuid,
-    out opened_at timestamptz,
-    out sealed_at timestamptz,
-    out ended_at timestamptz,
-    out members bigint,
-    out blocked bigint,
-    out queued bigint,
-    out running bigint,
-    out retrying bigint,
-    out succeeded bigint,
-    out dead bigint,
-    out cancelled bigint,
-    out on_success uuid,
-    out on_end uuid,
-    out on_first_death uuid
+    batch_id uuid, out opened_at timestamptz, out sealed_at timestamptz, out ended_at timestamptz,
+    out members bigint, out blocked bigint, out queued bigint, out running bigint,
+    out retrying bigint, out succeeded bigint, out dead bigint, out cancelled bigint,
+    out on_success uuid, out on_end uuid, out on_first_death uuid
 )
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _batch jobq_private.batch := jobq_private.find_batch(batch_status.batch_id);
 begin
@@ -67,6 +50,5 @@ begin
     ) as m;
 end
 $$;
-
 grant execute on function jobq_internal.batch_status
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;

@@ -12,10 +12,7 @@
 create or replace function jobq.call_children(
     job_id uuid, attempt integer, children jsonb, out outcome text, out ends jsonb
 )
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     select c.outcome, c.ends into outcome, ends
     from jobq_internal.call_many(
@@ -29,5 +26,4 @@ begin
     end if;
 end
 $$;
-
 grant execute on function jobq.call_children to jobq_worker;

@@ -9,16 +9,9 @@
 create or replace function jobq_internal.call_many(
     job_ids uuid[], attempts integer[], calls jsonb
 )
-returns table (job_id uuid, attempt integer, outcome text, ends jsonb)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-as $$
+returns table (job_id uuid, attempt integer, outcome text, ends jsonb) language plpgsql
+security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+set jit = off set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 #variable_conflict use_column
 declare
     _until constant timestamptz := clock_timestamp() + interval '36500 days';
@@ -93,5 +86,4 @@ begin
     order by a.n;
 end
 $$;
-
 grant execute on function jobq_internal.call_many to jobq_worker;

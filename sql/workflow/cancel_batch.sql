@@ -1,8 +1,7 @@
 -- Purpose: Seals a batch and cancels its members, and returns how many were cancelled,
 -- were asked to stop, and remain.
--- Invariant: cancels at most max_jobs waiting members per call, oldest first; repeat
--- the call while some remain. Skips rows that another transaction has locked.
--- Raises: 22004, 22023, JQ001.
+-- Invariant: cancels at most max_jobs waiting members per call, oldest first; repeat the call
+-- while some remain. Skips rows that another transaction has locked. Raises: 22004, 22023, JQ001.
 -- Argument batch_id: the batch
 -- Argument max_jobs: maximum number, 1 to 100000.
 -- Column cancelled: how many were cancelled
@@ -10,17 +9,10 @@
 -- Column remaining: how many are left, neither cancelled nor asked
 -- Example: select * from jobq.cancel_batch(:'batch', 'wrong list');
 create or replace function jobq.cancel_batch(
-    batch_id uuid,
-    reason text default null,
-    max_jobs integer default 10000,
-    out cancelled bigint,
-    out requested bigint,
-    out remaining bigint
+    batch_id uuid, reason text default null, max_jobs integer default 10000, out cancelled bigint,
+    out requested bigint, out remaining bigint
 )
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _held uuid[];
 begin
@@ -47,6 +39,4 @@ begin
     where j.batch_id = cancel_batch.batch_id and j.cancel_requested_at is null;
 end
 $$;
-
-grant execute on function jobq.cancel_batch
-to jobq_producer, jobq_operator;
+grant execute on function jobq.cancel_batch to jobq_producer, jobq_operator;

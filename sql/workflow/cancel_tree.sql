@@ -10,11 +10,8 @@
 create or replace function jobq.cancel_tree(
     job_id uuid, reason text default null, scope text default 'all'
 )
-returns table (cancelled_id uuid, outcome text)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns table (cancelled_id uuid, outcome text) language plpgsql security definer
+set search_path = pg_catalog, pg_temp as $$
 declare
     _held uuid[];
 begin
@@ -40,6 +37,4 @@ begin
     select c.job_id, c.outcome from jobq_private.cancel_jobs(_held, cancel_tree.reason) as c;
 end
 $$;
-
-grant execute on function jobq.cancel_tree
-to jobq_producer, jobq_operator;
+grant execute on function jobq.cancel_tree to jobq_producer, jobq_operator;

@@ -10,11 +10,7 @@
 -- Returns: the id of the new job.
 -- Example: select jobq.fork(:'running');
 create or replace function jobq.fork(job_id uuid, from_step text default null)
-returns uuid
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns uuid language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _job constant jobq.job := jobq.get_job(fork.job_id);
     _from timestamptz := timestamptz 'infinity';
@@ -65,5 +61,4 @@ begin
     return _copy_id;
 end
 $$;
-
 grant execute on function jobq.fork to jobq_operator;

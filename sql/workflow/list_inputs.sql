@@ -1,6 +1,6 @@
 -- Purpose: Returns the outcomes of the jobs that a job waits for or has waited for.
--- Invariant: ordered by id, without the jobs that it has called; a finished parent is kept as long as its children. Raises:
--- 22004, JQ001.
+-- Invariant: ordered by id, without the jobs that it has called; a finished parent is kept as
+-- long as its children. Raises: 22004, JQ001.
 -- Column parent_id: the job that was waited for
 -- Column name: its name in the graph; null when it is in none, and when it is hidden
 -- Column kind: its kind; null when it is gone or hidden
@@ -11,11 +11,7 @@
 -- Example: select parent_id, result from jobq_internal.list_inputs(:'running');
 create or replace function jobq_internal.list_inputs(job_id uuid)
 returns table (parent_id uuid, name text, kind text, state text, result jsonb, after_failure text)
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
     _unseen constant text := (
@@ -47,6 +43,5 @@ begin
     order by e.parent;
 end
 $$;
-
 grant execute on function jobq_internal.list_inputs
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;

@@ -7,12 +7,8 @@
 -- Column saved_at: when
 -- Example: select * from jobq.list_steps(:'running');
 create or replace function jobq.list_steps(job_id uuid)
-returns table (name text, value jsonb, attempt integer, saved_at timestamptz)
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns table (name text, value jsonb, attempt integer, saved_at timestamptz) language plpgsql
+stable security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 begin
     perform jobq.get_job(list_steps.job_id);
@@ -23,5 +19,4 @@ begin
     order by s.saved_at, s.name;
 end
 $$;
-
 grant execute on function jobq.list_steps to jobq_worker, jobq_operator, jobq_reader;

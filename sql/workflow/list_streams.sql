@@ -9,11 +9,7 @@ create or replace function jobq.list_streams(job_id uuid)
 returns table (
     stream text, generation integer, chunks integer, cursor text, appended_at timestamptz
 )
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 begin
     perform jobq.get_job(list_streams.job_id);
@@ -43,6 +39,5 @@ begin
     order by s.stream;
 end
 $$;
-
 grant execute on function jobq.list_streams
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;

@@ -13,13 +13,8 @@ create or replace function jobq.list_waits(
     queue text default null, job_id uuid default null, max_rows integer default 100,
     since timestamptz default null, from_job uuid default null
 )
-returns setof jobq.question
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-as $$
+returns setof jobq.question language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp set jit = off as $$
 begin
     perform jobq_private.check_count('max_rows', list_waits.max_rows, 1, 1000);
     return query
@@ -33,5 +28,4 @@ begin
     limit list_waits.max_rows;
 end
 $$;
-
 grant execute on function jobq.list_waits to jobq_operator, jobq_reader;

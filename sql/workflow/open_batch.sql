@@ -3,25 +3,17 @@
 -- Invariant: the batch ends when it is sealed and no member is live. These jobs are
 -- blocked until then, and have the batch as batch_id in their metadata. They must have
 -- no keys, because they must be new; a dedup key that their kind declares is ignored.
--- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
--- Never: DEDUP_CONFLICT.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010. Never: DEDUP_CONFLICT.
 -- Argument on_success: a job as for enqueue_many() except keys, expires_at, after and
 -- after_failure, to run when all members have succeeded; cancelled when one has not.
 -- Argument on_end: a job to run when all members have ended, with any outcome.
--- Argument on_first_death: a job to run as soon as a member is dead; cancelled if none
--- dies.
+-- Argument on_first_death: a job to run as soon as a member is dead; cancelled if none dies.
 -- Returns: the batch, for enqueue(batch_id => …).
 -- Example: select jobq.open_batch(on_success => '{"kind": "report"}', on_first_death => '{"kind": "alert"}');
 create or replace function jobq.open_batch(
-    on_success jsonb default null,
-    on_end jsonb default null,
-    on_first_death jsonb default null
+    on_success jsonb default null, on_end jsonb default null, on_first_death jsonb default null
 )
-returns uuid
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns uuid language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _batch_id constant uuid := jobq_private.new_id((
         select g.shard_id from jobq_private.setting as g
@@ -56,6 +48,4 @@ begin
     return _batch_id;
 end
 $$;
-
-grant execute on function jobq.open_batch
-to jobq_producer;
+grant execute on function jobq.open_batch to jobq_producer;

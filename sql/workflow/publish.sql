@@ -1,26 +1,19 @@
--- Purpose: Enqueues a job of each kind that has subscribed to an event, and returns
--- their ids.
+-- Purpose: Enqueues a job of each kind that has subscribed to an event, and returns their ids.
 -- Invariant: all or none. The jobs have the event's name as event in their metadata. Nobody who
--- subscribes later gets a job; emit() is for jobs that wait. Raises: 22004, 22023, JQ004, JQ005, JQ006,
--- JQ010.
--- Never: JOB_NOT_FOUND, BATCH_NOT_FOUND, BATCH_ENDED, ILLEGAL_STATE.
+-- subscribes later gets a job; emit() is for jobs that wait. Raises: 22004, 22023, JQ004, JQ005,
+-- JQ006, JQ010. Never: JOB_NOT_FOUND, BATCH_NOT_FOUND, BATCH_ENDED, ILLEGAL_STATE.
 -- Argument event: the name of the event.
--- Argument idempotency_key: publishing again with the same key creates no second job of a kind; null
--- means no key.
+-- Argument idempotency_key: publishing again with the same key creates no second job of a kind;
+-- null means no key.
 -- Returns: a row for each subscriber, by kind; none if there is none.
 -- Column job_id: the id of the new job, or of the existing job with the same key.
 -- Example: select * from jobq.publish('order.paid', '{"order_id": 7}');
 create or replace function jobq.publish(
-    event text,
-    payload jsonb default '{}',
-    metadata jsonb default null,
+    event text, payload jsonb default '{}', metadata jsonb default null,
     idempotency_key text default null
 )
-returns table (kind text, job_id uuid)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns table (kind text, job_id uuid) language plpgsql security definer
+set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
     _jobs jsonb;
@@ -42,5 +35,4 @@ begin
     order by e.ordinal;
 end
 $$;
-
 grant execute on function jobq.publish to jobq_producer;

@@ -1,4 +1,5 @@
--- Purpose: The questions of jobs that wait for a person, until somebody answers or the time is over.
+-- Purpose: The questions of jobs that wait for a person, until somebody answers or the time is
+-- over.
 -- Column name: the name of the question, for answer()
 -- Column question: what the job asks
 -- Column form: a JSON Schema of the data of an approval; null means any

@@ -4,17 +4,9 @@
 -- Column value: the result of the step
 -- Example: select * from jobq_internal.read_steps(array[:'running']::uuid[], '{1}');
 create or replace function jobq_internal.read_steps(job_ids uuid[], attempts integer[])
-returns table (job_id uuid, name text, value jsonb)
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_mergejoin = off
-set enable_hashjoin = off
-as $$
+returns table (job_id uuid, name text, value jsonb) language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set jit = off
+set enable_seqscan = off set enable_mergejoin = off set enable_hashjoin = off as $$
 #variable_conflict use_column
 begin
     perform jobq_private.check_attempts(read_steps.job_ids, read_steps.attempts);
@@ -28,5 +20,4 @@ begin
     where j.job_id = any(read_steps.job_ids);
 end
 $$;
-
 grant execute on function jobq_internal.read_steps to jobq_worker;

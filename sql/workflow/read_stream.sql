@@ -1,9 +1,8 @@
 -- Purpose: Returns the chunks of a stream after a cursor, and whether these are the last.
 -- Invariant: each chunk once, in the order of generations and of their numbers: an attempt
--- appends only while it holds the job. Reads at most 4 MiB. With wait, it polls until there
--- is a chunk or the job has ended, and holds its connection; a client that listens needs no
--- wait, see await_stream().
--- Raises: 22004, 22023, JQ001.
+-- appends only while it holds the job. Reads at most 4 MiB. With wait, it polls until there is a
+-- chunk or the job has ended, and holds its connection; a client that listens needs no wait, see
+-- await_stream(). Raises: 22004, 22023, JQ001.
 -- Argument after: the cursor of the last chunk that was read; null means from the beginning
 -- Argument wait: how long to wait for a chunk, 0 to 30 s
 -- Argument max_chunks: maximum number, 1 to 1000
@@ -16,14 +15,9 @@ create or replace function jobq.read_stream(
     job_id uuid, stream text, after text default null, wait interval default '0',
     max_chunks integer default 1000
 )
-returns table (chunks jsonb, cursor text, is_ended boolean)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-as $$
+returns table (chunks jsonb, cursor text, is_ended boolean) language plpgsql security definer
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set jit = off
+set enable_seqscan = off as $$
 declare
     _until timestamptz;
     _after integer[];
@@ -77,6 +71,5 @@ begin
     return next;
 end
 $$;
-
 grant execute on function jobq.read_stream
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;

@@ -11,11 +11,8 @@
 create or replace function jobq_internal.read_streams(
     job_ids uuid[], streams text[], afters text[]
 )
-returns table (chunks jsonb, cursor text, is_ended boolean)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns table (chunks jsonb, cursor text, is_ended boolean) language plpgsql security definer
+set search_path = pg_catalog, pg_temp as $$
 begin
     perform jobq_private.check_given(
         'job_ids, streams and afters', num_nulls(job_ids, streams, afters)
@@ -27,6 +24,5 @@ begin
     order by i.n;
 end
 $$;
-
 grant execute on function jobq_internal.read_streams
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;

@@ -1,22 +1,14 @@
--- Purpose: Returns dead and cancelled jobs of a tree to their queues, and returns their
--- ids.
--- Invariant: each as by redrive(), all or none, in sets: jobs that wait for others are
--- blocked again, and succeeded jobs do not run again. Locks blocked jobs first: a
--- concurrent cancellation after a death is waited for, or sees the redrive. Raises:
--- 22004, 22023, JQ001, JQ002, JQ004.
+-- Purpose: Returns dead and cancelled jobs of a tree to their queues, and returns their ids.
+-- Invariant: each as by redrive(), all or none, in sets: jobs that wait for others are blocked
+-- again, and succeeded jobs do not run again. Locks blocked jobs first: a concurrent cancellation
+-- after a death is waited for, or sees the redrive. Raises: 22004, 22023, JQ001, JQ002, JQ004.
 -- Argument job_id: any job of the tree; for downstream, the first job
 -- Argument scope: failed (dead jobs, and jobs cancelled because of them), downstream (this job
 -- and those that wait for it, if dead or cancelled) or all (all dead or cancelled jobs)
 -- Returns: the ids of the redriven jobs.
 -- Example: select * from jobq.redrive_tree(:'dead');
-create or replace function jobq.redrive_tree(
-    job_id uuid, scope text default 'failed'
-)
-returns setof uuid
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+create or replace function jobq.redrive_tree(job_id uuid, scope text default 'failed')
+returns setof uuid language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _all uuid[];
     _chosen uuid[];
@@ -69,6 +61,4 @@ begin
     return query select b.job_id from unnest(_back) as b (job_id) order by b.job_id;
 end
 $$;
-
-grant execute on function jobq.redrive_tree
-to jobq_operator;
+grant execute on function jobq.redrive_tree to jobq_operator;

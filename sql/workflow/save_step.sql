@@ -1,8 +1,7 @@
 -- Purpose: Saves the result of a step of a job, and returns the saved result: the first
 -- one is kept.
--- Invariant: the first value is kept; later calls return it, and the caller must
--- continue with it. On a handler's own connection, the step commits with what the
--- handler has written.
+-- Invariant: the first value is kept; later calls return it, and the caller must continue with
+-- it. On a handler's own connection, the step commits with what the handler has written.
 -- Raises: 22004, 22023, JQ001, JQ003, JQ005, JQ006.
 -- Argument name: the step's name, 1 to 256 characters, unique within the job, and not beginning
 -- with event:
@@ -10,14 +9,8 @@
 -- JSON null
 -- Returns: the saved value; the earlier one if the step was already saved
 -- Example: select jobq.save_step(:'running', 1, 'charge', '{"charge_id": 7}');
-create or replace function jobq.save_step(
-    job_id uuid, attempt integer, name text, value jsonb
-)
-returns jsonb
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+create or replace function jobq.save_step(job_id uuid, attempt integer, name text, value jsonb)
+returns jsonb language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _value jsonb;
     _outcome text;
@@ -33,5 +26,4 @@ begin
     return _value;
 end
 $$;
-
 grant execute on function jobq.save_step to jobq_worker;

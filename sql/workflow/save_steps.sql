@@ -1,9 +1,8 @@
 -- Purpose: Saves the results of many steps, of one job or several, and returns for each
 -- whether it was new.
--- Invariant: only the attempt that holds the job can save, under the lock of its row;
--- the first value is kept. outcome is 'saved', 'known' for a step with an earlier
--- value, which is returned, or 'lost' if the attempt has lost its lease. Rows are
--- locked in the order of their ids.
+-- Invariant: only the attempt that holds the job can save, under the lock of its row; the first
+-- value is kept. outcome is 'saved', 'known' for a step with an earlier value, which is returned,
+-- or 'lost' if the attempt has lost its lease. Rows are locked in the order of their ids.
 -- Raises: 22004, 22023, JQ005, JQ006.
 -- Argument names: the steps' names, parallel to job_ids, 1 to 256 characters each; must
 -- not begin with event:
@@ -15,16 +14,9 @@
 create or replace function jobq_internal.save_steps(
     job_ids uuid[], attempts integer[], names text[], results jsonb
 )
-returns table (job_id uuid, name text, value jsonb, outcome text)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_mergejoin = off
-set enable_nestloop = off
-as $$
+returns table (job_id uuid, name text, value jsonb, outcome text) language plpgsql
+security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+set jit = off set enable_seqscan = off set enable_mergejoin = off set enable_nestloop = off as $$
 #variable_conflict use_column
 begin
     perform jobq_private.check_results(
@@ -97,5 +89,4 @@ begin
     order by g.n;
 end
 $$;
-
 grant execute on function jobq_internal.save_steps to jobq_worker;

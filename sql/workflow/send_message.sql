@@ -8,14 +8,8 @@
 -- Argument payload: the message: any JSON up to max_payload_bytes
 -- Returns: the number of the message among those of its name
 -- Example: select jobq.send_message(:'waiting', 'chat', '"please use metric units"');
-create or replace function jobq.send_message(
-    job_id uuid, name text, payload jsonb default 'null'
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+create or replace function jobq.send_message(job_id uuid, name text, payload jsonb default 'null')
+returns integer language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _job constant jobq.job := jobq.get_job(send_message.job_id);
     _number integer;
@@ -46,5 +40,4 @@ begin
     return _number;
 end
 $$;
-
 grant execute on function jobq.send_message to jobq_producer, jobq_worker, jobq_operator;

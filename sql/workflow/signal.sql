@@ -8,11 +8,7 @@
 -- Returns: true for the first signal of the name
 -- Example: select jobq.signal(:'waiting', 'approval', '{"by": "ada"}');
 create or replace function jobq.signal(job_id uuid, name text, payload jsonb default 'null')
-returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns boolean language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _job jobq.job := jobq.get_job(signal.job_id);
 begin
@@ -28,5 +24,4 @@ begin
     return jobq_private.store_event(signal.name, signal.job_id, signal.payload);
 end
 $$;
-
 grant execute on function jobq.signal to jobq_producer, jobq_worker, jobq_operator;

@@ -1,5 +1,4 @@
--- Purpose: Enqueues jobs that a running job calls, each once by its name, and returns their
--- ids.
+-- Purpose: Enqueues jobs that a running job calls, each once by its name, and returns their ids.
 -- Invariant: all or none, under the lock of the caller's row. The id is saved as a step of
 -- this name, so that a repeated call returns the same job. The caller can wait for the end:
 -- call_children(), or wait_any() for job_ended:ID. A child is kept as long as its caller,
@@ -12,11 +11,8 @@
 -- Column child_id: the job that was called
 -- Example: select * from jobq.start_children(:'running', 1, '[{"name": "search", "kind": "send_email", "payload": {"to": "a@b.c"}}]');
 create or replace function jobq.start_children(job_id uuid, attempt integer, children jsonb)
-returns table (name text, child_id uuid)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns table (name text, child_id uuid) language plpgsql security definer
+set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
     _children constant jobq_private.child_call[] := jobq_private.start_calls(
@@ -37,5 +33,4 @@ begin
     select c.name, c.child_id from unnest(_children) as c;
 end
 $$;
-
 grant execute on function jobq.start_children to jobq_worker;

@@ -5,11 +5,7 @@
 -- Argument queue: the queue of the jobs; null means the kind's, else default.
 -- Example: select jobq.subscribe('order.paid', 'send_receipt');
 create or replace function jobq.subscribe(event text, kind text, queue text default null)
-returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns void language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _violated text;
 begin
@@ -34,5 +30,4 @@ exception
         ));
 end
 $$;
-
 grant execute on function jobq.subscribe to jobq_worker, jobq_operator;

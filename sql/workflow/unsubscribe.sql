@@ -1,15 +1,10 @@
--- Purpose: Ends the subscription of a kind to an event, and returns whether there was
--- one.
+-- Purpose: Ends the subscription of a kind to an event, and returns whether there was one.
 -- Invariant: repeating it changes nothing. Raises: 22004.
 -- Argument event: the name of the event.
 -- Returns: whether there was a subscription.
 -- Example: select jobq.unsubscribe('order.paid', 'send_receipt');
 create or replace function jobq.unsubscribe(event text, kind text)
-returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns boolean language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform jobq_private.check_given('event and kind', num_nulls(
         unsubscribe.event, unsubscribe.kind
@@ -23,5 +18,4 @@ begin
     return true;
 end
 $$;
-
 grant execute on function jobq.unsubscribe to jobq_worker, jobq_operator;

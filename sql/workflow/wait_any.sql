@@ -1,9 +1,8 @@
 -- Purpose: Waits for the first of several events: returns which has arrived, or that the
 -- job was returned to its queue until one arrives.
--- Invariant: as wait_for(). The result is recorded under the name, so that every later
--- attempt gets the same event. The job no longer waits for the others, which stay for other
--- waits. Of several that have arrived, the earliest one is returned.
--- Raises: 22004, 22023, JQ001, JQ003.
+-- Invariant: as wait_for(). The result is recorded under the name, so that every later attempt
+-- gets the same event. The job no longer waits for the others, which stay for other waits. Of
+-- several that have arrived, the earliest one is returned. Raises: 22004, 22023, JQ001, JQ003.
 -- Argument name: the name of the wait, 1 to 256 characters, unique within the job
 -- Argument events: 1 to 100 events or signals; job_ended:ID is the end of a called job, and
 -- message:ID:NAME:000000001 the first message of a name to the job with this id
@@ -16,10 +15,7 @@ create or replace function jobq.wait_any(
     job_id uuid, attempt integer, name text, events text[], timeout interval default null,
     out event text, out outcome text, out payload jsonb
 )
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _end constant jsonb := jobq_private.wait_events(
         wait_any.job_id, wait_any.attempt, wait_any.name, wait_any.events, wait_any.timeout
@@ -30,5 +26,4 @@ begin
     payload := _end -> 'payload';
 end
 $$;
-
 grant execute on function jobq.wait_any to jobq_worker;

@@ -7,10 +7,7 @@ create or replace function jobq_private.bucket_events(
     minutes integer, narrow integer, since timestamptz, until timestamptz
 )
 returns table (bucket timestamptz, queue text, kind text, event text, class integer, jobs bigint)
-language plpgsql
-set jit = off
-set enable_seqscan = off
-set plan_cache_mode = force_custom_plan
+language plpgsql set jit = off set enable_seqscan = off set plan_cache_mode = force_custom_plan
 as $$
 declare
     -- Bounds of the minutes, as times and as ids, and of the latency buckets, in

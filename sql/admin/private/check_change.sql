@@ -1,13 +1,9 @@
--- Purpose: parse a change of waiting jobs, and refuse values that no new job could
--- have.
+-- Purpose: parse a change of waiting jobs, and refuse values that no new job could have.
 -- Invariant: reads only. Looks up the payload schema of each kind; the depth limit of a
 -- queue counts only jobs that come from another queue.
 -- Raises: 22004, 22023, JQ002, JQ005, JQ006, JQ010.
 create or replace function jobq_private.check_change(changes jsonb, job_ids uuid[])
-returns jobq_private.new_job
-language plpgsql
-stable
-as $$
+returns jobq_private.new_job language plpgsql stable as $$
 declare
     _known constant text[] := array[
         'run_at', 'priority', 'queue', 'payload', 'timeout', 'expires_at', 'max_attempts'

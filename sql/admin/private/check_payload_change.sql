@@ -2,10 +2,7 @@
 -- or dedup key than the job's, because limits and live jobs were compared by these.
 -- Invariant: reads only. Raises: JQ002.
 create or replace function jobq_private.check_payload_change(job_ids uuid[], payload jsonb)
-returns void
-language plpgsql
-stable
-as $$
+returns void language plpgsql stable as $$
 declare
     _ran text;
     _keyed text;

@@ -1,10 +1,6 @@
--- Purpose: refuse what is not the name of a state.
--- Raises: 22023.
+-- Purpose: refuse what is not the name of a state. Raises: 22023.
 create or replace function jobq_private.check_states(states text[])
-returns void
-language plpgsql
-stable
-as $$
+returns void language plpgsql stable as $$
 declare
     _known constant text[] := array(
         select distinct t.to_state from jobq_private.transition as t order by t.to_state

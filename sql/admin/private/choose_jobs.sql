@@ -6,10 +6,7 @@ create or replace function jobq_private.choose_jobs(
     job_ids uuid[], queue text, kind text, metadata jsonb, max_jobs integer,
     dry_run boolean, reason text, states text[], state text default null
 )
-returns uuid[]
-language plpgsql
-set plan_cache_mode = force_custom_plan
-as $$
+returns uuid[] language plpgsql set plan_cache_mode = force_custom_plan as $$
 declare
     _chosen uuid[];
 begin

@@ -1,9 +1,7 @@
 -- Purpose: whether a client's clock agrees with the database's.
 -- Invariant: no row without a given time.
 create or replace function jobq_private.clock_health(client_time timestamptz)
-returns setof jobq_private.finding
-language sql
-as $$
+returns setof jobq_private.finding language sql as $$
     select
         'clock', abs(d.seconds) < 5,
         format('the database is %s s %s the client', round(abs(d.seconds), 1),

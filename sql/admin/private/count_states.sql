@@ -2,10 +2,7 @@
 -- Invariant: counts up to `most` jobs of a state over all queues, dead ones from the
 -- newest; if a state has more, is_cut is true.
 create or replace function jobq_private.count_states(most integer)
-returns table (queue text, state text, jobs bigint, is_cut boolean)
-language sql
-stable
-as $$
+returns table (queue text, state text, jobs bigint, is_cut boolean) language sql stable as $$
     select s.queue, s.state, count(*), sum(count(*)) over (partition by s.state) > most
     from (
         (select j.queue, j.state from jobq_private.job as j where j.state = 'running' limit most + 1)

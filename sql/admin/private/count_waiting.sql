@@ -1,9 +1,7 @@
 -- Purpose: count the waiting jobs of queues that waiting_counts() reads only in part.
 -- Invariant: one scan of all live jobs, using at most a twentieth of the time.
 create or replace function jobq_private.count_waiting()
-returns void
-language plpgsql
-as $$
+returns void language plpgsql as $$
 declare
     _started constant timestamptz := clock_timestamp();
 begin

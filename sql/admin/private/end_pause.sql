@@ -1,13 +1,9 @@
 -- Purpose: end the pause of a kind, or of every job (*), wake the workers, and record it.
--- Invariant: wakes the queues in which jobs wait, and the patterns of workers, such as tenant-*: a
--- worker may wait on the names that its pattern has matched, on the pattern, or on both. Raises:
--- 42501.
+-- Invariant: wakes the queues in which jobs wait, and the patterns of workers, such as tenant-*:
+-- a worker may wait on the names that its pattern has matched, on the pattern, or on both.
+-- Raises: 42501.
 create or replace function jobq_private.end_pause(kind text, action text)
-returns void
-language plpgsql
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
+returns void language plpgsql set jit = off set enable_seqscan = off set enable_bitmapscan = off
 as $$
 begin
     delete from jobq_private.paused_kind as p where p.kind = end_pause.kind;

@@ -6,10 +6,7 @@ create or replace function jobq_private.event_span(
     since timestamptz, job_id uuid, until timestamptz, queues text[], kinds text[],
     max_events integer
 )
-returns timestamptz
-language plpgsql
-stable
-as $$
+returns timestamptz language plpgsql stable as $$
 declare
     _span interval := interval '1 s';
     _to timestamptz;

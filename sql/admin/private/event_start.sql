@@ -7,9 +7,7 @@ create or replace function jobq_private.event_start(
     after text, queues text[], kinds text[], since timestamptz, max_events integer,
     out at timestamptz, out job_id uuid
 )
-language plpgsql
-stable
-as $$
+language plpgsql stable as $$
 begin
     perform jobq_private.check_argument(case
         when array_ndims(queues) > 1 or array_ndims(kinds) > 1

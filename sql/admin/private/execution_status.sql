@@ -1,9 +1,6 @@
 -- Purpose: the HTTP API's name for the state of a job.
 create or replace function jobq_private.execution_status(state text, run_at timestamptz)
-returns text
-language plpgsql
-stable
-as $$
+returns text language plpgsql stable as $$
 begin
     return case state
         when 'blocked' then 'PENDING'

@@ -1,13 +1,9 @@
 -- Purpose: what a blocked job waits for, down to the jobs that wait for none, and why
 -- those do not run.
--- Invariant: reads only; reads at most 1,000 ancestors, and explains the first five
--- that wait for none themselves.
--- Never: NULL_ARGUMENT, JOB_IS_RECURRING, JOB_NOT_FOUND.
+-- Invariant: reads only; reads at most 1,000 ancestors, and explains the first five that wait for
+-- none themselves. Never: NULL_ARGUMENT, JOB_IS_RECURRING, JOB_NOT_FOUND.
 create or replace function jobq_private.explain_blocked(job jobq.job)
-returns table (reason text, explanation text)
-language sql
-stable
-as $$
+returns table (reason text, explanation text) language sql stable as $$
     select 'blocked', format(
         'waits for %s of %s jobs', count(*) filter (where e.is_open), count(*)
     )

@@ -1,14 +1,9 @@
--- Purpose: why the job that goes before a waiting one does not fit into a budget: cheaper jobs wait
--- behind it. For explain(); no row if it fits, or if the given job is the first.
+-- Purpose: why the job that goes before a waiting one does not fit into a budget: cheaper jobs
+-- wait behind it. For explain(); no row if it fits, or if the given job is the first.
 -- Invariant: in the order of claims, by the first entries of their indexes.
 create or replace function jobq_private.explain_first(job jobq_private.job)
-returns setof text
-language sql
-stable
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
+returns setof text language sql stable set jit = off set enable_seqscan = off
+set enable_bitmapscan = off as $$
     select format('job %s goes first: %s', f.job_id, replace(b.explanation, 'this job', 'it'))
     from (
         (

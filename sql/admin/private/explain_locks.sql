@@ -3,10 +3,7 @@
 -- not committed.
 -- Invariant: reads only; no row if nothing is locked.
 create or replace function jobq_private.explain_locks(job_id uuid)
-returns table (reason text, explanation text)
-language sql
-stable
-as $$
+returns table (reason text, explanation text) language sql stable as $$
     select 'locked', l.what || coalesce(
         'the transaction of process ' || l.pid, 'a prepared transaction'
     ) || l.does

@@ -2,10 +2,7 @@
 -- queue, or its endpoint; the events that it waits for; and the release that it needs.
 -- Invariant: reads only; no row if nothing is paused, awaited or missing.
 create or replace function jobq_private.explain_pauses(job jobq.job)
-returns table (reason text, explanation text)
-language sql
-stable
-as $$
+returns table (reason text, explanation text) language sql stable as $$
     select 'paused', format('%s since %s%s', p.what, date_trunc('second', p.paused_at),
         ': ' || p.pause_reason)
     from (

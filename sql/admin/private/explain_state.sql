@@ -1,10 +1,7 @@
 -- Purpose: why a finished, running or blocked job is not waiting, for explain().
 -- Invariant: reads only; no row for a waiting job.
 create or replace function jobq_private.explain_state(job jobq.job)
-returns table (reason text, explanation text)
-language sql
-stable
-as $$
+returns table (reason text, explanation text) language sql stable as $$
     select 'finished', format(
         '%s at %s, after %s%s%s', job.state, job.finished_at,
         job.attempts || case job.attempts when 1 then ' attempt' else ' attempts' end,

@@ -1,11 +1,7 @@
--- Purpose: what the workers and functions that could run a waiting job lack, for
--- explain().
+-- Purpose: what the workers and functions that could run a waiting job lack, for explain().
 -- Invariant: reads only; no row if nothing is lacking.
 create or replace function jobq_private.explain_workers(job jobq.job)
-returns table (reason text, explanation text)
-language sql
-stable
-as $$
+returns table (reason text, explanation text) language sql stable as $$
     select 'no_function', format(
         'kind %s needs %s', k.kind, coalesce(p.problem || '; create it, or change the kind', b.bar)
     )

@@ -1,8 +1,6 @@
 -- Purpose: what the function PART_health() finds, for part_health().
 create or replace function jobq_private.findings(part text, client_time timestamptz, release text)
-returns setof jobq_private.finding
-language plpgsql
-as $$
+returns setof jobq_private.finding language plpgsql as $$
 begin
     case part
         when 'server' then return query select * from jobq_private.server_health();

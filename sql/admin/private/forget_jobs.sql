@@ -3,12 +3,7 @@
 -- them, are checked again, and so are their batches, which cannot succeed without them. "is true"
 -- prevents the use of partial indexes, which would scan the array for each entry.
 create or replace function jobq_private.forget_jobs(job_ids uuid[])
-returns void
-language sql
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
+returns void language sql set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
     select jobq_private.follow_endings(array_agg(row(
         i.job_id, null, null, null, null, null, null, null, null, null, true
     )::jobq_private.ending))

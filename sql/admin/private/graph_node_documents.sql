@@ -1,10 +1,7 @@
 -- Purpose: jobs as nodes, for show_graph(), ordered by id.
 -- Invariant: reads only; omits deleted jobs.
 create or replace function jobq_private.graph_node_documents(job_ids uuid[])
-returns jsonb
-language sql
-stable
-as $$
+returns jsonb language sql stable as $$
     select coalesce(jsonb_agg(d order by d.job_id), '[]')
     from (
         select j.job_id, n.name, j.kind, j.queue, j.state, j.attempts, j.max_attempts, j.created_at,

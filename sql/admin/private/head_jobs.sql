@@ -7,9 +7,7 @@ create or replace function jobq_private.head_jobs(
     queue text, most integer, due_by timestamptz default 'infinity'
 )
 returns table (job_id uuid, kind text, state text, run_at timestamptz, due_at timestamptz)
-language sql
-stable
-as $$
+language sql stable as $$
     (
         select j.job_id, j.kind, j.state, j.run_at, j.due_at
         from jobq_private.job as j

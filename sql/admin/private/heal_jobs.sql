@@ -5,11 +5,7 @@
 -- Invariant: only by legal changes of state; health() reports the rest. job_odd_idx
 -- contains only such jobs. Returns how many.
 create or replace function jobq_private.heal_jobs(max_rows integer)
-returns bigint
-language plpgsql
-set jit = off
-set enable_seqscan = off
-as $$
+returns bigint language plpgsql set jit = off set enable_seqscan = off as $$
 declare
     _odd uuid[];
 begin

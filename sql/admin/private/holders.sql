@@ -2,10 +2,7 @@
 -- job themselves; they may wait for the end of a batch.
 -- Invariant: reads only, at most 1,000 ancestors.
 create or replace function jobq_private.holders(blocked uuid)
-returns table (job_id uuid, state text)
-language sql
-stable
-as $$
+returns table (job_id uuid, state text) language sql stable as $$
     with recursive above as (
         select holders.blocked as job_id
         union

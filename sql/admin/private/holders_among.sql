@@ -3,14 +3,8 @@
 -- Invariant: reads only; reads each edge among them once, and none beyond. Each job follows
 -- its first parent, so it is reached once. Each step probes a hash of all these pairs.
 create or replace function jobq_private.holders_among(job_ids uuid[])
-returns table (job_id uuid, held_up_by uuid)
-language sql
-stable
-set jit = off
-set enable_seqscan = off
-set enable_nestloop = off
-set enable_mergejoin = off
-as $$
+returns table (job_id uuid, held_up_by uuid) language sql stable set jit = off
+set enable_seqscan = off set enable_nestloop = off set enable_mergejoin = off as $$
     with recursive pair as materialized (
         select distinct on (e.child) e.child, e.parent
         from jobq_private.edge as e

@@ -4,10 +4,7 @@
 -- Raises: 22004, 22023, JQ002, JQ004, JQ005, JQ006, JQ010.
 -- Never: JOB_IS_RECURRING, JOB_NOT_FOUND, BATCH_NOT_FOUND.
 create or replace function jobq_private.enqueue_from_view()
-returns trigger
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
+returns trigger language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     -- What is not an argument of enqueue().
     _other constant jsonb := jsonb_strip_nulls(to_jsonb(new)) - array[

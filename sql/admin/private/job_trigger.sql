@@ -1,12 +1,8 @@
--- Purpose: how a job was scheduled, as the HTTP API calls it: IMMEDIATE, DELAYED or
--- CRON.
+-- Purpose: how a job was scheduled, as the HTTP API calls it: IMMEDIATE, DELAYED or CRON.
 -- Invariant: reads only when a job of a paused endpoint was due. A DELAYED job has this
 -- in its metadata, since run_at changes when it is released or retried.
 create or replace function jobq_private.job_trigger(job jobq.job)
-returns text
-language plpgsql
-stable
-as $$
+returns text language plpgsql stable as $$
 declare
     _due timestamptz := job.run_at;
 begin

@@ -5,11 +5,7 @@
 -- Raises: JQ002, JQ003, JQ004, JQ005, JQ006, 23503.
 -- Never: NULL_ARGUMENT, JOB_IS_RECURRING, JOB_NOT_FOUND.
 create or replace function jobq_private.update_from_view()
-returns trigger
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _free constant text[] := array[
         'state', 'worker', 'run_at', 'result', 'last_error', 'last_error_code', 'cancel_reason'

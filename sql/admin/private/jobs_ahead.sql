@@ -1,15 +1,10 @@
 -- Purpose: how many jobs of a queue are claimed before the given one; of a key, if it has one.
--- Invariant: in the order of claim(); two ranges of job_ready_idx or job_key_idx, each counted up to
--- 10,001. The job itself is due, so jobs before it need no comparison with now: a scan
--- with two upper bounds on due_at would continue to the later one.
+-- Invariant: in the order of claim(); two ranges of job_ready_idx or job_key_idx, each counted up
+-- to 10,001. The job itself is due, so jobs before it need no comparison with now: a scan with
+-- two upper bounds on due_at would continue to the later one.
 create or replace function jobq_private.jobs_ahead(job jobq_private.job)
-returns bigint
-language sql
-stable
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
+returns bigint language sql stable set jit = off set enable_seqscan = off
+set enable_bitmapscan = off as $$
     select count(*)
     from (
         (

@@ -1,11 +1,7 @@
 -- Purpose: problems in the table of live jobs.
 create or replace function jobq_private.jobs_health()
-returns setof jobq_private.finding
-language sql
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
+returns setof jobq_private.finding language sql set jit = off set enable_seqscan = off
+set enable_bitmapscan = off as $$
     select 'leases', count(*) = 0, format('%s leases expired more than 10 s ago', count(*)), null
     from jobq_private.job as j
     where j.state = 'running' and j.lease_expires_at < now() - interval '10 s'

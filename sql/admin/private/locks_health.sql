@@ -1,9 +1,7 @@
 -- Purpose: sessions that have locked jobq's tables and block claims and enqueues.
 -- Invariant: reads only the table of locks, so it never waits.
 create or replace function jobq_private.locks_health()
-returns setof jobq_private.finding
-language sql
-as $$
+returns setof jobq_private.finding language sql as $$
     select
         'locks', false,
         format(

@@ -1,20 +1,12 @@
 -- Purpose: the id at which a search of max_looked jobs, newest first and created before
 -- a given one, ends; null if there are no more.
--- Invariant: counts the jobs that a search for these states reads, by descents of
--- indexes in the order of ids, whatever the statistics; running jobs are few and have
--- their own index.
+-- Invariant: counts the jobs that a search for these states reads, by descents of indexes in the
+-- order of ids, whatever the statistics; running jobs are few and have their own index.
 create or replace function jobq_private.look_floor(
     states text[], oldest uuid, before uuid, max_looked integer
 )
-returns uuid
-language sql
-stable
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_hashagg = off
-as $$
+returns uuid language sql stable set plan_cache_mode = force_generic_plan set jit = off
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashagg = off as $$
     with looked as (
         (
             select j.job_id

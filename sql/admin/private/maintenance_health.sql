@@ -1,9 +1,7 @@
 -- Purpose: whether maintain() and schedules work.
 -- Invariant: each part is one index probe or a statistic.
 create or replace function jobq_private.maintenance_health()
-returns setof jobq_private.finding
-language sql
-as $$
+returns setof jobq_private.finding language sql as $$
     select
         'maintenance', false,
         format('%s failed %s times, last at %s: %s %s',

@@ -7,10 +7,7 @@ create or replace function jobq_private.match_jobs(
     idempotency_key text default null, worker text default null, payload jsonb default null,
     search text default null, batch_id uuid default null, job_ids uuid[] default null
 )
-returns setof jobq.job
-language sql
-stable
-as $$
+returns setof jobq.job language sql stable as $$
     select j.*
     from jobq.job as j
     where j.job_id < before and j.job_id >= oldest

@@ -2,10 +2,7 @@
 -- Invariant: depends only on the zone database; uses UTC if the server no longer has
 -- the zone, so that such a schedule can still be shown.
 create or replace function jobq_private.moment_in(moment timestamptz, time_zone text)
-returns text
-language plpgsql
-stable
-as $$
+returns text language plpgsql stable as $$
 declare
     _shown timestamp;
     _ahead interval;

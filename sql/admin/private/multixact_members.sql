@@ -3,10 +3,7 @@
 -- Invariant: reads at most 200 multixacts, evenly spread over those that are kept, none
 -- older than the last checkpoint or unknown to all databases.
 create or replace function jobq_private.multixact_members()
-returns bigint
-language sql
-stable
-as $$
+returns bigint language sql stable as $$
     select coalesce(round(avg(s.members) * max(k.kept)), 0)::bigint
     from (
         select

@@ -1,12 +1,9 @@
 -- Purpose: the queues in which jobs have been due the longest, for more than 5 minutes, and
 -- why the first job does not run.
--- Invariant: reads the first hundred jobs of each queue. 20 queues at most, of which it
--- explains five: a finding shows no more.
--- Never: NULL_ARGUMENT, JOB_IS_RECURRING, JOB_NOT_FOUND.
+-- Invariant: reads the first hundred jobs of each queue. 20 queues at most, of which it explains
+-- five: a finding shows no more. Never: NULL_ARGUMENT, JOB_IS_RECURRING, JOB_NOT_FOUND.
 create or replace function jobq_private.overdue_queues()
-returns table (queue text, since timestamptz, reason text, explanation text)
-language sql
-stable
+returns table (queue text, since timestamptz, reason text, explanation text) language sql stable
 as $$
     select c.queue, c.oldest as since, e.reason, e.explanation
     from (

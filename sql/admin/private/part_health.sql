@@ -1,13 +1,11 @@
--- Purpose: the checks of one part of health(); if the part fails, a row with the
--- reason.
+-- Purpose: the checks of one part of health(); if the part fails, a row with the reason.
 -- Invariant: changes nothing. Catches OTHERS, so that one part does not prevent the
 -- others. Names are listed with commas, sentences with semicolons.
 create or replace function jobq_private.part_health(
     part text, client_time timestamptz, release text
 )
 returns table (subject text, is_ok boolean, severity text, finding text, remedy text)
-language plpgsql
-as $$
+language plpgsql as $$
 begin
     return query
     select

@@ -9,9 +9,7 @@ returns table (
     queue text, queued bigint, scheduled bigint, retrying bigint, running bigint, blocked bigint,
     dead bigint, oldest timestamptz, goes_on text[], ends_at integer
 )
-language sql
-stable
-as $$
+language sql stable as $$
     with waiting as materialized (
         select w.* from jobq_private.waiting_counts(coalesce(most, 10000), first, max_queues) as w
     ),

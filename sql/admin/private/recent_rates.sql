@@ -2,10 +2,7 @@
 -- Invariant: reads the newest 5,000 jobs, the newest 1,000 that ended, and ten minutes
 -- of attempts. Without data, a rate has no row.
 create or replace function jobq_private.recent_rates()
-returns table (name text, value double precision)
-language sql
-stable
-as $$
+returns table (name text, value double precision) language sql stable as $$
     select 'lost_attempts', count(*)
     from jobq_private.attempt as t
     where t.finished_at > statement_timestamp() - interval '10 min' and t.error_code = 'LEASE_EXPIRED'

@@ -1,8 +1,6 @@
 -- Purpose: problems with standbys, slots and publications.
 create or replace function jobq_private.replication_health()
-returns setof jobq_private.finding
-language sql
-as $$
+returns setof jobq_private.finding language sql as $$
     select
         'standby', false,
         'this is a standby: it accepts no jobs, and some checks need the primary', null

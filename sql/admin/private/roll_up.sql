@@ -1,14 +1,10 @@
 -- Purpose: update the queue's history up to the last full minute, delete old rows, and
 -- count the waiting jobs of long queues.
--- Invariant: at most ten minutes per call, each minute once: the row with the position
--- is locked. Counts a minute ten seconds after its end, so that calls in progress are
--- included. If grants by queue are enforced, only a login that holds all queues does
--- it.
+-- Invariant: at most ten minutes per call, each minute once: the row with the position is locked.
+-- Counts a minute ten seconds after its end, so that calls in progress are included. If grants by
+-- queue are enforced, only a login that holds all queues does it.
 create or replace function jobq_private.roll_up()
-returns bigint
-language plpgsql
-set jit = off
-as $$
+returns bigint language plpgsql set jit = off as $$
 declare
     _since timestamptz;
     _until constant timestamptz := date_trunc('minute', clock_timestamp() - interval '10 s');

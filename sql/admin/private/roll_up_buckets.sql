@@ -5,9 +5,7 @@
 create or replace function jobq_private.roll_up_buckets(
     minutes integer, narrow integer, since timestamptz, until timestamptz
 )
-returns bigint
-language sql
-as $$
+returns bigint language sql as $$
     with events as materialized (
         select e.* from jobq_private.bucket_events(minutes, narrow, since, until) as e
     ),

@@ -2,11 +2,8 @@
 -- jobq's roles and of PUBLIC, and comments.
 -- Invariant: reads only; partitions appear only with their owners.
 create or replace function jobq_private.schema_access(prefix text)
-returns table (rank integer, made oid, object text, definition text)
-language sql
-stable
-set search_path = pg_catalog, pg_temp
-as $$
+returns table (rank integer, made oid, object text, definition text) language sql stable
+set search_path = pg_catalog, pg_temp as $$
     with space as (
         select n.* from pg_namespace as n
         where n.nspname ~ format('^%s(_http|_internal|_private)?$', prefix)

@@ -2,9 +2,7 @@
 -- Invariant: `schema` names every object that differs; the other checks explain some of
 -- the differences. Without a given release, it is not compared.
 create or replace function jobq_private.schema_health(release text)
-returns setof jobq_private.finding
-language sql
-as $$
+returns setof jobq_private.finding language sql as $$
     (
         with different as (
             select d.object, d.is_detail

@@ -3,17 +3,11 @@
 -- Invariant: reads only. Omits partitions, row security and storage parameters.
 -- Argument prefix: the common prefix of the names of the schemas.
 create or replace function jobq_private.schema_objects(prefix text default 'jobq')
-returns table (object text, definition text, nth bigint)
-language sql
-stable
+returns table (object text, definition text, nth bigint) language sql stable
 set search_path = pg_catalog, pg_temp
 -- in which definitions are printed
-set datestyle = 'ISO'
-set intervalstyle = 'postgres'
-set timezone = 'UTC'
-set standard_conforming_strings = on
-set quote_all_identifiers = off
-as $$
+set datestyle = 'ISO' set intervalstyle = 'postgres' set timezone = 'UTC'
+set standard_conforming_strings = on set quote_all_identifiers = off as $$
     with space as (
         select n.oid, n.nspname from pg_namespace as n
         where n.nspname ~ format('^%s(_http|_internal|_private)?$', prefix)

@@ -6,13 +6,8 @@ create or replace function jobq_private.search_jobs(
     states text[], kind text, queue text, metadata jsonb, idempotency_key text, trigger text,
     error_code text, oldest uuid, before uuid, max_jobs integer
 )
-returns setof jobq.job
-language plpgsql
-stable
-set plan_cache_mode = force_custom_plan
-set jit = off
-set enable_seqscan = off
-as $$
+returns setof jobq.job language plpgsql stable set plan_cache_mode = force_custom_plan
+set jit = off set enable_seqscan = off as $$
 declare
     _most constant integer := 100000;
     _since constant uuid := coalesce(oldest, '00000000-0000-0000-0000-000000000000');

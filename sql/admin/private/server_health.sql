@@ -1,8 +1,6 @@
 -- Purpose: problems in the server's configuration and sessions.
 create or replace function jobq_private.server_health()
-returns setof jobq_private.finding
-language sql
-as $$
+returns setof jobq_private.finding language sql as $$
     select
         s.name, s.setting = 'on' or s.setting like 'remote%' or s.setting = 'local',
         format('%s = %s', s.name, s.setting), null

@@ -2,9 +2,7 @@
 -- Invariant: reads the catalog, because another role's session does not show them;
 -- covers roles that can act as one of jobq's.
 create or replace function jobq_private.settings_health()
-returns setof jobq_private.finding
-language sql
-as $$
+returns setof jobq_private.finding language sql as $$
     (
         select
             'role_settings', false, format('%s for %s', s.setting, h.holder),

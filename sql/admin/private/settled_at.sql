@@ -1,13 +1,10 @@
 -- Purpose: a time before which no end can be added to the archive.
--- Invariant: a transaction that ends jobs locks the archive (ROW EXCLUSIVE) before it
--- reads the clock, and releases the lock when its changes are visible (see
--- archive_jobs). So once all transactions are gone that held the lock after the clock
--- was read here, a new snapshot shows all ends before that time. Null if they are not
--- gone in time, or the caller is one of them.
+-- Invariant: a transaction that ends jobs locks the archive (ROW EXCLUSIVE) before it reads the
+-- clock, and releases the lock when its changes are visible (see archive_jobs). So once all
+-- transactions are gone that held the lock after the clock was read here, a new snapshot shows
+-- all ends before that time. Null if they are not gone in time, or the caller is one of them.
 create or replace function jobq_private.settled_at(patience interval)
-returns timestamptz
-language plpgsql
-as $$
+returns timestamptz language plpgsql as $$
 declare
     _at constant timestamptz := clock_timestamp();
     _archive constant oid := 'jobq_private.job_archive'::regclass;

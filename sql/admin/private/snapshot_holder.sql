@@ -1,6 +1,5 @@
 -- Purpose: sessions, replication slots and prepared transactions that hold back vacuum.
--- Invariant: members of pg_read_all_stats see the pid of a session; others only its
--- age.
+-- Invariant: members of pg_read_all_stats see the pid of a session; others only its age.
 create or replace view jobq_private.snapshot_holder as
 select
     g.holder, age(g.xmin) as age, g.began_at,

@@ -1,13 +1,10 @@
--- Purpose: whether a job can be stored, claimed and finished, by a trial that is
--- undone.
--- Invariant: leaves only dead rows. Its payload is larger than a table's free space is
--- likely to be, so it detects a full disk. Raises: nothing.
--- Never: DEDUP_CONFLICT, JOB_IS_RECURRING, QUEUE_FULL, BATCH_ENDED, NULL_ARGUMENT, PAYLOAD_TOO_LARGE,
--- PAYLOAD_TOO_DEEP, INVALID_ARGUMENT, BATCH_NOT_FOUND, JOB_NOT_FOUND, LEASE_LOST, PAYLOAD_INVALID, since all are caught.
+-- Purpose: whether a job can be stored, claimed and finished, by a trial that is undone.
+-- Invariant: leaves only dead rows. Its payload is larger than a table's free space is likely to
+-- be, so it detects a full disk. Raises: nothing. Never: DEDUP_CONFLICT, JOB_IS_RECURRING,
+-- QUEUE_FULL, BATCH_ENDED, NULL_ARGUMENT, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, INVALID_ARGUMENT,
+-- BATCH_NOT_FOUND, JOB_NOT_FOUND, LEASE_LOST, PAYLOAD_INVALID, since all are caught.
 create or replace function jobq_private.trial_health()
-returns setof jobq_private.finding
-language plpgsql
-as $$
+returns setof jobq_private.finding language plpgsql as $$
 declare
     _queue constant text := 'jobq.health';
     _problem text;

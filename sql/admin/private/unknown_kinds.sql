@@ -2,10 +2,7 @@
 -- Invariant: reads only; checks kinds that a worker has seen, among the first 20,000 due
 -- jobs of all queues, but at least 100 of each.
 create or replace function jobq_private.unknown_kinds()
-returns table (kind text, queue text)
-language sql
-stable
-as $$
+returns table (kind text, queue text) language sql stable as $$
     with lacking as materialized (
         select distinct w.queues, k.kind
         from jobq_private.live_worker as w

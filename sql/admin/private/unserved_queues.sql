@@ -3,10 +3,7 @@
 -- where there are keys, limits or pauses, next_due() is asked whether a worker could start
 -- one, for a hundred queues. 500 queues at most.
 create or replace function jobq_private.unserved_queues()
-returns table (queue text)
-language sql
-stable
-as $$
+returns table (queue text) language sql stable as $$
     with served as materialized (
         select distinct k.queues from jobq_private.live_worker as k
     ),

@@ -1,8 +1,6 @@
 -- Purpose: obstacles to the cleanup of dead rows and old transactions.
 create or replace function jobq_private.vacuum_health()
-returns setof jobq_private.finding
-language sql
-as $$
+returns setof jobq_private.finding language sql as $$
     (
         select
             'snapshot', h.is_young,

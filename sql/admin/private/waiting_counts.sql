@@ -10,12 +10,7 @@ returns table (
     queue text, queued bigint, scheduled bigint, retrying bigint, oldest timestamptz,
     due timestamptz, is_exact boolean, ends_at integer
 )
-language plpgsql
-stable
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
+language plpgsql stable set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 #variable_conflict use_column
 declare
     _now constant timestamptz := clock_timestamp();

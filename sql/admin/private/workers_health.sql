@@ -1,9 +1,7 @@
 -- Purpose: whether workers are alive, can run the declared kinds, and are not stuck.
 -- Invariant: each part is one index probe or a statistic.
 create or replace function jobq_private.workers_health()
-returns setof jobq_private.finding
-language sql
-as $$
+returns setof jobq_private.finding language sql as $$
     select
         'workers', count(*) > 0, format('%s workers were seen in the last minute', count(*)), null
     from jobq_private.live_worker as w

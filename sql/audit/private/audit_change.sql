@@ -1,11 +1,7 @@
 -- Purpose: record pauses, grants, and changes of keys, secrets and definitions, whoever makes
 -- them. The trigger names the action and the columns of the subject; secrets are never recorded.
 create or replace function jobq_private.audit_change()
-returns trigger
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _new constant jsonb := case when tg_op <> 'DELETE' then to_jsonb(new) end;
     _row constant jsonb := coalesce(_new, to_jsonb(old));

@@ -1,11 +1,7 @@
 -- Purpose: refuse changes of audit rows. The owner could drop the trigger, but nobody logs in as
 -- the owner. Raises: JQ002.
 create or replace function jobq_private.audit_immutable()
-returns trigger
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform jobq_private.raise_error('IMMUTABLE', 'audit rows cannot be changed');
     return null;

@@ -3,9 +3,7 @@
 create or replace function jobq_private.audit_settings(
     action text, subject text, before jsonb, after jsonb
 )
-returns void
-language sql
-as $$
+returns void language sql as $$
     insert into jobq_private.audit (action, subject, reason)
     select audit_settings.action, audit_settings.subject, left(c.changes, 512)
     from (

@@ -3,9 +3,7 @@
 create or replace function jobq_private.record_audit(
     action text, subject text, reason text default null
 )
-returns void
-language sql
-as $$
+returns void language sql as $$
     insert into jobq_private.audit (action, subject, reason)
     values (record_audit.action, record_audit.subject, record_audit.reason)
 $$;

@@ -1,12 +1,9 @@
 -- Purpose: begin a change of a definition: check its name and the expected version.
--- Invariant: definitions change one at a time, so that referenced definitions cannot
--- disappear meanwhile; the lock lasts until the transaction ends, and no reader waits
--- for it.
+-- Invariant: definitions change one at a time, so that referenced definitions cannot disappear
+-- meanwhile; the lock lasts until the transaction ends, and no reader waits for it.
 -- Raises: 22004, 22023, 42501, JQ004, JQ007.
 create or replace function jobq_private.begin_definition(type text, name text, mode text)
-returns void
-language plpgsql
-as $$
+returns void language plpgsql as $$
 declare
     _exists boolean;
 begin

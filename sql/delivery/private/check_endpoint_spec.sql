@@ -1,13 +1,9 @@
 -- Purpose: refuse an endpoint's spec with unknown, missing or invalid fields.
--- Invariant: checks that every field that a delivery reads is present and of its type,
--- as the table spec_field says. Whether an address is reachable, and whether Kafka
--- accepts its settings, shows only when they are used.
--- Raises: 22023.
+-- Invariant: checks that every field that a delivery reads is present and of its type, as the
+-- table spec_field says. Whether an address is reachable, and whether Kafka accepts its settings,
+-- shows only when they are used. Raises: 22023.
 create or replace function jobq_private.check_endpoint_spec(type text, spec jsonb)
-returns void
-language plpgsql
-stable
-as $$
+returns void language plpgsql stable as $$
 declare
     _problem text;
 begin

@@ -1,15 +1,11 @@
 -- Purpose: refuse an endpoint with templates that refer to missing definitions, or use
 -- a namespace where it is not allowed.
--- Invariant: config is allowed everywhere; input and job in templates, headers and
--- after the host of a URL; secrets in fields that are sent to the target or address it.
--- Raises: JQ007.
+-- Invariant: config is allowed everywhere; input and job in templates, headers and after the host
+-- of a URL; secrets in fields that are sent to the target or address it. Raises: JQ007.
 create or replace function jobq_private.check_references(
     endpoint text, spec jsonb, config_entries jsonb
 )
-returns void
-language plpgsql
-stable
-as $$
+returns void language plpgsql stable as $$
 declare
     _to_target constant text :=
         '^(url|headers|body_template|value_template|fields_template|bootstrap_servers'

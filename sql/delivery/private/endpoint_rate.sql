@@ -4,9 +4,7 @@ create or replace function jobq_private.endpoint_rate(
     max_per_second double precision,
     out rate_limit integer, out rate_period interval, out rate_burst integer
 )
-language plpgsql
-immutable
-as $$
+language plpgsql immutable as $$
 declare
     _even double precision;
 begin

@@ -3,11 +3,7 @@
 -- Invariant: as when the job was created, even if the endpoint has changed since; costs
 -- nothing for a job without a delivery_version.
 create or replace function jobq_private.endpoint_type(kind text, delivery_version integer)
-returns text
-language plpgsql
-stable
-strict
-as $$
+returns text language plpgsql stable strict as $$
 begin
     return (
         select v.document ->> 'type'

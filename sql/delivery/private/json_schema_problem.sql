@@ -1,12 +1,9 @@
 -- Purpose: the reason why a JSON Schema (draft 2020-12) cannot be used to check the
 -- input of endpoints, or null.
--- Invariant: unknown keywords are ignored. Clients and deliveries also refuse what this refuses, except schemas of
--- another draft; they detect circular references, which this does not.
+-- Invariant: unknown keywords are ignored. Clients and deliveries also refuse what this refuses,
+-- except schemas of another draft; they detect circular references, which this does not.
 create or replace function jobq_private.json_schema_problem(schema jsonb)
-returns text
-language plpgsql
-stable
-as $$
+returns text language plpgsql stable as $$
 declare
     _problem text;
 begin

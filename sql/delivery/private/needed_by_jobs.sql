@@ -1,15 +1,11 @@
--- Purpose: the jobs that wait for delivery by an older version of their endpoint that
--- refers to a secret, or to a value missing from the new entries of a config; null if
--- there are none.
+-- Purpose: the jobs that wait for delivery by an older version of their endpoint that refers to a
+-- secret, or to a value missing from the new entries of a config; null if there are none.
 -- Invariant: reads versions first, and jobs only of versions with such a reference.
 -- Deleted payload specs and configs do not matter, because jobs use their versions.
 create or replace function jobq_private.needed_by_jobs(
     namespace text, name text, entries jsonb default null
 )
-returns text
-language plpgsql
-stable
-as $$
+returns text language plpgsql stable as $$
 begin
     return (
         select format('jobs of endpoint %s, version %s: %s', u.endpoint, u.version, u.written)

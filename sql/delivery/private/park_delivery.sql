@@ -8,9 +8,7 @@
 create or replace function jobq_private.park_delivery(
     job_id uuid, endpoint text, run_at timestamptz
 )
-returns boolean
-language plpgsql
-as $$
+returns boolean language plpgsql as $$
 begin
     if not exists (
         select from jobq_private.endpoint as e

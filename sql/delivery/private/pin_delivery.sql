@@ -6,10 +6,7 @@
 -- schema_violation(), else as a JSON Schema for the extension pg_jsonschema, clients and
 -- deliveries. \b, \B and options have other meanings in PostgreSQL than in clients.
 create or replace function jobq_private.pin_delivery(endpoint text)
-returns void
-language plpgsql
-set standard_conforming_strings = on
-as $$
+returns void language plpgsql set standard_conforming_strings = on as $$
 declare
     _endpoint jobq_private.endpoint;
     _kind jobq_private.kind;

@@ -3,9 +3,7 @@
 -- created again; an unchanged document gets no new version. Called between
 -- begin_definition() and the end of its transaction.
 create or replace function jobq_private.record_version(type text, name text, document jsonb)
-returns integer
-language plpgsql
-as $$
+returns integer language plpgsql as $$
 declare
     _last jobq_private.definition_version;
 begin

@@ -1,11 +1,7 @@
 -- Purpose: raise the error for a missing payload spec, config, secret or endpoint.
--- Invariant: always raises.
--- Raises: 22004, 22023, JQ007.
+-- Invariant: always raises. Raises: 22004, 22023, JQ007.
 create or replace function jobq_private.refuse_definition(type text, name text)
-returns void
-language plpgsql
-stable
-as $$
+returns void language plpgsql stable as $$
 declare
     _code constant text := case refuse_definition.type
         when 'payload_spec' then 'PAYLOAD_SPEC_NOT_FOUND'

@@ -1,13 +1,8 @@
--- Purpose: the reason why clients and deliveries, which use RE2, cannot use a pattern,
--- or null.
+-- Purpose: the reason why clients and deliveries, which use RE2, cannot use a pattern, or null.
 -- Invariant: clients, when they store a payload spec, and deliveries detect the
 -- remaining patterns that RE2 does not support.
 create or replace function jobq_private.shared_pattern_problem(pattern text)
-returns text
-language plpgsql
-immutable
-set standard_conforming_strings = on
-as $$
+returns text language plpgsql immutable set standard_conforming_strings = on as $$
 declare
     -- Escapes, without text in brackets.
     _bare constant text := regexp_replace(

@@ -1,13 +1,10 @@
 -- Purpose: store a checked payload spec, config or secret, and return it as a document.
 -- Invariant: called under the lock of begin_definition(). An unchanged payload spec or config
--- stays as it is. Versions of secrets have only a checksum. Raises:
--- 22004, 22023, JQ007.
+-- stays as it is. Versions of secrets have only a checksum. Raises: 22004, 22023, JQ007.
 create or replace function jobq_private.store_definition(
     type text, name text, document jsonb, ciphertext bytea default null, key_id text default null
 )
-returns json
-language plpgsql
-as $$
+returns json language plpgsql as $$
 declare
     _violated text;
 begin

@@ -1,11 +1,7 @@
 -- Purpose: whether a field of an endpoint's spec may contain input.
 -- Invariant: in a URL only after its host, which never comes from input.
 create or replace function jobq_private.takes_input(field text, spec jsonb)
-returns boolean
-language plpgsql
-immutable
-set standard_conforming_strings = on
-as $$
+returns boolean language plpgsql immutable set standard_conforming_strings = on as $$
 declare
     _before text;
 begin

@@ -7,10 +7,7 @@ create or replace function jobq_private.template_references(spec jsonb)
 returns table (
     field text, namespace text, path text, written text, is_optional boolean
 )
-language plpgsql
-immutable
-set standard_conforming_strings = on
-as $$
+language plpgsql immutable set standard_conforming_strings = on as $$
 begin
     return query
     with texts as materialized (

@@ -1,11 +1,8 @@
 -- Purpose: raise the error with this symbolic code.
--- Invariant: message and hint are static; values are in DETAIL, the code in CONSTRAINT. Raises even
--- if the row of the code is missing. Raises: the SQLSTATE of the code.
+-- Invariant: message and hint are static; values are in DETAIL, the code in CONSTRAINT. Raises
+-- even if the row of the code is missing. Raises: the SQLSTATE of the code.
 create or replace function jobq_private.raise_error(code text, detail text)
-returns void
-language plpgsql
-stable
-as $$
+returns void language plpgsql stable as $$
 declare
     _error jobq_private.error;
 begin

@@ -1,11 +1,7 @@
--- Purpose: an error as it is stored: redacted_text() of its first 8,192 characters, without e-mail
--- addresses if the settings say so, cut at 512 characters.
+-- Purpose: an error as it is stored: redacted_text() of its first 8,192 characters, without
+-- e-mail addresses if the settings say so, cut at 512 characters.
 create or replace function jobq_private.redacted(error text)
-returns text
-language sql
-stable
-set standard_conforming_strings = on
-as $$
+returns text language sql stable set standard_conforming_strings = on as $$
     select left(
         case when g.redact_emails
             then regexp_replace(n.text, '[\w.+-]+@[\w-]+(\.[\w-]+)+', '***', 'g')

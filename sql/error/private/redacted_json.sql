@@ -1,10 +1,7 @@
 -- Purpose: JSON without secrets: its texts as redacted_text() returns them, and nothing under a
 -- name such as password except numbers and booleans.
 create or replace function jobq_private.redacted_json(value jsonb)
-returns jsonb
-language plpgsql
-stable
-as $$
+returns jsonb language plpgsql stable as $$
 begin
     return case jsonb_typeof(value)
         when 'string' then to_jsonb(jobq_private.redacted_text(value #>> '{}'))

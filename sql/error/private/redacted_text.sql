@@ -2,11 +2,7 @@
 -- cookies, and what follows a name such as password. jobq.redaction in the Python package hides
 -- the same.
 create or replace function jobq_private.redacted_text(given text)
-returns text
-language plpgsql
-stable
-set standard_conforming_strings = on
-as $$
+returns text language plpgsql stable set standard_conforming_strings = on as $$
 declare
     _value constant text := '(?:"[^"]*"|''[^'']*''|\[[^\]]*\]|[^\s,;&)}\]]+)';
     _text text := given;

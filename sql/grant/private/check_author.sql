@@ -5,12 +5,7 @@
 create or replace function jobq_private.check_author(
     login text, queue text, kind text, dedup text, graph jsonb
 )
-returns boolean
-language plpgsql
-stable
-parallel safe
-set search_path = pg_catalog, pg_temp
-as $$
+returns boolean language plpgsql stable parallel safe set search_path = pg_catalog, pg_temp as $$
 declare
     _held text[];
     _enqueued text[];

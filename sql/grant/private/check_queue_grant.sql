@@ -3,11 +3,7 @@
 create or replace function jobq_private.check_queue_grant(
     grantee text, queue text, privilege text
 )
-returns regrole
-language plpgsql
-stable
-parallel safe
-as $$
+returns regrole language plpgsql stable parallel safe as $$
 declare
     _grantee constant regrole := (
         select r.oid from pg_catalog.pg_roles as r

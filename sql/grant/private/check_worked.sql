@@ -1,13 +1,7 @@
--- Purpose: refuse to change or delete jobs of queues without a work grant, also in a
--- dry run.
--- Invariant: reads only; reads no job while queue grants are not enforced. Raises:
--- 42501.
+-- Purpose: refuse to change or delete jobs of queues without a work grant, also in a dry run.
+-- Invariant: reads only; reads no job while queue grants are not enforced. Raises: 42501.
 create or replace function jobq_private.check_worked(job_ids uuid[], queue text default null)
-returns void
-language plpgsql
-stable
-parallel safe
-as $$
+returns void language plpgsql stable parallel safe as $$
 declare
     _worked constant text[] := jobq_private.worked_queues();
 begin

@@ -2,11 +2,7 @@
 -- Invariant: policies need this for kinds that their reader may not see, and a policy
 -- on kind hides those from every query; so policies read this table.
 create or replace function jobq_private.copy_kind_queue()
-returns trigger
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     if tg_op <> 'INSERT' then
         delete from jobq_private.kind_queue as o where o.kind = old.kind;

@@ -3,11 +3,7 @@
 -- Invariant: membership in the owning role is not enough, because any other member
 -- could have created the function.
 create or replace function jobq_private.is_trusted(owner oid, login name)
-returns boolean
-language sql
-stable
-parallel safe
-as $$
+returns boolean language sql stable parallel safe as $$
     select exists (
         select from pg_catalog.pg_roles as o
         where o.oid = is_trusted.owner and (o.rolsuper or o.rolname = is_trusted.login)

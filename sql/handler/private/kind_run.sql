@@ -2,12 +2,8 @@
 -- be executed by the declaring login.
 -- Invariant: applies to every writer. Raises: 42501, JQ007.
 create or replace function jobq_private.kind_run()
-returns trigger
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set standard_conforming_strings = on
-as $$
+returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on as $$
 declare
     -- A name that parse_ident() accepts without quotes.
     _name constant text := '([a-z_]|[^\u0001-\u007f])([a-z0-9_$]|[^\u0001-\u007f])*';

@@ -1,14 +1,10 @@
 -- Purpose: the function of a kind: its owner, and whether the login and its current
 -- role may execute it; no row if there is none.
--- Invariant: looked up in the catalog by schema and name, independent of the search
--- path. It takes one jsonb and returns jsonb, or takes and returns jsonb[]; the latter
--- is preferred.
+-- Invariant: looked up in the catalog by schema and name, independent of the search path. It
+-- takes one jsonb and returns jsonb, or takes and returns jsonb[]; the latter is preferred.
 create or replace function jobq_private.sql_function(run text)
-returns table (function oid, owner oid, may_execute boolean, is_batch boolean)
-language sql
-stable
-parallel safe
-as $$
+returns table (function oid, owner oid, may_execute boolean, is_batch boolean) language sql stable
+parallel safe as $$
     select
         p.oid,
         p.proowner,

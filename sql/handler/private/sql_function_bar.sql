@@ -1,13 +1,8 @@
--- Purpose: the reason why no worker's login can run an existing function; null if one
--- can.
+-- Purpose: the reason why no worker's login can run an existing function; null if one can.
 -- Invariant: reads only. Superusers count only if no other login is a worker's;
 -- otherwise they would hide that no worker may execute it.
 create or replace function jobq_private.sql_function_bar(run text)
-returns text
-language sql
-stable
-parallel safe
-as $$
+returns text language sql stable parallel safe as $$
     with login as (
         select r.rolname, r.rolsuper, bool_and(r.rolsuper) over () as is_alike
         from pg_catalog.pg_roles as r

@@ -1,11 +1,7 @@
 -- Purpose: the reason why a kind cannot run this function: it is missing, or has
 -- another signature; null if it can.
 create or replace function jobq_private.sql_function_problem(run text)
-returns text
-language sql
-stable
-parallel safe
-as $$
+returns text language sql stable parallel safe as $$
     select format(
         '%s(jsonb) returns jsonb, or the same with jsonb[]; found: %s', sql_function_problem.run,
         coalesce((

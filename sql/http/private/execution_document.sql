@@ -2,10 +2,7 @@
 -- Invariant: a one-shot job and its execution are one row; the execution of a recurring
 -- job has the schedule as its job.
 create or replace function jobq_private.execution_document(job jobq.job)
-returns json
-language plpgsql
-stable
-as $$
+returns json language plpgsql stable as $$
 begin
     return (
         select row_to_json(d)

@@ -1,15 +1,9 @@
 -- Purpose: a job in the form of the HTTP API.
--- Invariant: one document for both vocabularies: kind is also endpoint, and the payload
--- appears once, under the name of the requested vocabulary, else of the job: input for
--- a delivery. Payload and result keep all digits.
--- Raises: 22023.
-create or replace function jobq_private.job_document(
-    job jobq.job, vocabulary text default null
-)
-returns json
-language plpgsql
-stable
-as $$
+-- Invariant: one document for both vocabularies: kind is also endpoint, and the payload appears
+-- once, under the name of the requested vocabulary, else of the job: input for a delivery.
+-- Payload and result keep all digits. Raises: 22023.
+create or replace function jobq_private.job_document(job jobq.job, vocabulary text default null)
+returns json language plpgsql stable as $$
 declare
     _type constant text := jobq_private.endpoint_type(job.kind, job.delivery_version);
     _name constant text := jobq_private.payload_name(coalesce(

@@ -4,10 +4,7 @@
 create or replace function jobq_private.key_document(
     queue text, concurrency_key text, max_rows integer
 )
-returns json
-language sql
-stable
-as $$
+returns json language sql stable as $$
     with limited as materialized (
         select k.*, jobq_private.limit_id(null, k.kind, key_document.concurrency_key) as key_id
         from jobq_private.kind as k

@@ -1,13 +1,10 @@
--- Purpose: the running jobs that hold keys of a queue, for show_queue(): of one key, with those of
--- kinds that have limits for each key, in all queues; or of all keys.
+-- Purpose: the running jobs that hold keys of a queue, for show_queue(): of one key, with those
+-- of kinds that have limits for each key, in all queues; or of all keys.
 -- Invariant: descents of the indexes of slots.
 create or replace function jobq_private.key_runners(
     queue text, concurrency_key text, max_rows integer
 )
-returns json
-language sql
-stable
-as $$
+returns json language sql stable as $$
     select coalesce(json_agg(r order by r.started_at), '[]')
     from (
         select j.concurrency_key, j.job_id, j.kind, j.worker, j.claimed_at as started_at

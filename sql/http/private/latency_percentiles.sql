@@ -3,10 +3,7 @@
 create or replace function jobq_private.latency_percentiles(
     minutes integer, since timestamptz, until timestamptz, seconds double precision
 )
-returns table (n integer, p50 bigint, p95 bigint)
-language sql
-stable
-as $$
+returns table (n integer, p50 bigint, p95 bigint) language sql stable as $$
     select p.n, min(p.value) filter (where p.upto >= 0.5 * p.total),
         min(p.value) filter (where p.upto >= 0.95 * p.total)
     from (

@@ -4,10 +4,7 @@
 create or replace function jobq_private.schedule_document(
     schedule jobq_private.schedule, vocabulary text default null
 )
-returns json
-language plpgsql
-stable
-as $$
+returns json language plpgsql stable as $$
 begin
     return (
         select case jobq_private.payload_name(vocabulary)

@@ -1,13 +1,9 @@
 -- Purpose: record the attempt that ended a job without success, and refuse rows of jobs that have
 -- not ended.
--- Invariant: After the insert, because PostgreSQL checks the partition's bounds again if a trigger
--- fires before it. Raises: JQ002.
+-- Invariant: After the insert, because PostgreSQL checks the partition's bounds again if a
+-- trigger fires before it. Raises: JQ002.
 create or replace function jobq_private.archive_birth()
-returns trigger
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _is_dead constant boolean := new.state = 'dead';
 begin

@@ -1,11 +1,7 @@
 -- Purpose: refuse changes of finished jobs. Only dead and cancelled jobs can return, and prune_at
 -- can change. Raises: JQ002.
 create or replace function jobq_private.archive_immutable()
-returns trigger
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _kept jobq_private.job_archive := new;
 begin

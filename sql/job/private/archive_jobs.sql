@@ -1,25 +1,19 @@
 -- Purpose: end live jobs in a final state and move them into the archive, in one statement. Jobs
 -- that leave no trace (keep is 0) are deleted instead. Returns the positions, from 1, of the jobs
 -- that moved; null for none.
--- Invariant: the archive's foreign key checks each change. A running job moves only by the attempt
--- that holds its lease; a waiting job not as succeeded, unless by a raw update. Jobs locked by
--- others are waited for, or skipped if skip_locked. Raises: 23503.
+-- Invariant: the archive's foreign key checks each change. A running job moves only by the
+-- attempt that holds its lease; a waiting job not as succeeded, unless by a raw update. Jobs
+-- locked by others are waited for, or skipped if skip_locked. Raises: 23503.
 create or replace function jobq_private.archive_jobs(
     job_ids uuid[], attempts integer[], state text, results jsonb default null,
     skip_locked boolean default false
 )
-returns bigint[]
-language plpgsql
+returns bigint[] language plpgsql
 -- Only the primary key can serve the delete, whatever the statistics say, and a merge join locks the
 -- jobs in the order of their ids, as every batch does, so that batches cannot deadlock.
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_hashjoin = off
-set enable_nestloop = off
-set enable_mergejoin = on
-as $$
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off
+set enable_bitmapscan = off set enable_hashjoin = off set enable_nestloop = off
+set enable_mergejoin = on as $$
 declare
     _final constant integer := array_position('{succeeded,dead,cancelled}', archive_jobs.state);
     _moved bigint[];

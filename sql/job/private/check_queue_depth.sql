@@ -1,18 +1,13 @@
 -- Purpose: refuse jobs if more than max_depth jobs would then wait in their queues.
--- Invariant: reads at most max_depth index entries, because only rows are a count that cannot leak:
--- some 10 ms for 100,000. New jobs are already stored, so a deduplicated job adds nothing. Full queues accept
--- slots of schedules. Concurrent callers may exceed the limit by what they add at the same moment.
--- Raises: JQ010.
+-- Invariant: reads at most max_depth index entries, because only rows are a count that cannot
+-- leak: some 10 ms for 100,000. New jobs are already stored, so a deduplicated job adds nothing.
+-- Full queues accept slots of schedules. Concurrent callers may exceed the limit by what they add
+-- at the same moment. Raises: JQ010.
 create or replace function jobq_private.check_queue_depth(
     job_ids uuid[], to_queue text default null
 )
-returns void
-language plpgsql
-stable
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set jit = off
-as $$
+returns void language plpgsql stable set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set jit = off as $$
 begin
     perform jobq_private.check_problem('QUEUE_FULL', (
         select format('queue %s: max_depth %s, %s more requested', q.queue, q.max_depth, a.adding)

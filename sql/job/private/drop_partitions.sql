@@ -1,14 +1,10 @@
 -- Purpose: drop one partition of the history that is past its retention; return how many were
 -- dropped.
--- Invariant: one per call, so that its locks end with the transaction. Jobs that others still need
--- stay, in a partition of their own; with more than 10,000 of them the day stays complete. Waits
--- at most 100 ms for a lock.
+-- Invariant: one per call, so that its locks end with the transaction. Jobs that others still
+-- need stay, in a partition of their own; with more than 10,000 of them the day stays complete.
+-- Waits at most 100 ms for a lock.
 create or replace function jobq_private.drop_partitions()
-returns bigint
-language plpgsql
-set lock_timeout = '100ms'
-set timezone = 'UTC'
-as $$
+returns bigint language plpgsql set lock_timeout = '100ms' set timezone = 'UTC' as $$
 declare
     _most_kept constant integer := 10000;
     _oldest constant date := (

@@ -1,11 +1,7 @@
 -- Purpose: end at most max_rows waiting jobs that have expired, even if no worker would claim
 -- them; return how many. Locked jobs are left to the next call.
 create or replace function jobq_private.expire_jobs(max_rows integer)
-returns bigint
-language sql
-set jit = off
-set enable_seqscan = off
-as $$
+returns bigint language sql set jit = off set enable_seqscan = off as $$
     with expired as (
         update jobq_private.job as j
         set

@@ -1,13 +1,8 @@
 -- Purpose: delete what belongs to jobs that leave no trace, and call the hook on_end().
 -- Invariant: the caller has locked or deleted the jobs.
 create or replace function jobq_private.follow_endings(endings jobq_private.ending[])
-returns void
-language plpgsql
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
+returns void language plpgsql set plan_cache_mode = force_generic_plan set jit = off
+set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
     _gone uuid[];
     _since timestamptz;

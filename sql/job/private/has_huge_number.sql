@@ -2,10 +2,7 @@
 -- than 400 decimals: jsonb stores 1e131071 in nine characters, but readers of JSON refuse it, and
 -- as text it has 131,073.
 create or replace function jobq_private.has_huge_number(value jsonb)
-returns boolean
-language sql
-immutable
-as $$
+returns boolean language sql immutable as $$
     select exists (
         select from jsonb_array_elements(jsonb_path_query_array(
             value,

@@ -1,10 +1,7 @@
 -- Purpose: insert jobs prepared by store_jobs(), wake their queues, and return the ids of those
 -- whose dedup key was free. Raises: JQ010.
 create or replace function jobq_private.insert_jobs(jobs jobq_private.new_job[])
-returns uuid[]
-language plpgsql
-set plan_cache_mode = force_generic_plan
-as $$
+returns uuid[] language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
     _stored uuid[];
     _queues text[];

@@ -1,9 +1,6 @@
 -- Purpose: which option of a new job is out of range, or null.
 create or replace function jobq_private.invalid_option(job jobq_private.new_job)
-returns text
-language plpgsql
-stable
-as $$
+returns text language plpgsql stable as $$
 begin
     return case
         when job.priority not between -32768 and 32767

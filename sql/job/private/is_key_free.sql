@@ -3,10 +3,7 @@
 create or replace function jobq_private.is_key_free(
     kind text, job_id uuid, created_at timestamptz
 )
-returns boolean
-language plpgsql
-stable
-as $$
+returns boolean language plpgsql stable as $$
 begin
     if created_at < now() - (select g.key_retention from jobq_private.setting as g) then
         return not exists (

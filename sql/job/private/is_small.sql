@@ -1,12 +1,10 @@
 -- Purpose: whether a JSON value is too short to be too deep or too large, or to hold a number
 -- beyond the range of a double.
 -- Invariant: compares the stored size first: a few bytes can be megabytes of text. Not for a plan
--- in which the value is a constant, since the planner would make that text. Inlined, so no SET clause.
+-- in which the value is a constant, since the planner would make that text. Inlined, so no SET
+-- clause.
 create or replace function jobq_private.is_small(value jsonb, max_depth integer)
-returns boolean
-language sql
-stable
-as $$
+returns boolean language sql stable as $$
     select (
         pg_catalog.pg_column_size(value) <= 600
         and pg_catalog.octet_length(value::text) <= least(308, 2 * max_depth)

@@ -1,14 +1,10 @@
 -- Purpose: refuse a new row with a past, and set the job's place in the order of claims.
--- Invariant: only redrive_jobs() stores a job with a past: that of its row in the archive, which it
--- deletes later; and receive_jobs(), with the past that another database has sent, which it has
--- stored before, in the same transaction. No WHEN clause: PostgreSQL parses one again for every
--- statement. Raises: JQ002.
+-- Invariant: only redrive_jobs() stores a job with a past: that of its row in the archive, which
+-- it deletes later; and receive_jobs(), with the past that another database has sent, which it
+-- has stored before, in the same transaction. No WHEN clause: PostgreSQL parses one again for
+-- every statement. Raises: JQ002.
 create or replace function jobq_private.job_birth()
-returns trigger
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _is_new constant boolean := new.state in ('queued', 'blocked')
         and new.previous_state is null and new.attempt = 0 and new.uncounted = 0;

@@ -1,12 +1,8 @@
--- Purpose: act when a live job stops running or ends: a job in a final state moves to the archive;
--- another ended attempt is recorded, and a worker is woken for the next one.
+-- Purpose: act when a live job stops running or ends: a job in a final state moves to the
+-- archive; another ended attempt is recorded, and a worker is woken for the next one.
 -- Invariant: update … set state is therefore enough, for functions and psql alike.
 create or replace function jobq_private.job_end()
-returns trigger
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     if new.state in ('succeeded', 'dead', 'cancelled') then
         perform jobq_private.archive_jobs(array[new.job_id], array[new.attempt], new.state);

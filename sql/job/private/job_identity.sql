@@ -1,13 +1,8 @@
--- Purpose: refuse changes of a job's identity, of the payload and cost of a job that has run, and of
--- max_attempts, timeout or lease to an invalid value. Fires only for updates that name one of
--- these columns.
--- Raises: JQ002.
+-- Purpose: refuse changes of a job's identity, of the payload and cost of a job that has run, and
+-- of max_attempts, timeout or lease to an invalid value. Fires only for updates that name one of
+-- these columns. Raises: JQ002.
 create or replace function jobq_private.job_identity()
-returns trigger
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     if (
         old.job_id, old.kind, old.created_at, old.idempotency_key,

@@ -1,13 +1,9 @@
--- Purpose: refuse an update that sets attempt outside of a claim, because only claims check limits
--- before they start a job.
+-- Purpose: refuse an update that sets attempt outside of a claim, because only claims check
+-- limits before they start a job.
 -- Invariant: start_jobs() sets attempt. It is recognized in the call stack, in any language of
 -- messages. Raises: JQ002.
 create or replace function jobq_private.job_start()
-returns trigger
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _stack text;
 begin

@@ -1,13 +1,9 @@
 -- Purpose: set everything that follows from a change of state: previous_state, attempt, lease.
--- Invariant: each change sets previous_state and the session's slot, so the foreign key checks it.
--- A lease changes only with the state or by a heartbeat, and never exceeds claimed_at + timeout +
--- lease, so a frozen worker cannot renew it forever. Raises: JQ002, JQ011.
+-- Invariant: each change sets previous_state and the session's slot, so the foreign key checks
+-- it. A lease changes only with the state or by a heartbeat, and never exceeds claimed_at +
+-- timeout + lease, so a frozen worker cannot renew it forever. Raises: JQ002, JQ011.
 create or replace function jobq_private.job_transition()
-returns trigger
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _is_claim boolean := false;
     _started jobq_private.job;

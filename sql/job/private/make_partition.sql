@@ -4,11 +4,7 @@
 -- to the default partition. Waits at most 100 ms for a lock.
 -- Raises: 55P03 if the lock is not available.
 create or replace function jobq_private.make_partition(relation text, day date)
-returns boolean
-language plpgsql
-set lock_timeout = '100ms'
-set timezone = 'UTC'
-as $$
+returns boolean language plpgsql set lock_timeout = '100ms' set timezone = 'UTC' as $$
 declare
     _column constant text :=
         case relation when 'job_log' then 'logged_at' else 'finished_at' end;

@@ -3,10 +3,7 @@
 -- Invariant: one day per call, the archive last, because completions wait for its lock until the
 -- commit.
 create or replace function jobq_private.make_partitions()
-returns bigint
-language plpgsql
-set timezone = 'UTC'
-as $$
+returns bigint language plpgsql set timezone = 'UTC' as $$
 declare
     _relation text;
     _day date;

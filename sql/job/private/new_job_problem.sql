@@ -3,10 +3,7 @@
 create or replace function jobq_private.new_job_problem(
     job jobq_private.new_job, settings jobq_private.settings
 )
-returns text[]
-language plpgsql
-stable
-as $$
+returns text[] language plpgsql stable as $$
 declare
     _invalid text;
     _problem text[];

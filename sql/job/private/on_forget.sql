@@ -3,9 +3,6 @@
 create or replace function jobq_private.on_forget(
     first timestamptz, last timestamptz, job_ids uuid[], max_jobs integer
 )
-returns table (job_id uuid, needed_until timestamptz)
-language sql
-stable
-as $$
+returns table (job_id uuid, needed_until timestamptz) language sql stable as $$
     select null::uuid, null::timestamptz where false
 $$;

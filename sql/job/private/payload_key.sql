@@ -1,10 +1,7 @@
--- Purpose: the dedup key that a payload has at these paths; null if nothing is there. The empty path
--- means the whole payload. A key that is too long is replaced by its hash.
+-- Purpose: the dedup key that a payload has at these paths; null if nothing is there. The empty
+-- path means the whole payload. A key that is too long is replaced by its hash.
 create or replace function jobq_private.payload_key(payload jsonb, paths text[])
-returns text
-language plpgsql
-stable
-as $$
+returns text language plpgsql stable as $$
 declare
     _key text;
 begin

@@ -3,10 +3,7 @@
 create or replace function jobq_private.payload_problem(
     job jobq_private.new_job, settings jobq_private.settings
 )
-returns text
-language plpgsql
-stable
-as $$
+returns text language plpgsql stable as $$
 declare
     _payload constant jsonb := coalesce(job.payload, '{}');
     _key constant jsonb := _payload #> settings.concurrency_key;

@@ -1,14 +1,10 @@
 -- Purpose: delete at most max_rows finished jobs that their kind keeps for less than the global
 -- retention; return how many.
 -- Invariant: a job that others need is postponed. Locked jobs are left to the next call.
--- Idempotency keys have their own retention, but a kind that allows reuse gets those of failed jobs
--- back, except one that another transaction has locked.
+-- Idempotency keys have their own retention, but a kind that allows reuse gets those of failed
+-- jobs back, except one that another transaction has locked.
 create or replace function jobq_private.prune_jobs(max_rows integer)
-returns bigint
-language plpgsql
-set jit = off
-set enable_seqscan = off
-as $$
+returns bigint language plpgsql set jit = off set enable_seqscan = off as $$
 declare
     _due uuid[];
     _first timestamptz;

@@ -1,11 +1,8 @@
 -- Purpose: give a job that has not begun the payload, cost and expires_at of a later call, and
--- postpone it by dedup_period or to the call's run_at, at most by dedup_max_wait in all. False if it
--- has begun or ended meanwhile.
--- Never: ILLEGAL_STATE.
+-- postpone it by dedup_period or to the call's run_at, at most by dedup_max_wait in all. False if
+-- it has begun or ended meanwhile. Never: ILLEGAL_STATE.
 create or replace function jobq_private.put_off(job_id uuid, job jobq_private.new_job)
-returns boolean
-language plpgsql
-as $$
+returns boolean language plpgsql as $$
 begin
     update jobq_private.job as j
     set

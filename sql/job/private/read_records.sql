@@ -4,11 +4,7 @@
 create or replace function jobq_private.read_records(
     sample anyelement, name text, documents jsonb, known text[]
 )
-returns anyarray
-language plpgsql
-stable
-set plan_cache_mode = force_generic_plan
-as $$
+returns anyarray language plpgsql stable set plan_cache_mode = force_generic_plan as $$
 declare
     _each constant text := rtrim(name, 's') || ' %s: ';
     _ordinal bigint;

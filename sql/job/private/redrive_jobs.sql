@@ -1,20 +1,14 @@
--- Purpose: lock dead or cancelled jobs and return them to the live ones: blocked if they must wait
--- again. A job whose idempotency key or dedup key belongs to another job stays.
+-- Purpose: lock dead or cancelled jobs and return them to the live ones: blocked if they must
+-- wait again. A job whose idempotency key or dedup key belongs to another job stays.
 -- Invariant: the attempt keeps counting, as a fencing token must; failed attempts no longer count
 -- against max_attempts, and the job does not expire again. It counts as awaited.
 create or replace function jobq_private.redrive_jobs(
     job_ids uuid[], finished_ats timestamptz[], latest boolean default false,
     target text default 'queued'
 )
-returns setof uuid
-language plpgsql
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_nestloop = off
-set enable_mergejoin = off
-as $$
+returns setof uuid language plpgsql set plan_cache_mode = force_generic_plan set jit = off
+set enable_seqscan = off set enable_bitmapscan = off set enable_nestloop = off
+set enable_mergejoin = off as $$
 declare
     _of_parents constant text[] := '{PARENT_FAILED,PARENT_GONE}'::text[];
     _first constant timestamptz := (select min(f) from unnest(finished_ats) as f);

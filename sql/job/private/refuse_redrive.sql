@@ -2,10 +2,7 @@
 -- dedup key. Returns if there is none, for example because another session has redriven it.
 -- Raises: JQ004.
 create or replace function jobq_private.refuse_redrive(job jobq.job)
-returns void
-language plpgsql
-stable
-as $$
+returns void language plpgsql stable as $$
 begin
     perform jobq_private.check_problem('IDEMPOTENCY_CONFLICT', (
         select format(

@@ -2,9 +2,7 @@
 -- Invariant: a job that has expired dies instead. on_start() checks the limits of a start that is
 -- not a claim's, and of deliveries. Raises: JQ011.
 create or replace function jobq_private.stamp_start(job jobq_private.job, is_claim boolean)
-returns jobq_private.job
-language plpgsql
-as $$
+returns jobq_private.job language plpgsql as $$
 begin
     if job.expires_at <= clock_timestamp() then
         update jobq_private.job as j

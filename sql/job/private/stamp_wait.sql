@@ -1,13 +1,11 @@
 -- Purpose: set what follows when a job stops running, ends, or moves in its queue.
--- Invariant: a job that comes back or moves goes behind those that are due already, because claims
--- have passed the places before them. A job without attempts left cannot wait, because every claim
--- would fail on it. Raises: JQ002.
+-- Invariant: a job that comes back or moves goes behind those that are due already, because
+-- claims have passed the places before them. A job without attempts left cannot wait, because
+-- every claim would fail on it. Raises: JQ002.
 create or replace function jobq_private.stamp_wait(
     before jobq_private.job, after jobq_private.job
 )
-returns jobq_private.job
-language plpgsql
-as $$
+returns jobq_private.job language plpgsql as $$
 begin
     if after.state <> before.state then
         after.lease_expires_at := null;

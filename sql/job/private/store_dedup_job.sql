@@ -1,13 +1,10 @@
 -- Purpose: store a job, or return the job that its dedup key stands for.
 -- Invariant: the unique index decides between concurrent callers; each look follows a lost insert
--- with a new snapshot. After 20 lost inserts, or passes that left the same job in the way, it gives
--- up. Running jobs are never replaced; the slot of a schedule yields to one that runs.
+-- with a new snapshot. After 20 lost inserts, or passes that left the same job in the way, it
+-- gives up. Running jobs are never replaced; the slot of a schedule yields to one that runs.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ010.
 create or replace function jobq_private.store_dedup_job(job jobq_private.new_job)
-returns uuid
-language plpgsql
-set plan_cache_mode = force_generic_plan
-as $$
+returns uuid language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
     _after constant uuid[] := job.after;
     _after_failure constant text := job.after_failure;
@@ -56,8 +53,7 @@ begin
         elsif job.dedup = 'replace' and _state <> 'running' then
             update jobq_private.job as j
             set state = 'cancelled', cancel_reason = 'replaced by ' || job.job_id
-            where j.job_id = _holder
-            and j.state in ('blocked', 'queued', 'retrying');
+            where j.job_id = _holder and j.state in ('blocked', 'queued', 'retrying');
             _holder := null;
         elsif job.dedup = 'replace' and job.schedule_id is null then
             perform jobq_private.raise_error('DEDUP_CONFLICT', format(

@@ -1,19 +1,17 @@
--- Purpose: fill in and check new jobs, take their keys, and store them. Returns their ids, or of the
--- jobs that hold their keys, and whether they are new, by ordinal.
+-- Purpose: fill in and check new jobs, take their keys, and store them. Returns their ids, or of
+-- the jobs that hold their keys, and whether they are new, by ordinal.
 -- Invariant: enqueue() stores a plain job without this function, and must make the same of it;
--- tests/pgtap/job/columns.sql compares them. All or none; ordinals are 1 to n. Idempotency keys are
--- locked first, then dedup keys, each by kind and key, so that batches cannot deadlock. A caller that
--- gets an existing job writes an empty message, so that its commit waits for disk and standby: a
--- failover cannot take back the answer to a repeated call. Jobs of schedules were checked when those
--- were declared.
+-- tests/pgtap/job/columns.sql compares them. All or none; ordinals are 1 to n. Idempotency keys
+-- are locked first, then dedup keys, each by kind and key, so that batches cannot deadlock. A
+-- caller that gets an existing job writes an empty message, so that its commit waits for disk and
+-- standby: a failover cannot take back the answer to a repeated call. Jobs of schedules were
+-- checked when those were declared.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 create or replace function jobq_private.store_jobs(
     jobs jobq_private.new_job[], is_checked boolean default false, out ids uuid[],
     out created boolean[]
 )
-language plpgsql
-set plan_cache_mode = force_generic_plan
-as $$
+language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
     _jobs jobq_private.new_job[];
     _problems text[];

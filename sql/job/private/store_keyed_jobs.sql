@@ -1,14 +1,10 @@
--- Purpose: store jobs prepared by store_jobs(), some of which have keys; return their ids, or of the
--- jobs that hold their keys.
+-- Purpose: store jobs prepared by store_jobs(), some of which have keys; return their ids, or of
+-- the jobs that hold their keys.
 -- Invariant: unique indexes decide between concurrent callers.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ010.
 create or replace function jobq_private.store_keyed_jobs(jobs jobq_private.new_job[])
-returns uuid[]
-language plpgsql
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set jit = off
-as $$
+returns uuid[] language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off
+set jit = off as $$
 declare
     _job jobq_private.new_job;
     _stored uuid[];

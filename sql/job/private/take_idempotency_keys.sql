@@ -1,19 +1,13 @@
--- Purpose: take the idempotency keys of new jobs, and return the job that each key stands for: the
--- given one if the key was free or missing.
--- Invariant: the primary key of the keys decides between concurrent callers. Keys are locked in the
--- order of kind and key, so batches cannot deadlock. Of several jobs with one key, the first gets
--- it. A free key passes to the new job once, since it then stands for a live job.
+-- Purpose: take the idempotency keys of new jobs, and return the job that each key stands for:
+-- the given one if the key was free or missing.
+-- Invariant: the primary key of the keys decides between concurrent callers. Keys are locked in
+-- the order of kind and key, so batches cannot deadlock. Of several jobs with one key, the first
+-- gets it. A free key passes to the new job once, since it then stands for a live job.
 create or replace function jobq_private.take_idempotency_keys(
     job_ids uuid[], kinds text[], keys text[]
 )
-returns uuid[]
-language plpgsql
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-as $$
+returns uuid[] language plpgsql set plan_cache_mode = force_generic_plan set jit = off
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
     _taken bigint;
     _holders uuid[];

@@ -1,12 +1,10 @@
--- Purpose: lock finished jobs that are to be redriven, take their idempotency keys, and return those
--- that can be redriven: dead or cancelled, and no other job has their key.
+-- Purpose: lock finished jobs that are to be redriven, take their idempotency keys, and return
+-- those that can be redriven: dead or cancelled, and no other job has their key.
 -- Invariant: locks them in the order of their ids. Callers pin the planner's settings.
 create or replace function jobq_private.take_redrivable(
     job_ids uuid[], finished_ats timestamptz[]
 )
-returns uuid[]
-language plpgsql
-as $$
+returns uuid[] language plpgsql as $$
 declare
     _locked uuid[];
     _holders uuid[];

@@ -2,9 +2,7 @@
 -- Invariant: jobs share 1024 locks, so some notifications are needless. A client that begins to
 -- wait at this moment may get none, so clients also poll; see docs/protocol.md.
 create or replace function jobq_private.tell_ended(job_ids uuid[])
-returns void
-language plpgsql
-as $$
+returns void language plpgsql as $$
 declare
     _job_id uuid;
 begin

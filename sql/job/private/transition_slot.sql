@@ -1,10 +1,6 @@
 -- Purpose: copy new transitions into every slot.
 create or replace function jobq_private.transition_slot()
-returns trigger
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     insert into jobq_private.transition_slot (slot, from_state, to_state)
     select n.slot, a.from_state, a.to_state

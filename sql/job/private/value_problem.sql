@@ -1,14 +1,10 @@
--- Purpose: why a JSON value cannot be stored, beside others of so many bytes: the error's code and
--- detail, or null. Clients could not read it if it were deeper, or held a larger number.
+-- Purpose: why a JSON value cannot be stored, beside others of so many bytes: the error's code
+-- and detail, or null. Clients could not read it if it were deeper, or held a larger number.
 -- Raises: by its callers, JQ005, JQ006.
 create or replace function jobq_private.value_problem(
     value jsonb, max_bytes integer, max_depth integer, other_bytes integer default 0
 )
-returns text[]
-language plpgsql
-stable
-strict
-as $$
+returns text[] language plpgsql stable strict as $$
 declare
     -- 2,000 bytes of numbers, or fewer when compressed, can be a gigabyte as text.
     _is_wide constant boolean := pg_column_size(value) > 2000

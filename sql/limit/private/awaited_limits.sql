@@ -1,10 +1,7 @@
 -- Purpose: the kinds for whose limits keys of a queue wait, how many jobs each allows to start
 -- (null for any number), and when that changes by itself. Callers pin the planner's settings.
 create or replace function jobq_private.awaited_limits(queue text, now timestamptz)
-returns table (kind text, max_starts integer, opens_at timestamptz)
-language plpgsql
-stable
-as $$
+returns table (kind text, max_starts integer, opens_at timestamptz) language plpgsql stable as $$
 declare
     _kind text := '';
     _scopes jobq_private.scope[];

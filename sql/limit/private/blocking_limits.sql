@@ -1,15 +1,11 @@
--- Purpose: the limits that prevent a job from starting now, with their reasons: held, rate_limited,
--- budget, ordered_behind, queue_busy, kind_busy or key_busy; no row if the job may start.
+-- Purpose: the limits that prevent a job from starting now, with their reasons: held,
+-- rate_limited, budget, ordered_behind, queue_busy, kind_busy or key_busy; no row if the job may
+-- start.
 -- Invariant: exact only for a caller that has locked the limits.
 create or replace function jobq_private.blocking_limits(job jobq_private.job, now timestamptz)
-returns table (reason text, explanation text)
-language plpgsql
-stable
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
+returns table (reason text, explanation text) language plpgsql stable
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off
+set enable_bitmapscan = off as $$
 declare
     _cost constant numeric := coalesce(job.cost, 1);
     _scopes constant jobq_private.scope[] := array(select l from jobq_private.job_limits(job) as l);

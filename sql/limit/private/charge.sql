@@ -1,18 +1,16 @@
--- Purpose: charge the costs of jobs that start to their limits, to that of the whole queue only if
--- is_limited, and record the last job that started in an ordered key. Raw SQL may move a job as it
--- starts: limits are then those that it has now. For a running job, correction is the difference to
--- what was charged before.
--- Invariant: the caller has locked the limits. Uses the clock after the starts. A refund is at most
--- the debt of the rate, and for a budget the charges of its current period since charged_since.
--- Limits that span keys or queues are also written, so that an older repeatable snapshot fails.
--- Callers pin the planner's settings.
+-- Purpose: charge the costs of jobs that start to their limits, to that of the whole queue only
+-- if is_limited, and record the last job that started in an ordered key. Raw SQL may move a job
+-- as it starts: limits are then those that it has now. For a running job, correction is the
+-- difference to what was charged before.
+-- Invariant: the caller has locked the limits. Uses the clock after the starts. A refund is at
+-- most the debt of the rate, and for a budget the charges of its current period since
+-- charged_since. Limits that span keys or queues are also written, so that an older repeatable
+-- snapshot fails. Callers pin the planner's settings.
 create or replace function jobq_private.charge(
     job_ids uuid[], is_limited boolean, limits uuid[] default null,
     correction numeric default null, charged numeric default null
 )
-returns void
-language plpgsql
-as $$
+returns void language plpgsql as $$
 declare
     _scopes jobq_private.scope[];
     _costs numeric[];

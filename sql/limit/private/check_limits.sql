@@ -1,8 +1,10 @@
--- Purpose: for each of these limits, the nth: the number of free slots, the cost that rate and budget
--- still allow (null for any), how many jobs of cost 1 may start, when that changes by itself, and the
--- only job that may start in an ordered key. Inlined if the arguments are variables, so no SET clause.
--- Invariant: exact for a caller that has locked the limits, because it counts rows. Cheaper jobs wait
--- behind one that did not fit into a budget, as long as a claim finds that job again every 10 s.
+-- Purpose: for each of these limits, the nth: the number of free slots, the cost that rate and
+-- budget still allow (null for any), how many jobs of cost 1 may start, when that changes by
+-- itself, and the only job that may start in an ordered key. Inlined if the arguments are
+-- variables, so no SET clause.
+-- Invariant: exact for a caller that has locked the limits, because it counts rows. Cheaper jobs
+-- wait behind one that did not fit into a budget, as long as a claim finds that job again every
+-- 10 s.
 create or replace function jobq_private.check_limits(scopes jobq_private.scope[], now timestamptz)
 returns table (
     n bigint, limit_id uuid, queue text, kind text, concurrency_key text, max_starts integer,
@@ -11,9 +13,7 @@ returns table (
     hold_reason text, max_running integer, is_ordered boolean, budget jobq_private.budget,
     spent numeric, period_end timestamptz, is_charged boolean
 )
-language sql
-stable
-as $$
+language sql stable as $$
     with uncounted as materialized (
         select w.* from jobq_private.running_without_slot() as w
     )

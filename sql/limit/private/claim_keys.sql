@@ -8,9 +8,7 @@ create or replace function jobq_private.claim_keys(
     queue text, worker text, max_jobs integer, priority integer, look jobq_private.queue_look,
     kinds text[], except_kinds text[]
 )
-returns jobq.claimed_job[]
-language plpgsql
-as $$
+returns jobq.claimed_job[] language plpgsql as $$
 declare
     _name constant text := 'jobq.key_' || (hashtext(queue) & 1023);
     _last uuid := coalesce(nullif(current_setting(_name, true), '')::uuid, gen_random_uuid());

@@ -1,13 +1,11 @@
--- Purpose: close keys in which a claim has found no runnable job: as full, until their next job is
--- due, or without a time; returns how many were closed. Duplicate rows are merged.
+-- Purpose: close keys in which a claim has found no runnable job: as full, until their next job
+-- is due, or without a time; returns how many were closed. Duplicate rows are merged.
 -- Invariant: a key is closed only under its exclusive lock, after a second check. A transaction
 -- that adds work or frees a slot holds that lock in shared mode, then checks whether the key is
 -- closed. So one of the two always sees the other, and neither waits: without the lock, the claim
 -- retries the key after 5 ms, and the other transaction adds an open row.
 create or replace function jobq_private.close_keys(keys jobq_private.waiting_key[])
-returns bigint
-language plpgsql
-as $$
+returns bigint language plpgsql as $$
 declare
     _now constant timestamptz := clock_timestamp();
     _scopes jobq_private.scope[];

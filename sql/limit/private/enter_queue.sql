@@ -3,9 +3,7 @@
 -- Invariant: waits for no lock: while another transaction has the limit, max_starts is
 -- 0. Callers pin the planner's settings.
 create or replace function jobq_private.enter_queue(queue text, now timestamptz)
-returns jobq_private.queue_look
-language plpgsql
-as $$
+returns jobq_private.queue_look language plpgsql as $$
 declare
     _look jobq_private.queue_look;
     _scopes jobq_private.scope[];

@@ -3,13 +3,8 @@
 -- Invariant: derived from the rows of jobs only. Reads 1,000 keys per call, from where the last
 -- call of any session ended. An unneeded open row is harmless: a claim closes the key again.
 create or replace function jobq_private.find_waiting_keys()
-returns bigint
-language plpgsql
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
+returns bigint language plpgsql set plan_cache_mode = force_generic_plan set jit = off
+set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
     _now constant timestamptz := clock_timestamp();
     _job jobq_private.job := (

@@ -1,11 +1,7 @@
 -- Purpose: refuse to take a job out of its key, or to give a running job's slot to
 -- another queue. No hot statement fires it. Raises: JQ002.
 create or replace function jobq_private.keep_key()
-returns trigger
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     if (old.concurrency_key is not null
         and (new.key_id is null

@@ -1,11 +1,7 @@
 -- Purpose: the limits that apply to the start of a job: those of its whole queue, its
 -- whole kind, and its key; without a key, a hold of its kind in its queue.
 create or replace function jobq_private.job_limits(job jobq_private.job)
-returns setof jobq_private.scope
-language sql
-stable
-rows 2
-as $$
+returns setof jobq_private.scope language sql stable rows 2 as $$
     select jobq_private.limit_id(q.queue, null, null), q.queue, null, null
     from jobq_private.queue as q
     where q.queue = job.queue and num_nonnulls(q.max_running, q.rate_limit, q.budget) > 0

@@ -3,9 +3,6 @@
 create or replace function jobq_private.key_kind(
     key_id uuid, queue text, concurrency_key text, kind text
 )
-returns text
-language sql
-immutable
-as $$
+returns text language sql immutable as $$
     select case when key_id <> jobq_private.limit_id(queue, null, concurrency_key) then kind end
 $$;

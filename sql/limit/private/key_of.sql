@@ -4,10 +4,7 @@
 create or replace function jobq_private.key_of(
     queue text, kind text, concurrency_key text, is_limited boolean
 )
-returns uuid
-language plpgsql
-stable
-as $$
+returns uuid language plpgsql stable as $$
 begin
     if concurrency_key is null then
         return case when is_limited then jobq_private.limit_id(null, kind, null) end;

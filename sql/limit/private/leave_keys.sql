@@ -1,11 +1,9 @@
 -- Purpose: after attempts have ended: their slots are free, those with attempts left wait again,
 -- and the key of a dead job may have to wait for an operator.
--- Invariant: a concurrent claim may be about to make keys wait for a kind. So queues in which jobs
--- of limited kinds have ended are always woken. Callers pin the planner's settings.
+-- Invariant: a concurrent claim may be about to make keys wait for a kind. So queues in which
+-- jobs of limited kinds have ended are always woken. Callers pin the planner's settings.
 create or replace function jobq_private.leave_keys(endings jobq_private.ending[])
-returns void
-language plpgsql
-as $$
+returns void language plpgsql as $$
 declare
     _freed uuid[] := array(select e.key_id from unnest(endings) as e);
     _dead constant jobq_private.ending[] := array(

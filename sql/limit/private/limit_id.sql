@@ -3,10 +3,7 @@
 -- Invariant: a hash for which no caller can construct collisions. Not inlined, because
 -- a statement would initialize each inner function for every job.
 create or replace function jobq_private.limit_id(queue text, kind text, concurrency_key text)
-returns uuid
-language plpgsql
-immutable
-as $$
+returns uuid language plpgsql immutable as $$
 begin
     return pg_catalog.encode(
         pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(

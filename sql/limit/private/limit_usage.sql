@@ -1,6 +1,7 @@
 -- Purpose: the limits of these scopes, n by n, and their usage: of a rate (in units of cost per
--- second), the level of its leaky bucket; of a budget, the charges of its current period; and whether
--- starts must be charged. Inlined if the arguments are variables, so no SET clause; offset 0: evaluated once.
+-- second), the level of its leaky bucket; of a budget, the charges of its current period; and
+-- whether starts must be charged. Inlined if the arguments are variables, so no SET clause;
+-- offset 0: evaluated once.
 -- Invariant: one row for each. A limit of a single key replaces the queue's limit for each key.
 create or replace function jobq_private.limit_usage(scopes jobq_private.scope[], now timestamptz)
 returns table (
@@ -10,9 +11,7 @@ returns table (
     period_end timestamptz, spent numeric, next_cost numeric, next_until timestamptz,
     charged_since timestamptz, first_job_id uuid, is_charged boolean
 )
-language sql
-stable
-as $$
+language sql stable as $$
     with declared as materialized (
         select o.*, d.*, o.is_key and o.kind is null and (
             select true from jobq_private.key_limit as l where l.queue = o.queue limit 1

@@ -4,11 +4,7 @@
 -- blocks none. Jobs that such a claim starts under the old limits count when it
 -- commits; maintain() finds a key that it closes.
 create or replace function jobq_private.limits_changed()
-returns trigger
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _scope constant text := coalesce(to_jsonb(new), to_jsonb(old)) ->> tg_argv[0];
     _queue constant text := case when tg_argv[0] = 'queue' then _scope end;

@@ -1,12 +1,10 @@
 -- Purpose: lock limits, and return the locked ones: all of them after waiting, or without waiting
 -- those that no other transaction has locked. Each is given once.
--- Invariant: the only lock under which jobs start. A limit without a row gets one under an advisory
--- lock, so that no claim waits for another's insert. A repeatable snapshot that has not seen the
--- last charge fails here with 40001. Callers pin the planner's settings.
+-- Invariant: the only lock under which jobs start. A limit without a row gets one under an
+-- advisory lock, so that no claim waits for another's insert. A repeatable snapshot that has not
+-- seen the last charge fails here with 40001. Callers pin the planner's settings.
 create or replace function jobq_private.lock_limits(scopes jobq_private.scope[], may_wait boolean)
-returns uuid[]
-language plpgsql
-as $$
+returns uuid[] language plpgsql as $$
 declare
     _making constant integer := jobq_private.lock_class('making');
     _ids constant uuid[] := array(select s.limit_id from unnest(scopes) as s);

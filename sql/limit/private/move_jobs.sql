@@ -1,8 +1,7 @@
 -- Purpose: return those of a claim's locked jobs that wait under the right key, and
 -- move the others, which were stored before their kind got or lost limits, to theirs.
 create or replace function jobq_private.move_jobs(inout jobs tid[], inout slots smallint[])
-language plpgsql
-as $$
+language plpgsql as $$
 declare
     _moved uuid[];
     _rows tid[];

@@ -3,10 +3,7 @@
 -- Invariant: two index probes, one more for each limit that keys wait for, and with
 -- excluded kinds one for each key whose first job has such a kind.
 create or replace function jobq_private.next_key(queue text, except_kinds text[])
-returns timestamptz
-language sql
-stable
-as $$
+returns timestamptz language sql stable as $$
     select least(
         (
             select case when w.open_at > clock_timestamp() then w.open_at else '-infinity' end

@@ -3,9 +3,7 @@
 -- Invariant: takes the highest slots of a key; claims take the lowest, so the two do
 -- not conflict. Skips locked rows. maintain() runs in one session at a time.
 create or replace function jobq_private.number_running()
-returns void
-language plpgsql
-as $$
+returns void language plpgsql as $$
 begin
     with found as materialized (
         select j.job_id, j.queue, j.key_id

@@ -2,9 +2,7 @@
 -- Invariant: adds rows, so it waits for no claim, and a concurrent claim that closes
 -- one of the keys does not undo it.
 create or replace function jobq_private.open_again(rows jobq_private.waiting_key[])
-returns void
-language plpgsql
-as $$
+returns void language plpgsql as $$
 begin
     if rows <> '{}' then
         insert into jobq_private.waiting_key (key_id, queue, kind, concurrency_key, priority)

@@ -1,11 +1,9 @@
--- Purpose: open the keys of a queue that are due. Of those that wait for the limit of a kind, open
--- as many of the highest priority as the limit allows to start, from the last key on that the
--- session has claimed from.
+-- Purpose: open the keys of a queue that are due. Of those that wait for the limit of a kind,
+-- open as many of the highest priority as the limit allows to start, from the last key on that
+-- the session has claimed from.
 -- Invariant: bounded; skips locked rows. Callers pin the planner's settings.
 create or replace function jobq_private.open_due_keys(queue text, now timestamptz, last_key uuid)
-returns void
-language plpgsql
-as $$
+returns void language plpgsql as $$
 declare
     _bottom constant uuid := uuid '00000000-0000-0000-0000-000000000000';
     _top constant uuid := uuid 'ffffffff-ffff-ffff-ffff-ffffffffffff';

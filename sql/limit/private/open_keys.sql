@@ -3,13 +3,8 @@
 -- one; for a new job also a full one, or one that opens when the job is due.
 -- Invariant: the protocol of close_keys(). A repeatable snapshot is too old to check.
 create or replace function jobq_private.open_keys(job_ids uuid[], freed uuid[] default '{}')
-returns void
-language plpgsql
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
+returns void language plpgsql set plan_cache_mode = force_generic_plan set jit = off
+set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
     _closing constant integer := jobq_private.lock_class('closing');
     _locked uuid[] := '{}'::uuid[];

@@ -1,14 +1,14 @@
--- Purpose: return those of a claim's locked jobs that the limits of their kinds and of the queue allow
--- to start. The keys of the others wait for the limit of their kind (closed counts them); jobs in a
--- wrong key are moved.
--- Invariant: running jobs of a kind are counted after its limit was locked; the caller has locked the
--- queue's. No job overtakes another of its key. A job that does not fit into a budget makes others wait.
+-- Purpose: return those of a claim's locked jobs that the limits of their kinds and of the queue
+-- allow to start. The keys of the others wait for the limit of their kind (closed counts them);
+-- jobs in a wrong key are moved.
+-- Invariant: running jobs of a kind are counted after its limit was locked; the caller has locked
+-- the queue's. No job overtakes another of its key. A job that does not fit into a budget makes
+-- others wait.
 create or replace function jobq_private.pass_limits(
     queue text, inout jobs tid[], inout slots smallint[], look jobq_private.queue_look,
     out closed bigint
 )
-language plpgsql
-as $$
+language plpgsql as $$
 declare
     _now constant timestamptz := clock_timestamp();
     _scopes jobq_private.scope[];

@@ -1,11 +1,10 @@
 -- Purpose: delete limits without usage, and expired holds. Returns the number of rows.
 -- Invariant: reads a sample of limits. Keeps those with waiting jobs, so that no claim finds them
--- locked; those charged within a minute, so that a repeatable snapshot that has not seen that start
--- fails at them; and those of an order whose first job lives, or holds the key until its redrive.
+-- locked; those charged within a minute, so that a repeatable snapshot that has not seen that
+-- start fails at them; and those of an order whose first job lives, or holds the key until its
+-- redrive.
 create or replace function jobq_private.prune_limits(max_rows integer)
-returns bigint
-language plpgsql
-as $$
+returns bigint language plpgsql as $$
 declare
     _percent constant double precision := (
         select least(100, 1000.0 * max_rows / greatest(1, c.reltuples))

@@ -1,12 +1,8 @@
 -- Purpose: release the keys that are held for one of these dead jobs, if the job has
 -- been deleted, pruned or redriven, by any writer.
 create or replace function jobq_private.release_dead_keys(job_ids uuid[])
-returns void
-language plpgsql
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-as $$
+returns void language plpgsql set plan_cache_mode = force_generic_plan set jit = off
+set enable_seqscan = off as $$
 declare
     _rows jobq_private.waiting_key[];
 begin

@@ -5,9 +5,7 @@ create or replace function jobq_private.store_hold(
     queue text, kind text, concurrency_key text, until timestamptz, reason text,
     dead_job_id uuid default null
 )
-returns void
-language sql
-as $$
+returns void language sql as $$
     insert into jobq_private.limit_hold (
         limit_id, queue, kind, concurrency_key, held_until, reason, dead_job_id
     )

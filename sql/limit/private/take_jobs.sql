@@ -1,16 +1,15 @@
--- Purpose: of each of these keys, its next due jobs and the slots that they get; with the keys that
--- are idle: there was none, or none may start.
--- Invariant: locks the keys' limits, if any apply, then counts free slots. One job of each key while
--- there are keys for all that is wanted (what is locked beyond that is left); else equal shares.
--- is_charged: limits of these keys record starts. skipped: keys locked by others, unwanted kinds. The
--- keys have one queue and one priority.
+-- Purpose: of each of these keys, its next due jobs and the slots that they get; with the keys
+-- that are idle: there was none, or none may start.
+-- Invariant: locks the keys' limits, if any apply, then counts free slots. One job of each key
+-- while there are keys for all that is wanted (what is locked beyond that is left); else equal
+-- shares. is_charged: limits of these keys record starts. skipped: keys locked by others,
+-- unwanted kinds. The keys have one queue and one priority.
 create or replace function jobq_private.take_jobs(
     keys jobq_private.waiting_key[], wanted integer, has_limits boolean, kinds text[],
     except_kinds text[], out jobs tid[], out slots smallint[],
     out is_charged boolean, out idle jobq_private.waiting_key[], out skipped integer
 )
-language plpgsql
-as $$
+language plpgsql as $$
 declare
     _now timestamptz;
     _share integer;

@@ -4,10 +4,7 @@
 create or replace function jobq_private.take_slot(
     job jobq_private.job, out slot smallint, out started_at timestamptz
 )
-language plpgsql
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
+language plpgsql set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off
 as $$
 declare
     _scopes constant jobq_private.scope[] := array(select l from jobq_private.job_limits(job) as l);

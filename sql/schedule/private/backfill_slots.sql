@@ -4,10 +4,7 @@
 create or replace function jobq_private.backfill_slots(
     schedule jobq_private.schedule, since timestamptz, until timestamptz, max_slots integer
 )
-returns timestamptz[]
-language plpgsql
-stable
-as $$
+returns timestamptz[] language plpgsql stable as $$
 declare
     _until constant timestamptz := least(
         backfill_slots.until, schedule.ends_at,

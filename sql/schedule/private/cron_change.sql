@@ -1,14 +1,9 @@
--- Purpose: the time at which the clocks of a zone changed within the 24 hours before an
--- instant.
--- Invariant: depends only on the zone database. The caller has checked that there was a
--- change of at most 24 hours; bisection finds its second. Computes in seconds, because
--- the length of a day of timestamptz depends on the session's zone. No SET; all names
--- are qualified.
+-- Purpose: the time at which the clocks of a zone changed within the 24 hours before an instant.
+-- Invariant: depends only on the zone database. The caller has checked that there was a change of
+-- at most 24 hours; bisection finds its second. Computes in seconds, because the length of a day
+-- of timestamptz depends on the session's zone. No SET; all names are qualified.
 create or replace function jobq_private.cron_change(time_zone text, latest timestamptz)
-returns timestamptz
-language plpgsql
-stable
-as $$
+returns timestamptz language plpgsql stable as $$
 declare
     _high double precision := pg_catalog.floor(pg_catalog.date_part('epoch', latest));
     _low double precision := _high - 86400;

@@ -1,13 +1,9 @@
 -- Purpose: refuse invalid time zones and invalid rules for clock changes.
 -- Invariant: reads only the zone database. PostgreSQL also accepts fixed offsets with the
--- opposite sign (UTC+3 is west), any word with a number after it, and abbreviations that
--- hide the summer time of the zone of the same name (CET); schedules do not.
--- Raises: 22004, 22023, JQ009.
+-- opposite sign (UTC+3 is west), any word with a number after it, and abbreviations that hide the
+-- summer time of the zone of the same name (CET); schedules do not. Raises: 22004, 22023, JQ009.
 create or replace function jobq_private.cron_check(time_zone text, gap text, fold text)
-returns void
-language plpgsql
-stable
-as $$
+returns void language plpgsql stable as $$
 declare
     _is_known boolean := time_zone !~* '^(posix|right)/' and (
         time_zone ~* '^(UTC|GMT[+-]?0?|Etc/GMT([+-]?[0-9]|[+-]1[0-2]|-1[34]))$'

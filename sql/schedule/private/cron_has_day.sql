@@ -3,10 +3,7 @@
 create or replace function jobq_private.cron_has_day(
     cron jobq_private.cron, date date, length integer
 )
-returns boolean
-language plpgsql
-immutable
-as $$
+returns boolean language plpgsql immutable as $$
 declare
     _day constant integer := pg_catalog.date_part('day', date);
     _weekday constant integer := pg_catalog.date_part('dow', date);

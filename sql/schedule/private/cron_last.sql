@@ -5,10 +5,7 @@
 create or replace function jobq_private.cron_last(
     cron jobq_private.cron, after timestamptz, until timestamptz
 )
-returns timestamptz
-language plpgsql
-stable
-as $$
+returns timestamptz language plpgsql stable as $$
 declare
     -- _fires is a slot; from _none to the end there is none
     _found timestamptz := jobq_private.cron_next(cron, after);

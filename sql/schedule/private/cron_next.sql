@@ -1,18 +1,11 @@
--- Purpose: the first time strictly after an instant at which a parsed cron expression
--- fires.
--- Invariant: depends only on the zone database. A local time names one instant, none (a
--- gap) or two (a fold). PostgreSQL converts one in a gap by the offset before it, one
--- in a fold by the offset after it: so _at shows another local time in a gap, and is
--- the second instant in a fold. No SET, because it is called often; all names are
--- qualified.
+-- Purpose: the first time strictly after an instant at which a parsed cron expression fires.
+-- Invariant: depends only on the zone database. A local time names one instant, none (a gap) or
+-- two (a fold). PostgreSQL converts one in a gap by the offset before it, one in a fold by the
+-- offset after it: so _at shows another local time in a gap, and is the second instant in a fold.
+-- No SET, because it is called often; all names are qualified.
 -- Raises: 22023 for a zone that cron_check did not see.
-create or replace function jobq_private.cron_next(
-    cron jobq_private.cron, after timestamptz
-)
-returns timestamptz
-language plpgsql
-stable
-as $$
+create or replace function jobq_private.cron_next(cron jobq_private.cron, after timestamptz)
+returns timestamptz language plpgsql stable as $$
 declare
     _zone constant text := cron.time_zone;
     _start timestamp := after at time zone _zone;

@@ -3,13 +3,8 @@
 -- Invariant: pure; tries each day of the months in the expression. A weekday on a day
 -- of the year can be up to forty years away (29 February across 2100); all years of a
 -- list are tried. No SET, because it is called often; all names are qualified.
-create or replace function jobq_private.cron_next_local(
-    cron jobq_private.cron, start timestamp
-)
-returns timestamp
-language plpgsql
-immutable
-as $$
+create or replace function jobq_private.cron_next_local(cron jobq_private.cron, start timestamp)
+returns timestamp language plpgsql immutable as $$
 declare
     _date date := start;
     _from time := start;

@@ -1,13 +1,9 @@
 -- Purpose: the numbers that an item of a field of a cron expression stands for: *, 5,
 -- 1-5, 10/15 or 1-5/2.
--- Invariant: pure; a range may wrap (FRI-MON, 22-2), except one of years. Refuses a
--- step wider than its field: */90 in the minutes would fire every hour, which nobody
--- intends. Raises: JQ009.
+-- Invariant: pure; a range may wrap (FRI-MON, 22-2), except one of years. Refuses a step wider
+-- than its field: */90 in the minutes would fire every hour, which nobody intends. Raises: JQ009.
 create or replace function jobq_private.cron_numbers(field integer, item text)
-returns integer[]
-language plpgsql
-immutable
-as $$
+returns integer[] language plpgsql immutable as $$
 declare
     _first constant integer := ('{0,0,0,1,1,0,1970}'::integer[])[field];
     _size constant integer := ('{60,60,24,31,12,7,230}'::integer[])[field];

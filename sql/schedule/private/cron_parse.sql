@@ -1,15 +1,11 @@
 -- Purpose: parse a cron expression into the sets of numbers that cron_next searches.
--- Invariant: pure, so that a schedule can store the result, which the type describes.
--- With auto, expressions whose second, minute or hour begins with * count the time that
--- passes: they skip gaps and repeat in folds. Others count by the clock.
--- Raises: 22004, JQ009.
+-- Invariant: pure, so that a schedule can store the result, which the type describes. With auto,
+-- expressions whose second, minute or hour begins with * count the time that passes: they skip
+-- gaps and repeat in folds. Others count by the clock. Raises: 22004, JQ009.
 create or replace function jobq_private.cron_parse(
     cron text, time_zone text, gap text default 'auto', fold text default 'auto'
 )
-returns jobq_private.cron
-language plpgsql
-immutable
-as $$
+returns jobq_private.cron language plpgsql immutable as $$
 declare
     _every_week constant bigint := 270549121;  -- bits 0, 7, 14, 21 and 28
     _space constant text := E' \t\n\r';

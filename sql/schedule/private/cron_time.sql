@@ -2,10 +2,7 @@
 -- expression fires.
 -- Invariant: pure; no SET, because it is called often; all names are qualified.
 create or replace function jobq_private.cron_time(cron jobq_private.cron, start time)
-returns time
-language plpgsql
-immutable
-as $$
+returns time language plpgsql immutable as $$
 declare
     _hour integer := pg_catalog.date_part('hour', start)::int;
     _minute integer := pg_catalog.date_part('minute', start)::int;

@@ -4,10 +4,7 @@
 create or replace function jobq_private.read_schedule(
     base jobq_private.schedule, name text, members jsonb
 )
-returns jobq_private.schedule
-language plpgsql
-stable
-as $$
+returns jobq_private.schedule language plpgsql stable as $$
 declare
     _known constant text[] := array[
         'name', 'kind', 'cron', 'every', 'time_zone', 'payload', 'queue', 'from_completion', 'gap',

@@ -1,13 +1,8 @@
 -- Purpose: refuse to delete the declaration of a queue or kind while a schedule or its
 -- graph uses it.
--- Invariant: the trigger's argument names the column, which schedule has too. Raises:
--- JQ008.
+-- Invariant: the trigger's argument names the column, which schedule has too. Raises: JQ008.
 create or replace function jobq_private.refuse_scheduled()
-returns trigger
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _name constant text := to_jsonb(old) ->> tg_argv[0];
 begin

@@ -1,18 +1,13 @@
 -- Purpose: take the due slots, and move each schedule to its next slot.
--- Invariant: SKIP LOCKED, so no caller waits for another. next_run_at is compared and
--- set in the transaction that stores the jobs, so each slot fires once. One statement
--- locks and the next one reads, so its snapshot includes what others have committed.
--- Earliest first; schedules with missed slots share the rest of max_schedules. Pauses a
--- schedule whose zone no longer exists; a failed one waits for its retry. With only_id,
--- takes no other schedule.
+-- Invariant: SKIP LOCKED, so no caller waits for another. next_run_at is compared and set in the
+-- transaction that stores the jobs, so each slot fires once. One statement locks and the next one
+-- reads, so its snapshot includes what others have committed. Earliest first; schedules with
+-- missed slots share the rest of max_schedules. Pauses a schedule whose zone no longer exists; a
+-- failed one waits for its retry. With only_id, takes no other schedule.
 create or replace function jobq_private.schedule_advance(
     max_schedules integer, until timestamptz, only_id uuid default null
 )
-returns jobq_private.new_job[]
-language plpgsql
-set jit = off
-set enable_seqscan = off
-as $$
+returns jobq_private.new_job[] language plpgsql set jit = off set enable_seqscan = off as $$
 declare
     _due uuid[];
     _jobs jobq_private.new_job[];

@@ -1,14 +1,9 @@
 -- Purpose: check the definition of a schedule, and set its defaults.
--- Invariant: an accepted definition can fire later without another check; equivalent
--- definitions become equal. Only the payload schema of the kind can change afterwards,
--- and applies to new definitions.
--- Raises: 22004, 22023, JQ001, JQ005, JQ006, JQ009.
+-- Invariant: an accepted definition can fire later without another check; equivalent definitions
+-- become equal. Only the payload schema of the kind can change afterwards, and applies to new
+-- definitions. Raises: 22004, 22023, JQ001, JQ005, JQ006, JQ009.
 create or replace function jobq_private.schedule_check(given jobq_private.schedule)
-returns jobq_private.schedule
-language plpgsql
-stable
-set standard_conforming_strings = on
-as $$
+returns jobq_private.schedule language plpgsql stable set standard_conforming_strings = on as $$
 declare
     _set jobq_private.schedule := given;
 begin

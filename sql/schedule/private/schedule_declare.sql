@@ -1,20 +1,16 @@
--- Purpose: make a definition the active one of its name: if it differs, create a new
--- version that replaces the old one. With keeps, an active version stays, even if it
--- differs.
--- Invariant: writers of a name lock the row of its newest version, as tick() does, so a
--- slot belongs to one version. Unique keys decide between callers that see no version,
--- or one that is retired meanwhile; they then read again with a new snapshot. Locks are
--- "no key update", because a caller may hold an older version that foreign keys refer
--- to. A new version with the same timing continues at the next slot, otherwise at its
--- own first slot that has not fired. A pause stays. Refuses a name of schedules that
--- the caller may not see.
+-- Purpose: make a definition the active one of its name: if it differs, create a new version that
+-- replaces the old one. With keeps, an active version stays, even if it differs.
+-- Invariant: writers of a name lock the row of its newest version, as tick() does, so a slot
+-- belongs to one version. Unique keys decide between callers that see no version, or one that is
+-- retired meanwhile; they then read again with a new snapshot. Locks are "no key update", because
+-- a caller may hold an older version that foreign keys refer to. A new version with the same
+-- timing continues at the next slot, otherwise at its own first slot that has not fired. A pause
+-- stays. Refuses a name of schedules that the caller may not see.
 -- Raises: 22004, 22023, JQ001, JQ004, JQ005, JQ006, JQ009.
 create or replace function jobq_private.schedule_declare(
-    given jobq_private.schedule, keeps boolean,
-    out schedule_id uuid, out created boolean
+    given jobq_private.schedule, keeps boolean, out schedule_id uuid, out created boolean
 )
-language plpgsql
-as $$
+language plpgsql as $$
 #variable_conflict use_column
 declare
     _not_declared constant text[] := '{

@@ -2,10 +2,7 @@
 -- Invariant: a name means the newest version, which is the active one if there is one;
 -- no name looks like an id. Raises: 22004, JQ007.
 create or replace function jobq_private.schedule_find(schedule text)
-returns jobq_private.schedule
-language plpgsql
-stable
-as $$
+returns jobq_private.schedule language plpgsql stable as $$
 declare
     _found jobq_private.schedule;
 begin

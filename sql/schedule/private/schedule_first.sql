@@ -5,10 +5,7 @@
 create or replace function jobq_private.schedule_first(
     schedule jobq_private.schedule, after timestamptz
 )
-returns timestamptz
-language plpgsql
-stable
-as $$
+returns timestamptz language plpgsql stable as $$
 declare
     _after constant timestamptz := greatest(
         schedule_first.after, schedule.starts_at - interval '1 us', schedule.last_tick_at

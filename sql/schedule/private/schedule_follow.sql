@@ -1,16 +1,12 @@
--- Purpose: set the next slot of from_completion schedules whose last job has ended. only_id limits it
--- to one schedule.
+-- Purpose: set the next slot of from_completion schedules whose last job has ended. only_id
+-- limits it to one schedule.
 -- Invariant: one statement locks and the next one reads, so its snapshot includes what
 -- others have committed: another call may have stored the next job meanwhile. SKIP LOCKED.
 -- A job in neither table ended long ago.
 create or replace function jobq_private.schedule_follow(
     max_schedules integer, only_id uuid default null
 )
-returns void
-language plpgsql
-set jit = off
-set enable_seqscan = off
-as $$
+returns void language plpgsql set jit = off set enable_seqscan = off as $$
 declare
     _ids constant uuid[] := array(
         select s.schedule_id

@@ -1,13 +1,10 @@
 -- Purpose: lock a schedule by name or id, to change it.
--- Invariant: a name returns the newest version, even if another transaction creates one
--- during the wait: it holds the row of the previous version.
--- Raises: 22004, JQ002, JQ007.
+-- Invariant: a name returns the newest version, even if another transaction creates one during
+-- the wait: it holds the row of the previous version. Raises: 22004, JQ002, JQ007.
 create or replace function jobq_private.schedule_hold(
     schedule text, may_be_retired boolean default false
 )
-returns jobq_private.schedule
-language plpgsql
-as $$
+returns jobq_private.schedule language plpgsql as $$
 declare
     _found jobq_private.schedule;
     _held jobq_private.schedule;

@@ -3,10 +3,7 @@ create or replace function jobq_private.schedule_job(
     schedule jobq_private.schedule, ordinal integer, run_at timestamptz, slot_at timestamptz,
     dedup text
 )
-returns jobq_private.new_job
-language plpgsql
-stable
-as $$
+returns jobq_private.new_job language plpgsql stable as $$
 declare
     _job jobq_private.new_job;
 begin

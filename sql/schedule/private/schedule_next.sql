@@ -6,10 +6,7 @@
 create or replace function jobq_private.schedule_next(
     cron jobq_private.cron, every interval, anchor timestamptz, after timestamptz
 )
-returns timestamptz
-language plpgsql
-stable
-as $$
+returns timestamptz language plpgsql stable as $$
 begin
     if every is null then
         return jobq_private.cron_next(cron, after);

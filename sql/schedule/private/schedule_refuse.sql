@@ -2,10 +2,7 @@
 -- Invariant: reads only the zone database; shared properties are checked as for a job.
 -- Raises: 22004, 22023, JQ009.
 create or replace function jobq_private.schedule_refuse(given jobq_private.schedule)
-returns void
-language plpgsql
-stable
-as $$
+returns void language plpgsql stable as $$
 begin
     perform jobq_private.check_given('name', num_nulls(given.name));
     perform jobq_private.check_argument(case

@@ -5,21 +5,11 @@
 -- reading the payload. Returns, rather than raises, that the server no longer has a
 -- zone, so that one schedule does not stop the others.
 create or replace function jobq_private.schedule_slots(
-    cron jobq_private.cron,
-    every interval,
-    missed text,
-    catch_up interval,
-    ends_at timestamptz,
-    due_at timestamptz,
-    until timestamptz,
-    max_slots integer,
-    out slots timestamptz[],
-    out next_run_at timestamptz,
-    out problem text
+    cron jobq_private.cron, every interval, missed text, catch_up interval, ends_at timestamptz,
+    due_at timestamptz, until timestamptz, max_slots integer, out slots timestamptz[],
+    out next_run_at timestamptz, out problem text
 )
-language plpgsql
-stable
-as $$
+language plpgsql stable as $$
 declare
     _end constant timestamptz := coalesce(schedule_slots.ends_at, 'infinity');
     _latest constant timestamptz := least(until, _end - interval '1 us');

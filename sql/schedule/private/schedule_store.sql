@@ -7,8 +7,7 @@
 -- PAYLOAD_INVALID, QUEUE_FULL, JOB_NOT_FOUND, BATCH_NOT_FOUND, BATCH_ENDED, ILLEGAL_STATE.
 create or replace function jobq_private.schedule_store(jobs jobq_private.new_job[])
 returns table (schedule_id uuid, slot_at timestamptz, job_id uuid, created boolean)
-language plpgsql
-as $$
+language plpgsql as $$
 #variable_conflict use_column
 begin
     if jobs is null then

@@ -1,13 +1,10 @@
--- Purpose: a new version of a schedule and its first slot, given the previous version,
--- if any.
+-- Purpose: a new version of a schedule and its first slot, given the previous version, if any.
 -- Invariant: no slot is lost between the versions, and none fires in both: last_tick_at
 -- is kept, and a slot that is overdue stays due if the new calendar has it too.
 create or replace function jobq_private.schedule_succeed(
     new jobq_private.schedule, old jobq_private.schedule
 )
-returns jobq_private.schedule
-language plpgsql
-as $$
+returns jobq_private.schedule language plpgsql as $$
 declare
     _next jobq_private.schedule := new;
     _timing constant text[] :=

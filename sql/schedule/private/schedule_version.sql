@@ -1,13 +1,8 @@
--- Purpose: refuse to change the definition in a version of a schedule; a new version
--- changes it.
+-- Purpose: refuse to change the definition in a version of a schedule; a new version changes it.
 -- Invariant: fires only for an UPDATE that names one of these columns, so a tick does
 -- not pay for it. Raises: JQ002.
 create or replace function jobq_private.refuse_schedule_change()
-returns trigger
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform jobq_private.raise_error('SCHEDULE_IMMUTABLE', format(
         'schedule %s, version %s', old.name, old.version

@@ -3,10 +3,7 @@
 -- Invariant: calls only a member of the extension, whatever else has its name. Schemas that refer
 -- outside of themselves are left to deliveries.
 create or replace function jobq_private.json_schema_violation(schema jsonb, value jsonb)
-returns text
-language plpgsql
-stable
-as $$
+returns text language plpgsql stable as $$
 declare
     _draft constant jsonb :=
         '{"$schema": "https://json-schema.org/draft/2020-12/schema"}'::jsonb;

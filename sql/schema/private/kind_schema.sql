@@ -1,13 +1,10 @@
 -- Purpose: refuse a payload schema that the database cannot enforce, and paths of a key or a cost
 -- that name nothing in it: they would silently disable limits.
--- Invariant: applies to every writer. A schema has at most 1 MiB and 150 levels, whatever payloads
--- may have. Raises: 22023, JQ006. Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
+-- Invariant: applies to every writer. A schema has at most 1 MiB and 150 levels, whatever
+-- payloads may have. Raises: 22023, JQ006. Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP,
+-- PAYLOAD_INVALID.
 create or replace function jobq_private.kind_schema()
-returns trigger
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _name text;
     _path text[];

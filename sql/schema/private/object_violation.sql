@@ -1,12 +1,7 @@
 -- Purpose: what is wrong with the members of a JSON object under a schema, or null; the half of
 -- schema_violation() that descends into objects.
-create or replace function jobq_private.object_violation(
-    schema jsonb, value jsonb, path text
-)
-returns text
-language plpgsql
-immutable
-as $$
+create or replace function jobq_private.object_violation(schema jsonb, value jsonb, path text)
+returns text language plpgsql immutable as $$
 declare
     _known constant jsonb := coalesce(schema -> 'properties', '{}');
     _key text;

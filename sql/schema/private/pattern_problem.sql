@@ -3,12 +3,7 @@
 -- place (lookarounds), as RE2 does, repeats that multiply, and comments and flavours that could
 -- hide either.
 create or replace function jobq_private.pattern_problem(pattern text)
-returns text
-language plpgsql
-immutable
-strict
-set standard_conforming_strings = on
-as $$
+returns text language plpgsql immutable strict set standard_conforming_strings = on as $$
 declare
     -- Without escaped characters but digits, and without what stands in brackets.
     _bare constant text := regexp_replace(

@@ -1,11 +1,7 @@
 -- Purpose: why a payload schema cannot be used, or null. Every keyword that schema_violation()
 -- does not enforce is refused, except notes such as title.
 create or replace function jobq_private.schema_problem(schema jsonb, path text)
-returns text
-language plpgsql
-immutable
-strict
-as $$
+returns text language plpgsql immutable strict as $$
 declare
     -- The schema of schemas.
     _keywords constant jsonb := '{

@@ -1,11 +1,6 @@
 -- Purpose: what is wrong with a JSON value under a schema that schema_problem() accepts, or null.
-create or replace function jobq_private.schema_violation(
-    schema jsonb, value jsonb, path text
-)
-returns text
-language plpgsql
-immutable
-as $$
+create or replace function jobq_private.schema_violation(schema jsonb, value jsonb, path text)
+returns text language plpgsql immutable as $$
 declare
     _types constant jsonb := schema -> 'type';
     _type text := jsonb_typeof(value);

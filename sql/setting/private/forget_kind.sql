@@ -1,9 +1,7 @@
--- Purpose: delete the declaration of a kind or an endpoint. Refused while it has live jobs, and by
--- a trigger while it has schedules. Raises: JQ007, JQ008.
+-- Purpose: delete the declaration of a kind or an endpoint. Refused while it has live jobs, and
+-- by a trigger while it has schedules. Raises: JQ007, JQ008.
 create or replace function jobq_private.forget_kind(kind text)
-returns void
-language plpgsql
-as $$
+returns void language plpgsql as $$
 begin
     perform jobq_private.check_problem('HAS_DEPENDENTS', case
         when exists (select from jobq_private.job as j where j.kind = forget_kind.kind)

@@ -3,10 +3,7 @@
 create or replace function jobq_private.max_attempts_for(
     kind text, queue text, created_at timestamptz, max_attempts integer
 )
-returns integer
-language sql
-stable
-as $$
+returns integer language sql stable as $$
     select coalesce(
         (
             select k.max_attempts

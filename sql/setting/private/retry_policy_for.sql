@@ -1,13 +1,9 @@
--- Purpose: how a failed job is retried: a delivery as its endpoint declared when the job was made;
--- else by the kind, the queue or the default. Inlined, so no SET clause.
+-- Purpose: how a failed job is retried: a delivery as its endpoint declared when the job was
+-- made; else by the kind, the queue or the default. Inlined, so no SET clause.
 create or replace function jobq_private.retry_policy_for(
     kind text, queue text, delivery_version integer
 )
-returns setof jobq_private.retry_policy
-language sql
-stable
-rows 1
-as $$
+returns setof jobq_private.retry_policy language sql stable rows 1 as $$
     select
         coalesce(v.strategy, k.retry_strategy, p.strategy),
         coalesce(v.initial_delay, k.retry_initial_delay, p.initial_delay),

@@ -1,11 +1,7 @@
 -- Purpose: the settings of a new job: of its kind, else of its queue, else the global default.
 -- Resolved only here, in retry_policy_for() and in max_attempts_for(). Inlined, so no SET clause.
 create or replace function jobq_private.settings_for(kind text, queue text)
-returns setof jobq_private.settings
-language sql
-stable
-rows 1
-as $$
+returns setof jobq_private.settings language sql stable rows 1 as $$
     select
         coalesce(settings_for.queue, k.queue, 'default'),
         coalesce(k.priority, q.priority, g.priority),

@@ -2,9 +2,7 @@
 -- Invariant: refused if jobs exist, because their ids contain the old number. A router
 -- has put_shard(), but neither this nor jobs. Raises: 22023.
 create or replace function jobq_private.become_shard(shard_id integer)
-returns void
-language plpgsql
-as $$
+returns void language plpgsql as $$
 begin
     perform jobq_private.check_argument((
         select 'this database has jobs or schedules, so its number cannot be changed: ' || g.shard_id

@@ -1,10 +1,7 @@
 -- Purpose: the statement with which a router's function returns what a call on the
 -- shards answers, merged if several answer.
 create or replace function jobq_private.router_answer(called jobq_private.routed_function, call text)
-returns text
-language sql
-stable
-as $$
+returns text language sql stable as $$
     select replace(case
         when called.answer = 'void' then format('perform * from %s;', call)
         when called.class = 'every' then format(

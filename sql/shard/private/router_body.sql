@@ -1,11 +1,7 @@
--- Purpose: the statements of a router's function: they find the shard and call the
--- function there, as its class says.
--- Never: ONE_DATABASE.
+-- Purpose: the statements of a router's function: they find the shard and call the function
+-- there, as its class says. Never: ONE_DATABASE.
 create or replace function jobq_private.router_body(called jobq_private.routed_function)
-returns text
-language sql
-stable
-as $$
+returns text language sql stable as $$
     select case called.class
         when 'jobs' then format(
             'return query select coalesce(p.places[a.ordinal], a.ordinal), a.job_id, a.created '

@@ -1,13 +1,8 @@
--- Purpose: the PL/Proxy functions through which a router calls one function on its
--- shards.
--- Invariant: one line each: on the partition in the first argument, on all, or on those
--- that the first argument lists. A single value is selected without from, which saves
--- the shard a scan.
+-- Purpose: the PL/Proxy functions through which a router calls one function on its shards.
+-- Invariant: one line each: on the partition in the first argument, on all, or on those that the
+-- first argument lists. A single value is selected without from, which saves the shard a scan.
 create or replace function jobq_private.router_calls(called jobq_private.routed_function)
-returns table (statement text)
-language sql
-stable
-as $$
+returns table (statement text) language sql stable as $$
     select format(
         'create function jobq_router.%I(%s) returns %s language plproxy as '
         '$plproxy$ cluster ''jobq''; %s; $plproxy$',

@@ -1,13 +1,9 @@
--- Purpose: the router's version of a public function: it finds the shard, calls the
--- function there, and raises the shard's errors unchanged. Its class chooses the
--- template.
+-- Purpose: the router's version of a public function: it finds the shard, calls the function
+-- there, and raises the shard's errors unchanged. Its class chooses the template.
 -- Invariant: same names, types and defaults as on the shard. PL/pgSQL refuses a column
 -- with the name of an argument; such a function becomes a wrapper in SQL.
 create or replace function jobq_private.router_function(called jobq_private.routed_function)
-returns text
-language sql
-stable
-as $$
+returns text language sql stable as $$
     select format(
         $template$create function %I.%I(%s) returns %s language plpgsql %s as $router$
 #variable_conflict use_column

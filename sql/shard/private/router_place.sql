@@ -1,10 +1,7 @@
 -- Purpose: where a routed function runs if on one partition: an expression for the
 -- router's function; null for classes that choose it otherwise.
 create or replace function jobq_private.router_place(called jobq_private.routed_function)
-returns text
-language sql
-stable
-as $$
+returns text language sql stable as $$
     select case called.class
         when 'key' then 'jobq_router.partition_of_new('
             'kind, concurrency_key, idempotency_key, dedup_key, after, batch_id)'

@@ -5,9 +5,7 @@
 create or replace function jobq_private.due_priority(
     queue text, below integer, except_kinds text[], kinds text[]
 )
-returns integer
-language plpgsql
-as $$
+returns integer language plpgsql as $$
 declare
     _now constant timestamptz := clock_timestamp();
     _hint jobq_private.claim_hint := jobq_private.read_hint(due_priority.queue, _now);

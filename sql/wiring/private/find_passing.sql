@@ -1,13 +1,12 @@
 -- Purpose: find jobs without a key at this priority that the limits of their queue let start.
--- Invariant: jobs that a changed limit or a hold moves under a key make room for those behind them,
--- as often as moves_left says; at zero, the next claim continues here. The caller starts the jobs; if
--- the queue is limited, it charges them, and then looks here again.
+-- Invariant: jobs that a changed limit or a hold moves under a key make room for those behind
+-- them, as often as moves_left says; at zero, the next claim continues here. The caller starts
+-- the jobs; if the queue is limited, it charges them, and then looks here again.
 create or replace function jobq_private.find_passing(
     queue text, max_jobs integer, except_kinds text[], kinds text[], priority integer,
     look jobq_private.queue_look, inout moves_left integer, out jobs tid[]
 )
-language plpgsql
-as $$
+language plpgsql as $$
 declare
     _left integer := max_jobs;
     _width integer := 1;

@@ -1,10 +1,7 @@
--- Purpose: when the limits of a whole queue let a job start: infinity while it is paused or nothing
--- says when, null if nothing holds it up.
+-- Purpose: when the limits of a whole queue let a job start: infinity while it is paused or
+-- nothing says when, null if nothing holds it up.
 create or replace function jobq_private.opening(queue text, now timestamptz)
-returns timestamptz
-language plpgsql
-stable
-as $$
+returns timestamptz language plpgsql stable as $$
 begin
     return (
         select case

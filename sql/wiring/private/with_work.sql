@@ -1,9 +1,7 @@
 -- Purpose: those of many queues in which a claim may find something, in their order.
 -- Invariant: if no key has work anywhere, the queues are not asked for theirs.
 create or replace function jobq_private.with_work(queues text[])
-returns text[]
-language plpgsql
-as $$
+returns text[] language plpgsql as $$
 declare
     _has_keys constant boolean := exists (select from jobq_private.waiting_key as w);
 begin

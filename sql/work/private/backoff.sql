@@ -1,14 +1,13 @@
 -- Purpose: how long to wait before the next attempt.
 -- Invariant: fixed: d; linear: d·n; exponential: d·2^(n-1); each then ± jitter·delay, and at most
--- max_delay. decorrelated: uniform from d to the lesser of max_delay and d·3^n (after "Exponential
--- Backoff And Jitter", AWS Architecture Blog, 2015). Constraints of the declarations check the values.
+-- max_delay. decorrelated: uniform from d to the lesser of max_delay and d·3^n (after
+-- "Exponential Backoff And Jitter", AWS Architecture Blog, 2015). Constraints of the declarations
+-- check the values.
 create or replace function jobq_private.backoff(
     strategy text, initial_delay interval, max_delay interval, jitter double precision,
     attempt integer
 )
-returns interval
-language plpgsql
-as $$
+returns interval language plpgsql as $$
 declare
     _initial constant double precision := extract(epoch from initial_delay);
     _max constant double precision := extract(epoch from max_delay);

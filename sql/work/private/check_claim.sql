@@ -1,13 +1,9 @@
 -- Purpose: refuse a claim with invalid arguments. Raises: 22004, 22023.
 create or replace function jobq_private.check_claim(
     queues text[] default '{}', worker text default 'w', max_jobs integer default 0,
-    except_kinds text[] default null, max_limited integer default null,
-    kinds text[] default null
+    except_kinds text[] default null, max_limited integer default null, kinds text[] default null
 )
-returns void
-language plpgsql
-stable
-as $$
+returns void language plpgsql stable as $$
 declare
     _problem constant text[] := case
         when greatest(array_ndims(queues), array_ndims(except_kinds), array_ndims(kinds)) > 1

@@ -1,12 +1,9 @@
--- Purpose: refuse a settlement whose parts do not fit together, or with a result that is too large
--- or too deep; return the results. Raises: 22004, 22023, JQ005, JQ006.
+-- Purpose: refuse a settlement whose parts do not fit together, or with a result that is too
+-- large or too deep; return the results. Raises: 22004, 22023, JQ005, JQ006.
 create or replace function jobq_private.check_results(
     job_ids uuid[], attempts integer[], results jsonb
 )
-returns jsonb
-language plpgsql
-stable
-as $$
+returns jsonb language plpgsql stable as $$
 begin
     if (cardinality(job_ids) = cardinality(attempts)) is not true then
         perform jobq_private.check_attempts(job_ids, attempts);  -- names what is wrong

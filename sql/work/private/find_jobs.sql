@@ -1,15 +1,13 @@
 -- Purpose: lock the jobs of a queue that a claim takes next, by priority, then due_at; return
 -- where they are. kinds, except_kinds and a priority narrow it down.
--- Invariant: SKIP LOCKED. A scan begins at the cursor, where the last one of this session ended. If
--- it finds nothing there, and twice a second for what was committed late or came back, it begins
--- at the watermarks. Callers pin the planner's settings.
+-- Invariant: SKIP LOCKED. A scan begins at the cursor, where the last one of this session ended.
+-- If it finds nothing there, and twice a second for what was committed late or came back, it
+-- begins at the watermarks. Callers pin the planner's settings.
 create or replace function jobq_private.find_jobs(
     queue text, max_jobs integer, except_kinds text[] default null, kinds text[] default null,
     priority integer default null
 )
-returns tid[]
-language plpgsql
-as $$
+returns tid[] language plpgsql as $$
 declare
     _now constant timestamptz := clock_timestamp();
     _hint jobq_private.claim_hint := jobq_private.read_hint(find_jobs.queue, _now);

@@ -1,12 +1,10 @@
--- Purpose: lock the jobs of a queue that a claim takes next, by one scan from the head of the queue.
--- For queues in which too many priorities are in use; else see find_jobs().
+-- Purpose: lock the jobs of a queue that a claim takes next, by one scan from the head of the
+-- queue. For queues in which too many priorities are in use; else see find_jobs().
 -- Invariant: SKIP LOCKED. Callers pin the planner's settings. Raises: nothing.
 create or replace function jobq_private.find_jobs_from_head(
     queue text, max_jobs integer, except_kinds text[], kinds text[]
 )
-returns tid[]
-language plpgsql
-as $$
+returns tid[] language plpgsql as $$
 declare
     _now constant timestamptz := clock_timestamp();
 begin

@@ -2,10 +2,7 @@
 -- Invariant: one index probe for each priority in use, or a scan if these are too many. Callers
 -- pin the planner's settings.
 create or replace function jobq_private.first_due(queue text, except_kinds text[])
-returns timestamptz
-language plpgsql
-stable
-as $$
+returns timestamptz language plpgsql stable as $$
 declare
     _now constant timestamptz := clock_timestamp();
     _hint constant jobq_private.claim_hint := jobq_private.read_hint(first_due.queue, _now);

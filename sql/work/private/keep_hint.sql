@@ -3,13 +3,10 @@
 -- Invariant: a job gets its due_at after its transaction has got its number. So when all
 -- transactions have ended that were open at a moment, the candidate, no job due before it can
 -- appear any more. Then each watermark moves there, or to the first waiting job, locked or not,
--- because a claim may be rolled back. So claims walk each dead entry of the index a bounded number
--- of times. Callers assign what it returns: an expression costs less than PERFORM.
-create or replace function jobq_private.keep_hint(
-    hint jobq_private.claim_hint, now timestamptz
-)
-returns jobq_private.claim_hint
-language plpgsql
+-- because a claim may be rolled back. So claims walk each dead entry of the index a bounded
+-- number of times. Callers assign what it returns: an expression costs less than PERFORM.
+create or replace function jobq_private.keep_hint(hint jobq_private.claim_hint, now timestamptz)
+returns jobq_private.claim_hint language plpgsql
 set datestyle = 'ISO'  -- as read_hint()
 as $$
 declare

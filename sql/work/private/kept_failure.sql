@@ -1,11 +1,8 @@
--- Purpose: a failure as it is stored: its error and details redacted, or instead of details that are
--- too large or too deep only the reason why they were omitted.
+-- Purpose: a failure as it is stored: its error and details redacted, or instead of details that
+-- are too large or too deep only the reason why they were omitted.
 -- Raises: 22023. Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 create or replace function jobq_private.kept_failure(failure jobq_private.failure)
-returns jobq_private.failure
-language plpgsql
-stable
-as $$
+returns jobq_private.failure language plpgsql stable as $$
 declare
     _problem text[];
 begin

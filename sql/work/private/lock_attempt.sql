@@ -1,11 +1,7 @@
 -- Purpose: lock the row of the job that an attempt holds until the commit, and return the row.
 -- Raises: 22004, JQ001, JQ003.
 create or replace function jobq_private.lock_attempt(job_id uuid, attempt integer)
-returns jobq_private.job
-language plpgsql
-set jit = off
-set enable_seqscan = off
-as $$
+returns jobq_private.job language plpgsql set jit = off set enable_seqscan = off as $$
 declare
     _job jobq_private.job;
 begin

@@ -1,12 +1,9 @@
--- Purpose: lock the jobs that these attempts hold, and return those that no other transaction holds.
+-- Purpose: lock the jobs that these attempts hold, and return those that no other transaction
+-- holds.
 -- Invariant: waits for nobody. Raises: nothing.
 create or replace function jobq_private.lock_attempts(job_ids uuid[], attempts integer[])
-returns uuid[]
-language plpgsql
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-as $$
+returns uuid[] language plpgsql set plan_cache_mode = force_generic_plan set jit = off
+set enable_seqscan = off as $$
 begin
     return array(
         select j.job_id

@@ -1,13 +1,11 @@
--- Purpose: the queues that a worker claims from: the given names, and before each that ends in * the
--- queues with waiting jobs that begin like it, in random order, so that none comes last each time.
--- Invariant: queues are found in the rows of waiting jobs, so a new one is there at once. One descent
--- of an index for each queue with waiting jobs, and nothing where no name ends in *. Callers pin
--- the planner's settings.
+-- Purpose: the queues that a worker claims from: the given names, and before each that ends in *
+-- the queues with waiting jobs that begin like it, in random order, so that none comes last each
+-- time.
+-- Invariant: queues are found in the rows of waiting jobs, so a new one is there at once. One
+-- descent of an index for each queue with waiting jobs, and nothing where no name ends in *.
+-- Callers pin the planner's settings.
 create or replace function jobq_private.match_queues(queues text[])
-returns text[]
-language plpgsql
-stable
-as $$
+returns text[] language plpgsql stable as $$
 begin
     if strpos(array_to_string(queues, ' '), '*') = 0 then
         return queues;

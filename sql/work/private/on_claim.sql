@@ -1,10 +1,7 @@
--- Purpose: hook, called when a claim begins. Returns the queues in which it may find something, in
--- their order: those that are not paused, and of more than 16, those with waiting jobs.
+-- Purpose: hook, called when a claim begins. Returns the queues in which it may find something,
+-- in their order: those that are not paused, and of more than 16, those with waiting jobs.
 create or replace function jobq_private.on_claim(queues text[], except_kinds text[])
-returns jobq_private.claim_plan
-language plpgsql
-stable
-as $$
+returns jobq_private.claim_plan language plpgsql stable as $$
 declare
     _plan jobq_private.claim_plan;
 begin

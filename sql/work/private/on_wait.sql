@@ -1,14 +1,8 @@
--- Purpose: hook: when the next job of these queues is due, for an idle worker; null if none waits.
--- Paused queues have none.
+-- Purpose: hook: when the next job of these queues is due, for an idle worker; null if none
+-- waits. Paused queues have none.
 create or replace function jobq_private.on_wait(queues text[], except_kinds text[])
-returns timestamptz
-language plpgsql
-stable
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
+returns timestamptz language plpgsql stable set plan_cache_mode = force_generic_plan set jit = off
+set enable_seqscan = off set enable_bitmapscan = off as $$
 begin
     return (
         select min(jobq_private.first_due(q.queue, on_wait.except_kinds))

@@ -1,9 +1,7 @@
 -- Purpose: delete idempotency keys past their retention, ended throttles, and workers long gone;
 -- return how many keys or throttles, whichever are more. The key of a live job stays.
 create or replace function jobq_private.prune_keys(max_rows integer)
-returns bigint
-language plpgsql
-as $$
+returns bigint language plpgsql as $$
 declare
     _throttles bigint;
     _keys bigint;

@@ -1,16 +1,13 @@
 -- Purpose: what this session remembers of a queue, completed by priorities that have come into
 -- use.
 -- Invariant: forgets all after a minute, and if the clock was put back to before it was noted, so
--- that nothing stays unseen for longer. Probes only between the known priorities, where no dead entries are; a new
--- hint knows none, so its first claim reads the queue from the head.
+-- that nothing stays unseen for longer. Probes only between the known priorities, where no dead
+-- entries are; a new hint knows none, so its first claim reads the queue from the head.
 -- Priorities are null from the 17th on.
 create or replace function jobq_private.read_hint(queue text, now timestamptz)
-returns jobq_private.claim_hint
-language plpgsql
-stable
+returns jobq_private.claim_hint language plpgsql stable
 -- So that times are read as they were written, whatever the session sets.
-set datestyle = 'ISO'
-as $$
+set datestyle = 'ISO' as $$
 declare
     _hint jobq_private.claim_hint := nullif(
         current_setting('jobq.hint_' || (hashtext(read_hint.queue) & 1023), true), ''

@@ -1,9 +1,6 @@
 -- Purpose: raise the reason why an attempt does not hold a job. Raises: 22004, JQ001, JQ003.
 create or replace function jobq_private.refuse_attempt(job_id uuid, attempt integer)
-returns void
-language plpgsql
-stable
-as $$
+returns void language plpgsql stable as $$
 declare
     _state text;
     _attempt integer;

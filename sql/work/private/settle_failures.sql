@@ -1,18 +1,13 @@
--- Purpose: end failed attempts: retrying while attempts are left, else dead; cancelled if that was
--- requested. An expired lease retries at once, other failures after their backoff.
+-- Purpose: end failed attempts: retrying while attempts are left, else dead; cancelled if that
+-- was requested. An expired lease retries at once, other failures after their backoff.
 -- Invariant: jobs are locked in the order of their ids, so batches cannot deadlock. Only the
 -- attempt that holds the lease counts. Triggers record the attempts, as for a raw update.
 create or replace function jobq_private.settle_failures(
     failures jobq_private.failure[], is_expiry boolean default false
 )
-returns table (job_id uuid, attempt integer, state text)
-language plpgsql
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_nestloop = off
-set enable_mergejoin = off
-as $$
+returns table (job_id uuid, attempt integer, state text) language plpgsql
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off
+set enable_nestloop = off set enable_mergejoin = off as $$
 #variable_conflict use_column
 declare
     _max_expiries constant integer := (select g.max_expiries from jobq_private.setting as g);

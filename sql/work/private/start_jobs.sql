@@ -1,15 +1,13 @@
--- Purpose: start jobs that a claim has locked, and return them in their order; one that has expired
--- dies instead. slots has the slot of each where a limit of running jobs applies.
--- Invariant: by ctid, since nobody else can move what is locked; only a loop over the jobs can use
--- it, so their order stays. The only function that may set attempt: see job_start. The clock is
--- read here, after what runs was counted, so that no end of what made room is later. Callers pin
--- the planner's settings.
+-- Purpose: start jobs that a claim has locked, and return them in their order; one that has
+-- expired dies instead. slots has the slot of each where a limit of running jobs applies.
+-- Invariant: by ctid, since nobody else can move what is locked; only a loop over the jobs can
+-- use it, so their order stays. The only function that may set attempt: see job_start. The clock
+-- is read here, after what runs was counted, so that no end of what made room is later. Callers
+-- pin the planner's settings.
 create or replace function jobq_private.start_jobs(
     jobs tid[], worker text, slots smallint[] default null
 )
-returns setof jobq.claimed_job
-language plpgsql
-as $$
+returns setof jobq.claimed_job language plpgsql as $$
 declare
     _now constant timestamptz := clock_timestamp();
 begin

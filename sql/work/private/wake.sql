@@ -1,14 +1,12 @@
 -- Purpose: announce jobs of these queues until the transaction ends, and notify every listening
 -- session of each queue for which a worker sleeps, at its commit.
--- Invariant: the producer locks P (shared) before it tests W; an idle worker locks W (shared) before
--- it tests P. So one of them always sees the other, and NOTIFY, whose lock serializes commits, is
--- sent only if a worker sleeps: docs/contributing/design.md has the proof. Queues share 1024 locks.
--- A caller with more than 16 queues takes 16 wider locks instead. Every sleeping worker also holds
--- W 1040. Callers pin the search path.
+-- Invariant: the producer locks P (shared) before it tests W; an idle worker locks W (shared)
+-- before it tests P. So one of them always sees the other, and NOTIFY, whose lock serializes
+-- commits, is sent only if a worker sleeps: docs/contributing/design.md has the proof. Queues
+-- share 1024 locks. A caller with more than 16 queues takes 16 wider locks instead. Every
+-- sleeping worker also holds W 1040. Callers pin the search path.
 create or replace function jobq_private.wake(queues text[])
-returns void
-language plpgsql
-as $$
+returns void language plpgsql as $$
 declare
     _queue text;
     _narrow integer;

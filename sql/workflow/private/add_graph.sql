@@ -1,11 +1,7 @@
--- Purpose: enqueue_graph(), also for a schedule, whose graph was checked when it was
--- declared.
--- Invariant: as enqueue_graph(). Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006,
--- JQ010.
+-- Purpose: enqueue_graph(), also for a schedule, whose graph was checked when it was declared.
+-- Invariant: as enqueue_graph(). Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
 create or replace function jobq_private.add_graph(graph jsonb, graph_of uuid, is_checked boolean)
-returns table (name text, job_id uuid)
-language plpgsql
-as $$
+returns table (name text, job_id uuid) language plpgsql as $$
 #variable_conflict use_column
 declare
     _nodes constant jsonb := jobq_private.graph_nodes(add_graph.graph);

@@ -1,10 +1,7 @@
 -- Purpose: for a list of edges sorted by parent: the index before each job's first
 -- child, and finally the index of the last child.
 create or replace function jobq_private.arrow_ends(arrows jobq_private.arrow[], size integer)
-returns integer[]
-language sql
-immutable
-as $$
+returns integer[] language sql immutable as $$
     select array_agg(c.before order by c.place)
     from (
         select

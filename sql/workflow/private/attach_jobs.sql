@@ -3,9 +3,7 @@
 -- that after the commit resolve() finds parents that ended meanwhile. Marks parents
 -- created by this transaction as awaited. Raises: 22004, 22023, JQ001, JQ002.
 create or replace function jobq_private.attach_jobs(jobs jobq_private.new_job[])
-returns void
-language plpgsql
-as $$
+returns void language plpgsql as $$
 declare
     _batches constant uuid[] := array(
         select j.batch_id from unnest(attach_jobs.jobs) as j where j.batch_id is not null

@@ -1,10 +1,9 @@
 -- Purpose: cancel the jobs that a cancelled job has called, but for detached ones; returns
 -- whether none is left.
--- Invariant: waits for no lock; at most 1,000 jobs in a call. Does nothing if the caller was redriven.
+-- Invariant: waits for no lock; at most 1,000 jobs in a call. Does nothing if the caller was
+-- redriven.
 create or replace function jobq_private.cancel_children(job_id uuid)
-returns boolean
-language plpgsql
-as $$
+returns boolean language plpgsql as $$
 declare
     _called constant uuid[] := array(
         select e.parent

@@ -1,15 +1,10 @@
 -- Purpose: cancel jobs that the caller has locked: waiting ones at once, running ones
 -- by asking their workers.
--- Invariant: a fixed number of statements; waiting jobs move directly to the archive,
--- whose foreign key checks the change.
--- Raises: nothing of its own.
+-- Invariant: a fixed number of statements; waiting jobs move directly to the archive, whose
+-- foreign key checks the change. Raises: nothing of its own.
 create or replace function jobq_private.cancel_jobs(job_ids uuid[], reason text)
-returns table (job_id uuid, outcome text)
-language plpgsql
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-as $$
+returns table (job_id uuid, outcome text) language plpgsql
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off as $$
 #variable_conflict use_column
 declare
     _asked text[];

@@ -1,12 +1,8 @@
 -- Purpose: refuse a graph with a cycle, and show the cycle.
--- Invariant: a graph that lists parents before children has no cycle and is not
--- searched; in others, a search in depth visits each job and edge once. Reads nothing.
--- Raises: 22023.
+-- Invariant: a graph that lists parents before children has no cycle and is not searched; in
+-- others, a search in depth visits each job and edge once. Reads nothing. Raises: 22023.
 create or replace function jobq_private.check_arrows(arrows jobq_private.arrow[], names text[])
-returns void
-language plpgsql
-stable
-as $$
+returns void language plpgsql stable as $$
 declare
     _children constant integer[] := array(select a.child from unnest(arrows) as a order by a.parent);
     _ends constant integer[] := jobq_private.arrow_ends(arrows, cardinality(names));

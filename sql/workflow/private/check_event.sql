@@ -1,10 +1,7 @@
 -- Purpose: refuse an invalid event.
 -- Invariant: reads the limits of a payload. Raises: 22004, 22023, JQ005, JQ006.
 create or replace function jobq_private.check_event(event text, payload jsonb)
-returns void
-language plpgsql
-stable
-as $$
+returns void language plpgsql stable as $$
 begin
     perform jobq_private.check_given('event and payload', num_nulls(
         check_event.event, check_event.payload

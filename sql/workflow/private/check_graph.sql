@@ -2,10 +2,7 @@
 -- Invariant: its jobs depend only on each other, and none has the name of the
 -- schedule's own job, its kind. Raises: 22004, 22023, JQ001, JQ005, JQ006.
 create or replace function jobq_private.check_graph(graph jsonb, kind text)
-returns void
-language plpgsql
-stable
-as $$
+returns void language plpgsql stable as $$
 declare
     _nodes constant jsonb := jobq_private.graph_nodes(graph);
     _links record;

@@ -1,14 +1,11 @@
 -- Purpose: how a job that another one has called has ended; no row while it is live. A deleted
 -- one is gone.
--- Invariant: a child is kept as long as its caller; see needed_until(). For a login with some queues,
--- one that it may not see is live.
+-- Invariant: a child is kept as long as its caller; see needed_until(). For a login with some
+-- queues, one that it may not see is live.
 create or replace function jobq_private.child_end(
     child_id uuid, out payload jsonb, out finished_at timestamptz
 )
-returns setof record
-language sql
-stable
-as $$
+returns setof record language sql stable as $$
     select
         jsonb_build_object(
             'job_id', child_end.child_id, 'state', coalesce(a.state, 'gone'),

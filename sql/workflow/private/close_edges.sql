@@ -6,11 +6,7 @@
 create or replace function jobq_private.close_edges(
     edges jobq_private.pending_edge[], held uuid[], queues text[]
 )
-returns void
-language plpgsql
-set jit = off
-set enable_hashjoin = off
-as $$
+returns void language plpgsql set jit = off set enable_hashjoin = off as $$
 declare
     _cancelled uuid[];
     _attempts integer[];

@@ -1,10 +1,7 @@
 -- Purpose: a job as a new one, with this added to its metadata: for rerun() and fork().
 -- Invariant: it has no idempotency key, and no live job with its dedup key takes its place.
 create or replace function jobq_private.copy_of(job jobq.job, metadata jsonb)
-returns jobq_private.new_job
-language plpgsql
-stable
-as $$
+returns jobq_private.new_job language plpgsql stable as $$
 declare
     _copy jobq_private.new_job;
 begin

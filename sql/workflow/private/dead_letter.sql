@@ -1,15 +1,11 @@
 -- Purpose: enqueue the dead letter that the kind of a dead job asks for.
--- Invariant: a letter that cannot be stored does not keep the job from ending; the job's log says why.
--- The death of a letter leaves no other. PostgreSQL parses the condition of the trigger for every
--- statement, so it is short.
--- Never: INVALID_ARGUMENT, NULL_ARGUMENT, JOB_NOT_FOUND, BATCH_NOT_FOUND, BATCH_ENDED, QUEUE_FULL,
--- DEDUP_CONFLICT, PAYLOAD_INVALID, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, ILLEGAL_STATE.
+-- Invariant: a letter that cannot be stored does not keep the job from ending; the job's log says
+-- why. The death of a letter leaves no other. PostgreSQL parses the condition of the trigger for
+-- every statement, so it is short. Never: INVALID_ARGUMENT, NULL_ARGUMENT, JOB_NOT_FOUND,
+-- BATCH_NOT_FOUND, BATCH_ENDED, QUEUE_FULL, DEDUP_CONFLICT, PAYLOAD_INVALID, PAYLOAD_TOO_LARGE,
+-- PAYLOAD_TOO_DEEP, ILLEGAL_STATE.
 create or replace function jobq_private.send_dead_letter()
-returns trigger
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     _letter jobq_private.new_job;
     _detail text;

@@ -4,9 +4,7 @@
 -- and would not see that the edge was closed; and whether the caller has locked the child.
 -- Invariant: the caller's snapshot of the parents is later than its locks of children.
 create or replace function jobq_private.end_edges(edges jobq_private.pending_edge[], held uuid[])
-returns jobq_private.pending_edge[]
-language sql
-as $$
+returns jobq_private.pending_edge[] language sql as $$
     with ended as materialized (
         select e.*, p.ended_as as now_ended_as, e.ordinality as n
         from unnest(edges) with ordinality as e

@@ -3,17 +3,9 @@
 -- Invariant: reads live jobs and the archive with the caller's snapshot, as sets; in
 -- the archive only the days since the oldest id.
 create or replace function jobq_private.ends_of(job_ids uuid[])
-returns text[]
-language plpgsql
-stable
-strict
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_nestloop = off
-set enable_hashjoin = on
-set enable_mergejoin = off
-as $$
+returns text[] language plpgsql stable strict set plan_cache_mode = force_generic_plan
+set jit = off set enable_seqscan = off set enable_nestloop = off set enable_hashjoin = on
+set enable_mergejoin = off as $$
 declare
     _ended constant uuid[] := array(
         select i.job_id from unnest(ends_of.job_ids) as i (job_id)

@@ -1,10 +1,7 @@
 -- Purpose: a batch, or an error if it does not exist.
 -- Invariant: reads only. Raises: 22004, JQ001.
 create or replace function jobq_private.find_batch(batch_id uuid)
-returns jobq_private.batch
-language plpgsql
-stable
-as $$
+returns jobq_private.batch language plpgsql stable as $$
 declare
     _batch jobq_private.batch;
 begin

@@ -1,14 +1,11 @@
 -- Purpose: update what depends on redriven or changed jobs. Waits that the end of a job has
 -- interrupted begin again, but for sleeps. Jobs that died of an event timeout, or of the failure
--- of a job that they called, wait for it again. The parents of blocked jobs are checked again, and
--- so are jobs that were not redriven although the edges of their children were opened.
--- Invariant: an unnecessary check costs a row of pending. Jobs whose parents are all
--- redriven with them need none: their parents are marked as awaited, and cannot end
--- before the commit.
+-- of a job that they called, wait for it again. The parents of blocked jobs are checked again,
+-- and so are jobs that were not redriven although the edges of their children were opened.
+-- Invariant: an unnecessary check costs a row of pending. Jobs whose parents are all redriven
+-- with them need none: their parents are marked as awaited, and cannot end before the commit.
 create or replace function jobq_private.follow_redriven(job_ids uuid[])
-returns void
-language plpgsql
-as $$
+returns void language plpgsql as $$
 declare
     _back uuid[];
     _ended uuid[];

@@ -1,11 +1,8 @@
 -- Purpose: the graph of a live job; a new one for null, or if it has none.
 -- Invariant: a job without a graph becomes a node of its new graph, named by its kind.
--- Raises: JQ001, JQ002.
--- Never: NULL_ARGUMENT.
+-- Raises: JQ001, JQ002. Never: NULL_ARGUMENT.
 create or replace function jobq_private.graph_id(graph_of uuid)
-returns uuid
-language plpgsql
-as $$
+returns uuid language plpgsql as $$
 declare
     _new_id constant uuid := jobq_private.new_id((
         select g.shard_id from jobq_private.setting as g

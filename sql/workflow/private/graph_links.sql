@@ -7,9 +7,7 @@ create or replace function jobq_private.graph_links(
     nodes jsonb, graph_id uuid,
     out names text[], out others uuid[], out arrows jobq_private.arrow[]
 )
-language plpgsql
-stable
-as $$
+language plpgsql stable as $$
 declare
     _missing text;
 begin

@@ -1,11 +1,7 @@
--- Purpose: the jobs of a graph as passed, an array of objects with name, after and
--- before.
+-- Purpose: the jobs of a graph as passed, an array of objects with name, after and before.
 -- Invariant: reads nothing. Raises: 22004, 22023.
 create or replace function jobq_private.graph_nodes(graph jsonb)
-returns jsonb
-language plpgsql
-stable
-as $$
+returns jsonb language plpgsql stable as $$
 declare
     _problem text;
     _nodes constant jsonb := graph -> 'jobs';

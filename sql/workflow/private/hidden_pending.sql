@@ -1,14 +1,11 @@
--- Purpose: the rows of pending that only a login with more queues can decide: those of batches, those
--- of jobs that the login may not see, and those of callers with a job that it may not see.
+-- Purpose: the rows of pending that only a login with more queues can decide: those of batches,
+-- those of jobs that the login may not see, and those of callers with a job that it may not see.
 -- Invariant: none for a login that sees all queues. Parents and children are not included; see
 -- unsettled(). Reads only.
 create or replace function jobq_private.hidden_pending(
     pending jobq_private.pending[], queues text[]
 )
-returns bigint[]
-language sql
-stable
-as $$
+returns bigint[] language sql stable as $$
     select array(
         select l.pending_id
         from unnest(pending) as l

@@ -1,16 +1,12 @@
--- Purpose: lock the blocked jobs that will also wait for new ones, and return the paths
--- from them to the existing parents of new jobs, so that check_arrows() sees every
--- cycle.
--- Invariant: in the order of ids; resolve() skips them until the commit, and then sees
--- the new parents. Concurrent calls that put new jobs between two blocked jobs could
--- together create a cycle, so these run one at a time until the commit. Raises: 22023,
--- JQ002.
+-- Purpose: lock the blocked jobs that will also wait for new ones, and return the paths from them
+-- to the existing parents of new jobs, so that check_arrows() sees every cycle.
+-- Invariant: in the order of ids; resolve() skips them until the commit, and then sees the new
+-- parents. Concurrent calls that put new jobs between two blocked jobs could together create a
+-- cycle, so these run one at a time until the commit. Raises: 22023, JQ002.
 create or replace function jobq_private.hold_children(
     arrows jobq_private.arrow[], others uuid[], size integer
 )
-returns jobq_private.arrow[]
-language plpgsql
-as $$
+returns jobq_private.arrow[] language plpgsql as $$
 declare
     _children constant uuid[] := array(
         select distinct others[a.child - size] from unnest(arrows) as a where a.child > size

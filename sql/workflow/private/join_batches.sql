@@ -5,9 +5,7 @@
 -- whatever the number of batches. A transaction with one snapshot fails to serialize if
 -- the row has changed. Raises: JQ001, JQ002, 40001.
 create or replace function jobq_private.join_batches(batch_ids uuid[])
-returns void
-language plpgsql
-as $$
+returns void language plpgsql as $$
 declare
     _held jobq_private.batch[];
     _batch_id uuid;

@@ -4,11 +4,7 @@
 -- however deep the trees. A login that does not see all queues may not see the
 -- children, and keeps every job that others may need.
 create or replace function jobq_private.needed_jobs(day date, oldest timestamptz)
-returns setof uuid
-language sql
-stable
-set timezone = 'UTC'
-as $$
+returns setof uuid language sql stable set timezone = 'UTC' as $$
     with recursive below as (
         select e.child
         from jobq_private.job_archive as a

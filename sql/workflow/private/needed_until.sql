@@ -4,10 +4,7 @@
 create or replace function jobq_private.needed_until(
     job_id uuid, batch_id uuid, finished_at timestamptz
 )
-returns timestamptz
-language plpgsql
-stable
-as $$
+returns timestamptz language plpgsql stable as $$
 begin
     return case
         when exists (

@@ -1,10 +1,7 @@
 -- Purpose: the jobs of a graph as new jobs, without their parents.
 -- Invariant: reads nothing. Raises: 22004, 22023.
 create or replace function jobq_private.node_jobs(nodes jsonb)
-returns jobq_private.new_job[]
-language sql
-stable
-as $$
+returns jobq_private.new_job[] language sql stable as $$
     select jobq_private.read_records(
         null::jobq_private.new_job, 'jobs',
         (

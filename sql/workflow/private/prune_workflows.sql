@@ -4,11 +4,7 @@
 -- max_rows jobs. Keeps events that a job waits for, and signals to jobs that can be redriven.
 -- A login that does not see all queues deletes only waits. Returns the number of deleted rows.
 create or replace function jobq_private.prune_workflows(max_rows integer)
-returns bigint
-language sql
-set jit = off
-set enable_seqscan = off
-as $$
+returns bigint language sql set jit = off set enable_seqscan = off as $$
     with recursive past as materialized (
         select
             p.before, jobq_private.id_floor(p.before) as before_id,

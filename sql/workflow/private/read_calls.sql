@@ -3,10 +3,7 @@
 create or replace function jobq_private.read_calls(
     job_ids uuid[], attempts integer[], calls jsonb
 )
-returns jobq_private.child_call[]
-language plpgsql
-immutable
-as $$
+returns jobq_private.child_call[] language plpgsql immutable as $$
 declare
     _children jobq_private.child_call[];
 begin

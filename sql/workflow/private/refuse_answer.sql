@@ -2,10 +2,7 @@
 -- Invariant: reads only. A question is closed by an answer, which is kept as long as its
 -- job, or when its time is over; never raises for an open one. Raises: JQ001, JQ002.
 create or replace function jobq_private.refuse_answer(job_id uuid, name text)
-returns void
-language plpgsql
-stable
-as $$
+returns void language plpgsql stable as $$
 declare
     _event constant text := 'answer:' || refuse_answer.name;
     _answer constant jsonb := (

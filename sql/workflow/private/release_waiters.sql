@@ -1,19 +1,13 @@
--- Purpose: make jobs due that wait for the events of these rows of pending, and wake their queues.
--- The end of a called job is the event job_ended:ID. Returns the rows to postpone.
+-- Purpose: make jobs due that wait for the events of these rows of pending, and wake their
+-- queues. The end of a called job is the event job_ended:ID. Returns the rows to postpone.
 -- Invariant: waits for no lock. Skips jobs that run, retry or have ended: they look for their
 -- events themselves. The rows of waiters stay until the jobs have looked, except those that
 -- settle_calls() has settled. A login with some queues releases only their jobs.
 create or replace function jobq_private.release_waiters(
     pending jobq_private.pending[], queues text[]
 )
-returns bigint[]
-language plpgsql
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-as $$
+returns bigint[] language plpgsql set plan_cache_mode = force_generic_plan set jit = off
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
     _all constant uuid := uuid '00000000-0000-0000-0000-000000000000';
     _events constant jobq_private.pending[] := array(

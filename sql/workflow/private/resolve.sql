@@ -1,18 +1,12 @@
 -- Purpose: process ends of jobs and events: release or cancel children, end batches,
 -- make jobs due that wait for an event or called jobs, cancel the children of cancelled jobs.
--- Invariant: waits for no lock. Runs three rounds, and more for up to 40 ms; the rest
--- stays due. Rows that are locked or not visible are postponed for 10 ms, later for up
--- to a second. A row of pending is deleted by the transaction that has processed it, so
--- a killed session strands nothing, and concurrent calls process it once. Returns the
--- number of processed rows.
+-- Invariant: waits for no lock. Runs three rounds, and more for up to 40 ms; the rest stays due.
+-- Rows that are locked or not visible are postponed for 10 ms, later for up to a second. A row of
+-- pending is deleted by the transaction that has processed it, so a killed session strands
+-- nothing, and concurrent calls process it once. Returns the number of processed rows.
 create or replace function jobq_private.resolve(max_rows integer default 1000)
-returns bigint
-language plpgsql
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_mergejoin = off
-as $$
+returns bigint language plpgsql set plan_cache_mode = force_generic_plan set jit = off
+set enable_seqscan = off set enable_mergejoin = off as $$
 declare
     _queues constant text[] := jobq_private.worked_queues();
     _until constant timestamptz := clock_timestamp() + interval '40 ms';

@@ -1,13 +1,10 @@
--- Purpose: queue or cancel a job that waits for the end of a batch, unless it has
--- changed before.
+-- Purpose: queue or cancel a job that waits for the end of a batch, unless it has changed before.
 -- Invariant: reason is the reason for a cancellation. Returns false if another
 -- transaction holds its row.
 create or replace function jobq_private.run_callback(
     job_id uuid, state text, reason text default null
 )
-returns boolean
-language plpgsql
-as $$
+returns boolean language plpgsql as $$
 begin
     update jobq_private.job as j
     set

@@ -1,11 +1,8 @@
 -- Purpose: queue the on_first_death job of a batch, and the jobs at its end.
--- Invariant: ends a batch under the lock of its row, which join_batches() shares, so no
--- member is being added. Returns whether nothing remains to be done until another
--- member ends.
+-- Invariant: ends a batch under the lock of its row, which join_batches() shares, so no member is
+-- being added. Returns whether nothing remains to be done until another member ends.
 create or replace function jobq_private.settle_batch(batch_id uuid)
-returns boolean
-language plpgsql
-as $$
+returns boolean language plpgsql as $$
 declare
     _batch jobq_private.batch;
     _is_settled boolean := true;

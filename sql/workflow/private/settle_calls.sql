@@ -1,16 +1,10 @@
 -- Purpose: those of these jobs whose called jobs have all ended, with the ends saved as steps.
--- Invariant: the caller has locked the jobs, and looks for live children with a later snapshot. So
--- of two children that end together, the later transaction finds both. A child that the login may not
--- see may be live.
+-- Invariant: the caller has locked the jobs, and looks for live children with a later snapshot.
+-- So of two children that end together, the later transaction finds both. A child that the login
+-- may not see may be live.
 create or replace function jobq_private.settle_calls(job_ids uuid[])
-returns uuid[]
-language plpgsql
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-as $$
+returns uuid[] language plpgsql set plan_cache_mode = force_generic_plan set jit = off
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
     _sees_all constant boolean := jobq_private.worked_queues() is null;
     -- From the last one: children mostly end in order, so a live one is found soon.

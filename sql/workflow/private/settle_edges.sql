@@ -1,17 +1,14 @@
 -- Purpose: close the edges of parents that have ended, release children without open
 -- edges, cancel those that can never run, and mark live parents as awaited.
--- Invariant: only a transaction that has locked a blocked child closes its edges, with
--- a later snapshot of the parents, and then checks for open edges. So exactly one
--- transaction releases it, after the last parent. At most 10 edges per row of pending
--- and 1,000 more per call; a row moves on over its edges, and begins again after the
--- last one if it has passed some that must wait. Returns the rows with more edges, and
--- those to postpone.
+-- Invariant: only a transaction that has locked a blocked child closes its edges, with a later
+-- snapshot of the parents, and then checks for open edges. So exactly one transaction releases
+-- it, after the last parent. At most 10 edges per row of pending and 1,000 more per call; a row
+-- moves on over its edges, and begins again after the last one if it has passed some that must
+-- wait. Returns the rows with more edges, and those to postpone.
 create or replace function jobq_private.settle_edges(
-    pending jobq_private.pending[], queues text[],
-    out due bigint[], out put_off bigint[]
+    pending jobq_private.pending[], queues text[], out due bigint[], out put_off bigint[]
 )
-language plpgsql
-as $$
+language plpgsql as $$
 declare
     _most constant integer := 10 + 1000 / cardinality(pending);
     _edges jobq_private.pending_edge[];

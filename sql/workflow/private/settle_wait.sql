@@ -1,16 +1,12 @@
 -- Purpose: the result of a job's wait for the first of some events: the event that has
 -- arrived, or a timeout; null while it waits.
--- Invariant: saves the result as a step, so that every later attempt gets the same. A
--- signal to the job has precedence over an event of that name. With one snapshot for
--- the transaction, a result that another session has saved since is invisible: fails to
--- serialize. Raises: 40001.
+-- Invariant: saves the result as a step, so that every later attempt gets the same. A signal to
+-- the job has precedence over an event of that name. With one snapshot for the transaction, a
+-- result that another session has saved since is invisible: fails to serialize. Raises: 40001.
 create or replace function jobq_private.settle_wait(
     job_id uuid, attempt integer, name text, events text[]
 )
-returns jsonb
-language plpgsql
-set plan_cache_mode = force_generic_plan
-as $$
+returns jsonb language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
     _all constant uuid := uuid '00000000-0000-0000-0000-000000000000';
     _end jsonb;

@@ -6,14 +6,8 @@
 create or replace function jobq_private.start_calls(
     job_ids uuid[], attempts integer[], calls jsonb
 )
-returns jobq_private.child_call[]
-language plpgsql
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-as $$
+returns jobq_private.child_call[] language plpgsql set plan_cache_mode = force_generic_plan
+set jit = off set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
     _children jobq_private.child_call[] := jobq_private.read_calls(job_ids, attempts, calls);
     _new jsonb;

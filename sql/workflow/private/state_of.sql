@@ -1,10 +1,7 @@
 -- Purpose: the state of a job, live or archived; null if it does not exist.
 -- Invariant: reads only; finds what get_job() finds.
 create or replace function jobq_private.state_of(job_id uuid)
-returns text
-language sql
-stable
-as $$
+returns text language sql stable as $$
     select coalesce(
         (select j.state from jobq_private.job as j where j.job_id = state_of.job_id),
         (

@@ -2,9 +2,7 @@
 -- Invariant: the first one is kept; returns true only for it. Waits for no lock of
 -- another transaction except that of the event's own row.
 create or replace function jobq_private.store_event(event text, job_id uuid, payload jsonb)
-returns boolean
-language plpgsql
-as $$
+returns boolean language plpgsql as $$
 declare
     _all constant uuid := uuid '00000000-0000-0000-0000-000000000000';
     _put_off bigint[];

@@ -1,15 +1,12 @@
 -- Purpose: store the jobs of a graph with their edges, and return their ids.
 -- Invariant: the edges were checked. The jobs of a schedule's graph, whose only existing
 -- parent is the schedule's job, have that job's slot.
--- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
--- Never: DEDUP_CONFLICT.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010. Never: DEDUP_CONFLICT.
 create or replace function jobq_private.store_nodes(
     nodes jsonb, names text[], others uuid[], arrows jobq_private.arrow[], graph_id uuid,
     is_checked boolean
 )
-returns uuid[]
-language plpgsql
-as $$
+returns uuid[] language plpgsql as $$
 declare
     _size constant integer := cardinality(names);
     _ids constant uuid[] := array(

@@ -3,10 +3,7 @@
 create or replace function jobq_private.tree(
     job_id uuid, direction text, max_jobs integer default 100000
 )
-returns setof uuid
-language sql
-stable
-as $$
+returns setof uuid language sql stable as $$
     with recursive found as (
         select tree.job_id
         union

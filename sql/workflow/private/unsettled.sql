@@ -6,12 +6,7 @@ create or replace function jobq_private.unsettled(
     pending jobq_private.pending[], edges jobq_private.pending_edge[], held uuid[],
     watched uuid[], queues text[]
 )
-returns bigint[]
-language sql
-stable
-set jit = off
-set enable_hashjoin = off
-as $$
+returns bigint[] language sql stable set jit = off set enable_hashjoin = off as $$
     select array(
         select l.pending_id
         from unnest(pending) as l

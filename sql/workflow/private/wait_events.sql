@@ -1,16 +1,11 @@
 -- Purpose: wait_for() and wait_any(): the result of a job's wait for the first of some events,
 -- recorded under a name; null if the job was returned to its queue until one comes.
--- Invariant: as wait_for().
--- Raises: 22004, 22023, JQ001, JQ003. Never: PAYLOAD_TOO_LARGE,
+-- Invariant: as wait_for(). Raises: 22004, 22023, JQ001, JQ003. Never: PAYLOAD_TOO_LARGE,
 -- PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 create or replace function jobq_private.wait_events(
     job_id uuid, attempt integer, name text, events text[], timeout interval
 )
-returns jsonb
-language plpgsql
-set jit = off
-set enable_seqscan = off
-as $$
+returns jsonb language plpgsql set jit = off set enable_seqscan = off as $$
 declare
     _events constant text[] := array(select distinct e from unnest(events) as e);
     _end jsonb;

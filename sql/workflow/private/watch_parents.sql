@@ -1,11 +1,9 @@
--- Purpose: mark live parents as awaited, and return those whose ends will add rows to pending: all
--- but those that another transaction holds.
--- Invariant: the end of a parent adds a row only if the parent was marked, and the edge committed,
--- before its end locked the row. So the marked ones are locked until the commit.
+-- Purpose: mark live parents as awaited, and return those whose ends will add rows to pending:
+-- all but those that another transaction holds.
+-- Invariant: the end of a parent adds a row only if the parent was marked, and the edge
+-- committed, before its end locked the row. So the marked ones are locked until the commit.
 create or replace function jobq_private.watch_parents(parents uuid[], queues text[])
-returns uuid[]
-language plpgsql
-as $$
+returns uuid[] language plpgsql as $$
 begin
     update jobq_private.job as j set is_awaited = true
     where j.ctid = any(array(
