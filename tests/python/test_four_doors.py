@@ -85,7 +85,7 @@ CASES = {
         "select * from jobq.change_many('{\"run_at\": \"now\"}')",
         lambda c, _: c.change_many(run_now=True),
         ("POST", "/jobs:change", {"changes": {"run_now": True}}, 400),
-        ["change", "--now"],
+        ["change", "--now"], usage=True,
     ),
     "nothing is to change": Case(
         "INVALID_ARGUMENT", "22023",
@@ -107,21 +107,21 @@ CASES = {
         "select * from jobq.cancel_many()",
         lambda c, _: c.cancel_many(),
         ("POST", "/jobs:cancel", {}, 400),
-        ["cancel"],
+        ["cancel"], usage=True,
     ),
     "delete without saying which": Case(
         "INVALID_ARGUMENT", "22023",
         "select * from jobq.delete_many()",
         lambda c, _: c.delete_many(),
         ("POST", "/jobs:delete", {}, 400),
-        ["delete"],
+        ["delete"], usage=True,
     ),
     "a state alone does not say which": Case(
         "INVALID_ARGUMENT", "22023",
         "select * from jobq.delete_many(state => 'queued')",
         lambda c, _: c.delete_many(state="queued"),
         ("POST", "/jobs:delete", {"state": "queued"}, 400),
-        ["delete", "--state", "queued"],
+        ["delete", "--state", "queued"], usage=True,
     ),
     "an empty list of ids says none": Case(
         "INVALID_ARGUMENT", "22023",
