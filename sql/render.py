@@ -437,7 +437,7 @@ def changes(old: list[Code], new: list[Code], filled: set[str], sources: dict[Co
         sources: what to name in lines for psql, instead of copying its text.
 
     Raises:
-        RenderError: the parameters of a hook differ.
+        RenderError: a hook differs, which nothing would replace.
     """
     before, after = join(old), join(new)
     changed = [
@@ -445,15 +445,10 @@ def changes(old: list[Code], new: list[Code], filled: set[str], sources: dict[Co
         for name, signature in before.signatures.items()
         if after.signatures.get(name, signature) != signature
     ]
-    if lost := filled & {*changed}:
-        raise RenderError(f"{min(lost)} is a hook: a release has fixed its parameters")
-    kept = filled & before.signatures.keys()
     said = {code.words for code in old}
-    made = [
-        code
-        for code in new
-        if code.words not in said and not kept & {thing.name for thing in code.things}
-    ]
+    made = [code for code in new if code.words not in said]
+    if lost := filled & before.signatures.keys() & {t.name for code in made for t in code.things}:
+        raise RenderError(f"{min(lost)} is a hook: it stays as a release had it, see its wiring")
     gone = [thing for thing in dict.fromkeys(before.things) if thing not in after.things]
 
     def shown(has_trigger: bool) -> str:

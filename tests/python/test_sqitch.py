@@ -818,3 +818,15 @@ def test_a_script_after_a_release_holds_only_what_has_changed(tmp_path: Path) ->
     back = render.render_script(copy, render.read_plan(copy), "revert", "work")
     assert re.findall("create or replace function (\\S+?)\\(", back) == ["jobq.fail"]
     assert "drop function if exists jobq.lose;" in back
+
+
+def test_a_hook_stays_as_a_release_had_it(tmp_path: Path) -> None:
+    copy = copy_unreleased(tmp_path)
+    render.release(copy, "v1")
+    hook = copy / "sql" / "job" / "private" / "on_store.sql"
+    text = hook.read_text()
+    for changed in (text.replace("begin\n", "begin\n    null;\n"), text.replace("jobs ", "new ")):
+        assert changed != text
+        hook.write_text(changed)
+        with pytest.raises(render.RenderError, match="on_store is a hook"):
+            render.update(copy)
