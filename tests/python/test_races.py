@@ -1141,6 +1141,26 @@ def test_a_job_is_found_while_it_ends_and_its_partition_is_made(connect: Connect
             task.result()
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select state from jobq.job where job_id = %s",
+        "select e.payload ->> 'state' from jobq_private.child_end(%s) as e",
+    ],
+)
+def test_a_reader_that_waits_for_a_partition_finds_the_job_that_moved_there(
+    connect: Connect, query: str
+) -> None:
+    maker, worker, watcher = connect(), connect(), connect()
+    [job_id] = running(worker)
+    worker.execute(COMPLETE, [job_id])
+    maker.execute("begin")
+    assert value(maker, "select jobq_private.make_partition('job_archive', now()::date)")
+    with held_up(watcher, worker, partial(value, worker, query, job_id)) as found:
+        maker.execute("commit")
+        assert found.result() == "succeeded"
+
+
 def test_completions_go_on_while_partitions_are_made(connect: Connect) -> None:
     maintainer, worker, watcher = connect(), connect(), connect()
     [job_id] = running(worker)

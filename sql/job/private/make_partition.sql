@@ -1,7 +1,8 @@
 -- Purpose: create a history table's partition of one day (UTC), and move rows of that day there
 -- from the default partition.
 -- Invariant: locks the parent first, so that completions wait there and do not fail on their way
--- to the default partition. Waits at most 100 ms for a lock.
+-- to the default partition, and no reader looks only there for rows that were moved. Waits at most
+-- 100 ms for a lock.
 -- Raises: 55P03 if the lock is not available.
 create or replace function jobq_private.make_partition(relation text, day date)
 returns boolean language plpgsql set lock_timeout = '100ms' set timezone = 'UTC' as $$
@@ -13,9 +14,7 @@ begin
     if to_regclass('jobq_private.' || _name) is not null then
         return false;
     end if;
-    execute format(
-        'lock table only jobq_private.%I in share row exclusive mode', relation
-    );
+    execute format('lock table only jobq_private.%I in access exclusive mode', relation);
     execute format(
         'lock table jobq_private.%I in access exclusive mode', relation || '_default'
     );
