@@ -467,6 +467,7 @@ def write_plainly(_payload: Any, context: JobContext) -> None:
     context.stream("b").write("done")
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("mode", ["thread", "process"])
 async def test_a_chunk_of_a_plain_function_does_not_wait_for_the_next_one(
     database: str, client: AsyncClient, mode: str

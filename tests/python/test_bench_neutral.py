@@ -66,6 +66,7 @@ def until(process: subprocess.Popen[str], metric: str, least: float) -> set[str]
     raise AssertionError("the adapter has ended")
 
 
+@pytest.mark.prove
 @pytest.mark.long
 def test_the_adapter_describes_itself_and_does_what_is_offered(empty_database: str) -> None:
     manifest = json.loads((NEUTRAL / "adapter.json").read_text())

@@ -101,6 +101,7 @@ def test_an_owner_who_may_create_roles_is_enough(logins: dict[str, str]) -> None
     assert findings["roles"]["remedy"].endswith("alter role nocreaterole createrole")
 
 
+@pytest.mark.prove
 def test_another_owner_needs_the_roles_of_the_first(logins: dict[str, str]) -> None:
     first, second = logins["createrole"], logins["nocreaterole"]
     deploy(first)
@@ -119,6 +120,7 @@ def test_another_owner_needs_the_roles_of_the_first(logins: dict[str, str]) -> N
     deploy(second)
 
 
+@pytest.mark.prove
 @pytest.mark.skipif(find_pgbouncer() is None, reason="pgbouncer is not installed")
 def test_poolers_are_told_apart(empty_database: str, tmp_path: Path) -> None:
     for mode in ("transaction", "session"):

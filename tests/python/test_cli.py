@@ -78,6 +78,7 @@ def said(done: subprocess.CompletedProcess[str]) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize(
     ("unbuffered", "commands"), [("", ["sql", "--help", "queues", "top --once"]), ("1", ["sql"])]
 )
@@ -103,6 +104,7 @@ def test_what_cannot_be_written_is_told_in_a_line(
     assert (done.returncode, done.stderr) == (1, "Error: cannot write: File too large\n")
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_closed_pipe_ends_a_command_without_a_word(
     database: str, monkeypatch: pytest.MonkeyPatch, unbuffered: str
@@ -842,6 +844,7 @@ def test_a_worker_works_without_standard_streams(database: str, client: Client) 
     assert [client.get(job.job_id).result for job in jobs] == [0, 1, 2]
 
 
+@pytest.mark.prove
 def test_a_watching_worker_starts_afresh_when_code_changes(
     database: str, client: Client, tmp_path: Path
 ) -> None:
@@ -861,6 +864,7 @@ def test_a_watching_worker_starts_afresh_when_code_changes(
         process.kill()
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("signalled", ["SIGINT", "SIGTERM", "SIGHUP", "SIGINT in a terminal"])
 def test_a_signal_to_its_group_lets_a_watching_worker_finish_its_jobs(
     database: str, client: Client, tmp_path: Path, signalled: str

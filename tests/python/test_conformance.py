@@ -30,6 +30,7 @@ def holds(outcome: suite.Outcome) -> None:
     assert outcome.verdict == "holds", f"{outcome.scenario.name}: {outcome.reason}"
 
 
+@pytest.mark.prove
 @pytest.mark.long
 def test_jobqs_own_worker_is_a_full_one() -> None:
     outcomes = suite.run(OWN, patience=60, report=holds)

@@ -295,6 +295,7 @@ OUTSIDE = """
 """
 
 
+@pytest.mark.prove
 async def test_keys_and_graphs(visiting: Visiting) -> None:
     """Who holds a key; it is held and released. A graph is drawn, and leads to its jobs."""
     async with visiting(["operate"], viewport={"width": 1180, "height": 760}) as (
@@ -376,6 +377,7 @@ async def check_charts(page: Page) -> None:
         assert await page.evaluate(CROWDED) == []
 
 
+@pytest.mark.prove
 async def test_without_javascript_on_a_narrow_screen(visiting: Visiting) -> None:
     async with visiting(
         ["operate"], java_script_enabled=False, viewport={"width": 360, "height": 740}
@@ -688,6 +690,7 @@ async def test_long_names_wrap_and_a_slash_looks_for_a_job(visiting: Visiting) -
         assert [words for words in wrong if "401" not in words] == []
 
 
+@pytest.mark.prove
 async def test_tables_sort_rows_are_selected_and_folds_stay_open(visiting: Visiting) -> None:
     async with visiting(["read", "operate"]) as (page, api, _):
         api.run("select jobq.enqueue('k', queue => 'q' || n) from generate_series(1, 3) as n")

@@ -121,6 +121,7 @@ def test_flask_enqueues(database: str, connect: Callable[[], Connection]) -> Non
     assert kinds(connect) == ["greet"]
 
 
+@pytest.mark.prove
 def test_the_plugins_fixtures_roll_back(
     database: str, connect: Callable[[], Connection], tmp_path: Path
 ) -> None:

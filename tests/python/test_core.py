@@ -185,6 +185,7 @@ def everything(url: str) -> tuple[list[Any], ...]:
         return tuple(connection.execute(query).fetchall() for query in queries)
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("way", ["psql", "deploy"])
 def test_features_that_come_later_lose_nothing(
     cluster: Cluster, core: str, database: str, way: str
@@ -236,6 +237,7 @@ def next_project(
     return copy
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("way", ["psql", "deploy"])
 def test_the_core_of_an_older_release_takes_also_what_its_tables_lack(
     cluster: Cluster, empty_database: str, next_project: Path, way: str

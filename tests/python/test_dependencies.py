@@ -666,6 +666,7 @@ def make_tenant(connection: Connection) -> None:
     )
 
 
+@pytest.mark.prove
 def test_a_day_of_which_many_jobs_are_needed_holds_up_no_other(
     connect: Callable[[], Connection],
 ) -> None:

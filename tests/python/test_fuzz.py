@@ -244,6 +244,7 @@ def fuzzer(connect: Callable[[], Connection]) -> Fuzzer:
     return Fuzzer(connect())
 
 
+@pytest.mark.prove
 @pytest.mark.long
 def test_hostile_arguments_are_refused_or_answered(fuzzer: Fuzzer) -> None:
     functions = fuzzer.connection.execute(FUNCTIONS).fetchall()
@@ -310,6 +311,7 @@ AGGREGATES = {
 }
 
 
+@pytest.mark.prove
 @pytest.mark.long
 def test_many_elements_are_refused_or_answered(fuzzer: Fuzzer) -> None:
     """Every function, all its arrays and documents with many elements at once."""

@@ -337,6 +337,7 @@ def test_every_error_of_the_database_has_its_status(database: str) -> None:
     assert len(rows) > 10
 
 
+@pytest.mark.prove
 async def test_an_outage_is_503_and_passes(database: str) -> None:
     """Turn the database off, see /ready and the routes say so, and turn it on again."""
     admin = psycopg.conninfo.make_conninfo(database, dbname="postgres")

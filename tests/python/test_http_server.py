@@ -325,6 +325,7 @@ def test_the_page_needs_no_other_host() -> None:
     assert (pages / "swagger-ui.LICENSE.txt").is_file()
 
 
+@pytest.mark.prove
 async def test_the_page_shows_the_specification_in_a_browser(database: str, tmp_path: Path) -> None:
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     assert chromium is not None, "chromium is missing: run .ci/packages test"

@@ -63,6 +63,7 @@ def test_the_owner_runs_the_examples_and_every_command(owned: str, tmp_path: Pat
         assert done.returncode == 0 or command == ["doctor"], done.stderr
 
 
+@pytest.mark.prove
 @pytest.mark.long
 def test_the_owner_follows_the_tutorial(
     server: Server, owned: str, project: Path, tmp_path: Path
@@ -71,6 +72,7 @@ def test_the_owner_follows_the_tutorial(
     follow(Cluster(server, project), owned, tmp_path)
 
 
+@pytest.mark.prove
 def test_a_restore_without_the_roles_is_repaired_by_deploy(
     server: Server, cluster: Cluster, database: str, tmp_path: Path
 ) -> None:
@@ -99,6 +101,7 @@ def test_a_restore_without_the_roles_is_repaired_by_deploy(
         assert connection.execute("select kind from jobq.job").fetchall() == [("restored",)]
 
 
+@pytest.mark.prove
 def test_composes_login_does_what_its_services_do(server: Server) -> None:
     script = (ROOT / "docs" / "compose.sql").read_text()
     subprocess.run(

@@ -92,6 +92,7 @@ def test_sql_installs_what_jobq_deploy_installs(
         assert connection.execute(asked, [release]).fetchone() == (True,)
 
 
+@pytest.mark.prove
 def test_alembic_installs_and_removes_it(
     empty_database: str, database: str, tmp_path: Path
 ) -> None:
@@ -105,6 +106,7 @@ def test_alembic_installs_and_removes_it(
     assert not has_jobq(empty_database)
 
 
+@pytest.mark.prove
 def test_django_installs_and_removes_it(empty_database: str, database: str, tmp_path: Path) -> None:
     folder = tmp_path / "shop" / "migrations"
     folder.mkdir(parents=True)
@@ -119,6 +121,7 @@ def test_django_installs_and_removes_it(empty_database: str, database: str, tmp_
     assert not has_jobq(empty_database)
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("form", ["flyway", "prisma"])
 def test_plain_sql_runs_in_the_transaction_of_the_tool(
     form: str, empty_database: str, database: str
@@ -154,6 +157,7 @@ def released(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return copy
 
 
+@pytest.mark.prove
 def test_an_upgrade_has_only_what_changed_and_is_undone(
     cluster: Cluster, empty_database: str, database: str, released: Path
 ) -> None:
@@ -177,6 +181,7 @@ def test_an_upgrade_has_only_what_changed_and_is_undone(
     assert catalog(empty_database) == catalog(database)
 
 
+@pytest.mark.prove
 def test_what_comes_after_a_release_of_the_same_version_is_installed(
     cluster: Cluster, empty_database: str, project: Path, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

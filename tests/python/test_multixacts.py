@@ -39,6 +39,7 @@ CALLS = """
 """
 
 
+@pytest.mark.prove
 def test_sessions_at_once_make_no_multixact(connect: Connect) -> None:
     watcher = connect()
     watcher.execute("select jobq.put_kind('k', retry_initial_delay => '1 h')")

@@ -33,6 +33,7 @@ def new_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "demo"
 
 
+@pytest.mark.prove
 def test_a_new_project_passes_its_tests_and_works(new_project: Path, database: str) -> None:
     environment = {**os.environ, "DATABASE_URL": database, "PYTHONPATH": str(new_project)}
 

@@ -175,6 +175,7 @@ def test_a_move_that_ended_between_two_steps_is_finished(routed: Routed, receipt
         assert [client.get(job.job_id).payload for job in jobs] == [*range(7)]
 
 
+@pytest.mark.prove
 def test_a_move_that_is_killed_moves_each_job_once(routed: Routed) -> None:
     chance = random.Random(33)
     with Client(routed.shards[1]) as one:

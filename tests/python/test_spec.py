@@ -93,6 +93,7 @@ PLANTED = {
 }
 
 
+@pytest.mark.prove
 @pytest.mark.long
 @pytest.mark.parametrize("bug", PLANTED)
 def test_a_planted_bug_is_rejected(recorded: str, bug: str) -> None:

@@ -172,6 +172,7 @@ def test_verify_notices_damage(cluster: Cluster, deployed: str) -> None:
         assert f'Verify script "verify/{change}.sql" failed' in str(raised.value)
 
 
+@pytest.mark.prove
 def test_a_change_that_a_killed_deployment_left_unrecorded_is_recorded(
     exported: Path, empty_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -278,6 +279,7 @@ def test_an_empty_database_gets_the_single_file_and_sqitchs_record(
     assert deploy._pending(empty_database) == []
 
 
+@pytest.mark.prove
 def test_without_sqitch_an_empty_database_is_installed_and_no_table_changed(
     empty_database: str, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,6 +299,7 @@ def test_what_the_single_file_made_is_adopted_by_the_next_deploy(database: str) 
     assert deploy._pending(database) == []
 
 
+@pytest.mark.prove
 def test_code_of_another_commit_is_brought_up_to_date(
     cluster: Cluster, empty_database: str, database: str, project: Path, tmp_path: Path
 ) -> None:
@@ -334,6 +337,7 @@ def edit(path: Path, pattern: str, replacement: str) -> None:
     path.write_text(text)
 
 
+@pytest.mark.prove
 def test_tables_of_another_commit_are_refused_and_named(
     cluster: Cluster, empty_database: str, project: Path, tmp_path: Path
 ) -> None:
@@ -365,6 +369,7 @@ def test_a_record_that_sqitch_does_not_understand_is_made_anew(
     assert catalog(empty_database) == catalog(database)
 
 
+@pytest.mark.prove
 @pytest.mark.oldest_version
 def test_what_was_damaged_is_made_anew(database: str) -> None:
     """And `jobq doctor` names each damage before."""
@@ -389,6 +394,7 @@ def test_what_was_damaged_is_made_anew(database: str) -> None:
     assert catalog(database) == before
 
 
+@pytest.mark.prove
 def test_a_deployment_waits_for_others_briefly_and_names_them(database: str) -> None:
     """It waits a second at a time, so nobody waits behind it for longer."""
     with psycopg.connect(database) as holder:
@@ -410,6 +416,7 @@ def test_a_deployment_waits_for_others_briefly_and_names_them(database: str) -> 
     assert f"waiting for pid {pid} (, idle in transaction, for " in waits[0]
 
 
+@pytest.mark.prove
 def test_deployments_that_meet_in_an_empty_database_install_it_once(
     empty_database: str, database: str
 ) -> None:
@@ -469,6 +476,7 @@ def deployed_release(cluster: Cluster, of_release: str) -> Iterator[str]:
         yield url
 
 
+@pytest.mark.prove
 @of_deployed
 def test_tables_of_a_release_that_psql_installed_are_upgraded(
     database: str, released_copy: Path
@@ -534,6 +542,7 @@ def test_a_user_without_rights_gets_the_remedy(database: str) -> None:
             connection.execute("drop role nobody_in_particular")
 
 
+@pytest.mark.prove
 def test_a_database_without_records_is_verified_by_comparison(
     database: str, empty_database: str
 ) -> None:
@@ -547,6 +556,7 @@ def test_a_database_without_records_is_verified_by_comparison(
         deploy.verify(empty_database)
 
 
+@pytest.mark.prove
 @of_deployed
 def test_upgrades_that_meet_wait_for_each_other(
     deployed_release: str, released_copy: Path, monkeypatch: pytest.MonkeyPatch
@@ -576,6 +586,7 @@ def test_the_lock_of_a_deployment_outlives_the_timeout_of_idle_sessions(
     other.close()
 
 
+@pytest.mark.prove
 @of_deployed
 def test_an_upgrade_of_tables_waits_for_others_briefly(
     deployed_release: str, released_copy: Path
@@ -656,6 +667,7 @@ revoke all on function jobq_private.old_helper from public;
 """
 
 
+@pytest.mark.prove
 @pytest.mark.long
 def test_a_released_topic_is_reworked(
     cluster: Cluster, empty_database: str, project: Path, tmp_path: Path,

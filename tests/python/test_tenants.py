@@ -482,6 +482,7 @@ def test_nobody_is_taken_for_another(isolated: Connection, pretence: str) -> Non
     assert intruder.calls > 300
 
 
+@pytest.mark.prove
 @pytest.mark.long
 def test_the_same_attack_succeeds_where_grants_are_not_enforced(victim: Connection) -> None:
     intruder = Intruder(victim, "select")

@@ -320,6 +320,7 @@ def test_a_job_without_a_trace_succeeds(connection: Connection) -> None:
         client.get(ran.job_id)
 
 
+@pytest.mark.prove
 def test_fresh_databases_are_made_of_a_template(database: str) -> None:
     with fresh_database(database) as first, fresh_database(database) as second:
         with psycopg.connect(first) as connection:

@@ -109,6 +109,7 @@ def test_a_path_of_one_name_is_no_list_of_letters(database: str) -> None:
     assert str(declared["other"].lease) == "0:01:00"
 
 
+@pytest.mark.prove
 def test_a_wrong_payload_is_a_type_error() -> None:
     checked = subprocess.run(
         [

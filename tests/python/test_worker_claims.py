@@ -265,6 +265,7 @@ async def test_an_idle_worker_sends_two_statements_with_each_sign_of_life(
     assert sent[NEXT_DUE] <= sent[HEARTBEAT] + sent[MAINTAIN] + 1, sent
 
 
+@pytest.mark.prove
 async def test_a_sleepy_worker_sends_nothing_while_it_is_idle(
     database: str, client: AsyncClient, calls: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -534,6 +535,7 @@ async def test_jobs_enqueued_while_the_worker_falls_asleep_are_not_missed(
             await asyncio.sleep(n / 3000)
 
 
+@pytest.mark.prove
 async def test_heavy_payloads_are_claimed_a_few_at_a_time(
     database: str, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,6 +61,7 @@ def restart(server: Server) -> None:
     server._pg_ctl("restart", "-m", "immediate", "-l", str(server._log_file))
 
 
+@pytest.mark.prove
 def test_a_restart_under_load_loses_nothing(own_server: tuple[Server, str], tmp_path: Path) -> None:
     server, url = own_server
     with psycopg.connect(url, autocommit=True) as connection:
@@ -511,6 +512,7 @@ async def test_clients_work_through_a_pooler(database: str, tmp_path: Path) -> N
             assert [job.payload["n"] for job in found] == list(range(80))
 
 
+@pytest.mark.prove
 @pytest.mark.skipif(find_pgbouncer() is None, reason="pgbouncer is not installed")
 async def test_a_client_that_does_not_know_of_its_pooler_says_what_to_do(
     database: str, tmp_path: Path
@@ -579,6 +581,7 @@ async def test_no_backend_outlives_its_client(
     await until_async(is_gone, "for the backend to go", patience=15)
 
 
+@pytest.mark.prove
 async def test_a_claim_that_takes_too_long_asks_for_less(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -650,6 +653,7 @@ async def test_a_database_that_may_only_be_read_is_waited_for(
         await until_async(is_taken, "for a connection that may write")
 
 
+@pytest.mark.prove
 async def test_an_outage_is_told_and_does_not_fill_the_log(
     own_server: tuple[Server, str], caplog: pytest.LogCaptureFixture
 ) -> None:

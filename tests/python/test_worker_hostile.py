@@ -255,6 +255,7 @@ async def test_a_process_that_hangs_is_killed_and_others_wait_without_harm(
     assert sleeping.stdout == b"", "what it started is killed with it"
 
 
+@pytest.mark.prove
 async def test_the_late_end_of_an_attempt_is_not_that_of_the_next(
     database: str, client: AsyncClient
 ) -> None:
@@ -417,6 +418,7 @@ async def test_a_pooled_connection_that_the_server_closed_costs_no_attempt(
             until(lambda: connection.execute(f"select {those}").fetchall() == [], "for their end")
 
 
+@pytest.mark.prove
 async def test_an_idle_worker_holds_two_connections_and_a_busy_one_four(
     database: str,
     client: AsyncClient,

@@ -171,6 +171,7 @@ async def test_a_result_that_cannot_be_stored_kills_its_job_alone(
     assert ended[2].result == "fine"
 
 
+@pytest.mark.prove
 @pytest.mark.long
 async def test_a_result_is_not_to_blame_when_the_worker_is_refused(
     database: str,
@@ -209,6 +210,7 @@ async def test_a_result_is_not_to_blame_when_the_worker_is_refused(
     assert (job.state, job.result) == ("succeeded", "fine")
 
 
+@pytest.mark.prove
 @pytest.mark.long
 async def test_a_settlement_without_an_answer_is_given_up(
     database: str, client: AsyncClient, monkeypatch: pytest.MonkeyPatch

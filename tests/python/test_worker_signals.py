@@ -58,6 +58,7 @@ def test_a_killed_workers_job_is_finished_by_another(
     ]
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("kind", ["wait", "wait_in_thread", "write"])
 def test_a_worker_that_comes_back_from_the_dead_is_refused(
     database: str,
@@ -236,6 +237,7 @@ def test_hangup_stops_a_worker_as_term_does(database: str, client: Client, tmp_p
     assert client.get(job_id).result == 1
 
 
+@pytest.mark.prove
 def test_a_password_on_the_command_line_is_warned_of(database: str, tmp_path: Path) -> None:
     with working(database, tmp_path, "--database", database, "--until-empty") as told:
         assert told.wait() == 0

@@ -179,6 +179,7 @@ def test_a_worker_that_has_no_database_is_not_ready() -> None:
     assert worker.health()["ok"] is False
 
 
+@pytest.mark.prove
 async def test_a_worker_full_of_long_jobs_is_alive_and_ready_from_its_start(
     database: str, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
