@@ -2,9 +2,9 @@
 begin;
 select plan(15);
 
-update jobq_private.history_mark
-set rolled_to = date_trunc('hour', now()) - interval '2 h';
-select date_trunc('hour', now()) - interval '2 h' as t \gset
+-- Two hours before the last full hour; roll_up() counts one ten seconds after its end.
+select date_trunc('hour', now() - interval '10 s') - interval '2 h' as t \gset
+update jobq_private.history_mark set rolled_to = :'t';
 
 -- Jobs as if they had been made and had ended in the first two minutes after :t.
 create function pg_temp.ended(at timestamptz, state text, took interval, queue text default 'q')
