@@ -209,7 +209,6 @@ def test_who_enqueues_waits_for_no_parent(sessions: Callable[[], Connection]) ->
     claim(one)
     one.commit()
     one.execute("select jobq.save_step(%s, 1, 'half', '1')", (parent,))
-    two.execute("set lock_timeout = '100ms'")
     enqueue(two, "child", parent)
     two.execute("select jobq_private.resolve()")
     two.commit()
@@ -229,7 +228,6 @@ def test_a_child_that_somebody_holds_is_released_later(
     claim(one)
     one.commit()
     two.execute("select from jobq_private.job where job_id = %s for update", (child,))
-    one.execute("set lock_timeout = '100ms'")
     assert exchange(one, parent) == {}, "nobody waits for the child's row"
     one.commit()
     assert looks(one) == 1
@@ -898,7 +896,6 @@ def test_a_job_that_joins_a_graph_keeps_the_one_below_blocked(
     more = Graph()
     more.add("part", before=["below"])
     Client(two).enqueue_graph(more, graph_of=ids["above"])
-    one.execute("set lock_timeout = '100ms'")
     assert exchange(one, ids["above"]) == {}, "nobody waits for who adds a job"
     one.commit()
     two.commit()
