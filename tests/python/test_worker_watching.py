@@ -336,32 +336,21 @@ def test_nonsense_is_refused(options: dict[str, Any]) -> None:
 
 
 async def test_an_idle_worker_fires_a_slot_when_it_is_due(
-    database: str, client: AsyncClient
+    database: str, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    registry = Registry()
-    late: list[float] = []
-    five = asyncio.Event()
+    """With regular maintenance out of reach."""
+    for name in ("MAINTAIN_EVERY", "SIGN_OF_LIFE"):
+        monkeypatch.setattr(tuning, name, 3600.0)
+    registry, fired = Registry(), asyncio.Semaphore(0)
 
     @registry.handler("often")
-    async def often(context: JobContext) -> None:
-        del context
-        async with await psycopg.AsyncConnection.connect(database) as connection:
-            cursor = await connection.execute(
-                "select extract(epoch from claimed_at - slot_at)::double precision"
-                " from jobq.job where state = 'running'"
-            )
-            late.extend(row[0] for row in await cursor.fetchall())
-        if len(late) >= 5:
-            five.set()
+    async def often() -> None:
+        fired.release()
 
-    async with await psycopg.AsyncConnection.connect(database, autocommit=True) as connection:
-        await connection.execute(
-            "select jobq.create_schedule(name => 'often', kind => 'often', every => '1 s',"
-            " missed => 'all')"
-        )
-    async with Worker(database, registry):
-        await asyncio.wait_for(five.wait(), 90)
-    assert max(late) < 1.0, f"not only when maintenance comes round: {late}"
+    await client.create_schedule("often", "often", every="1 s")
+    async with Worker(database, registry), asyncio.timeout(90):
+        for _ in range(5):
+            await fired.acquire()
 
 
 async def declared(client: AsyncClient, kind: str) -> bool:
@@ -410,8 +399,9 @@ async def test_a_task_of_maintenance_that_hangs_keeps_the_others_from_nothing(
         registry = Registry()
         registry.handler("noop")(lambda: None)
         async with Worker(database, registry, poll=0.1):
-            await client.result(lost, timeout=30)
+            await client.result(lost, timeout=60)
         found = connection.execute(
             "select finding from jobq.health(part => 'maintenance') where subject = 'maintenance'"
-        ).fetchone()
-    assert found is not None and re.match(r"slow failed \d+ times, .*: 57014", found[0])
+        ).fetchall()
+    # On a busy machine, others may have failed too.
+    assert any(re.match(r"slow failed \d+ times, .*: 57014", finding) for [finding] in found)
