@@ -265,7 +265,7 @@ async def test_the_late_end_of_an_attempt_is_not_that_of_the_next(
     started = [threading.Event(), threading.Event()]
 
     @registry.handler(
-        "a", timeout=6, lease=3, max_attempts=2, retry_strategy="fixed", retry_initial_delay=0.01
+        "a", timeout=10, lease=3, max_attempts=2, retry_strategy="fixed", retry_initial_delay=0.01
     )
     def handler(context: JobContext) -> int:
         started[context.attempt - 1].set()
@@ -286,12 +286,12 @@ async def test_a_worker_that_has_lost_its_slots_ends_to_be_started_afresh(
     database: str, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tuning, "STUCK_SECONDS", 0.5)
-    registry = Registry()
+    registry, may_end = Registry(), asyncio.Event()
     registry.handler("hang", timeout=0.2, max_attempts=1)(hang)
 
     @registry.handler("slow")
     async def slow() -> str:
-        await asyncio.sleep(2)
+        await may_end.wait()
         return "fine"
 
     worker = Worker(database, registry, concurrency=4, metrics_port=0)
@@ -310,6 +310,7 @@ async def test_a_worker_that_has_lost_its_slots_ends_to_be_started_afresh(
         assert told.stuck == 2
         assert b"worker_slots_stuck 2.0" in (worker.metrics_text() or b"")
         assert worker._task is not None
+        may_end.set()
         assert await asyncio.wait_for(asyncio.shield(worker._task), 30) == EXIT_RECYCLE
     assert (await client.get(patient.job_id)).result == "fine", "what runs may finish"
 
@@ -425,7 +426,6 @@ async def test_an_idle_worker_holds_two_connections_and_a_busy_one_four(
     connect: Callable[[], Connection],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tuning, "CALL_SECONDS", 2.0)
     connection = connect()
     query = (
         "select count(*) from pg_stat_activity where datname = current_database()"
@@ -444,6 +444,7 @@ async def test_an_idle_worker_holds_two_connections_and_a_busy_one_four(
             [row] = connection.execute(query).fetchall()
             most = max(most, row[0])
         assert most <= 4
+        monkeypatch.setattr(tuning, "CALL_SECONDS", 2.0)  # the others are closed soon
 
         async def are_two() -> bool:
             return connection.execute(query).fetchall() == [(2,)]
@@ -457,7 +458,7 @@ async def test_handlers_connections_that_none_needs_are_closed(
     connect: Callable[[], Connection],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tuning, "CALL_SECONDS", 1.0)
+    monkeypatch.setattr(tuning, "CALL_SECONDS", 3.0)
     connection = connect()
     those = (
         "select count(*) from pg_stat_activity where application_name = 'jobq handler'"
