@@ -181,7 +181,7 @@ class Post:
 
     async def ended(self, job_id: UUID) -> Job:
         """Wait until a job has ended."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(90):
             while not (job := await self.client.get(job_id)).is_finished:
                 await asyncio.sleep(0.01)
         return job

@@ -183,7 +183,7 @@ def test_redrive_many_passes_over_a_job_whose_key_is_taken_meanwhile(connect: Co
             time.sleep(0.002)
             producer.execute("select pg_stat_clear_snapshot()")
         producer.execute("commit")
-        assert len(redriven.result(10)) == 1, "the other one goes back"
+        assert len(redriven.result(60)) == 1, "the other one goes back"
     assert value(producer, "select count(*) from jobq.job where state = 'dead'") == 1
 
 

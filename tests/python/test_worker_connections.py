@@ -88,14 +88,14 @@ def test_a_restart_under_load_loses_nothing(own_server: tuple[Server, str], tmp_
         producer.start()
         until(lambda: len(acknowledged) > 50, "for load")
         restart(server)
-        until(lambda: len(acknowledged) > 300, "for load after the restart", 60)
+        until(lambda: len(acknowledged) > 300, "for load after the restart")
         restart(server)
-        until(lambda: len(acknowledged) > 500, "for load after the restarts", 60)
+        until(lambda: len(acknowledged) > 500, "for load after the restarts")
         stop.set()
         producer.join()
         with psycopg.connect(url, autocommit=True) as connection:
             live = "select count(*) from jobq_private.job"
-            until(lambda: connection.execute(live).fetchone() == (0,), "for all to end", 60)
+            until(lambda: connection.execute(live).fetchone() == (0,), "for all to end")
             ended = connection.execute(
                 "select job_id::text, state from jobq_private.job_archive"
             ).fetchall()
@@ -288,8 +288,8 @@ async def test_a_silent_network_is_noticed_within_ten_seconds(database: str) -> 
                 return bool(proxy.noticed)
 
             await until_async(is_noticed, "for a connection to be given up")
-    # A call's deadline, and some seconds for a loaded machine.
-    assert max(proxy.noticed) < 15, proxy.noticed
+    # A call's deadline of 10 s, and as much for a loaded machine.
+    assert max(proxy.noticed) < 20, proxy.noticed
 
 
 async def test_a_call_without_an_answer_speaks_for_the_other_connections(database: str) -> None:
@@ -311,10 +311,11 @@ async def test_a_call_without_an_answer_speaks_for_the_other_connections(databas
 
 async def test_a_call_without_an_answer_ends_no_other_that_is_under_way(database: str) -> None:
     peers: list[Link] = []
-    one, two = (Link(database, "test", deadline=d, peers=peers) for d in (0.5, 60))
+    one, two = (Link(database, "test", deadline=60, peers=peers) for _ in range(2))
     try:
         for link in (one, two):
             await link.call("select")
+        one._deadline = 0.5
         unanswered = asyncio.create_task(one.call("select pg_sleep(60)"))
         await asyncio.sleep(0)
         other = asyncio.create_task(two.call("select pg_sleep(2)"))
@@ -578,7 +579,7 @@ async def test_no_backend_outlives_its_client(
     async def is_gone() -> bool:
         return connection.execute(query).fetchone() == (0,)
 
-    await until_async(is_gone, "for the backend to go", patience=15)
+    await until_async(is_gone, "for the backend to go")
 
 
 @pytest.mark.prove
@@ -598,7 +599,7 @@ async def test_a_claim_that_takes_too_long_asks_for_less(
                 async def some_ran() -> bool:
                     return sum(q.finished_last_minute for q in await client.queue_stats()) > 5
 
-                await until_async(some_ran, "for jobs to end", patience=40)
+                await until_async(some_ran, "for jobs to end")
 
 
 async def test_a_database_that_may_only_be_read_is_waited_for(
@@ -706,4 +707,4 @@ def pgbouncer(database: str, folder: Path, mode: str = "transaction") -> Iterato
         yield url
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)

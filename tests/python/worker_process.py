@@ -33,7 +33,7 @@ class WorkerProcess:
         """Send a signal."""
         self.process.send_signal(number)
 
-    def wait(self, timeout: float = 30) -> int:
+    def wait(self, timeout: float = 90) -> int:
         """Wait for its end; return the exit status."""
         return self.process.wait(timeout)
 
@@ -71,4 +71,4 @@ def working(
         if process.poll() is None:
             process.send_signal(signal.SIGCONT)
             process.kill()
-        process.wait(10)
+        process.wait(60)
