@@ -183,8 +183,8 @@ def hang() -> None:
     threading.Event().wait()
 
 
-def hang_in_process() -> None:
-    subprocess.run(["sleep", "1000"], check=False)
+def hang_in_process(seconds: str) -> None:
+    subprocess.run(["sleep", seconds], check=False)
 
 
 def quick() -> str:
@@ -241,14 +241,15 @@ async def test_a_process_that_hangs_is_killed_and_others_wait_without_harm(
     registry.handler("hang", process=True, timeout=4, max_attempts=1)(hang_in_process)
     registry.handler("quick", process=True, timeout=3.5, max_attempts=1)(quick)
     async with Worker(database, registry, processes=1):
-        hung = await client.enqueue("hang", priority=9)
+        seconds = f"1000.{os.getpid()}"  # like no other run's on this machine
+        hung = await client.enqueue("hang", seconds, priority=9)
         others = [await client.enqueue("quick") for _ in range(2)]
         ended = await done(client, hung.job_id)
         assert (ended.state, ended.last_error_code) == ("dead", "TIMEOUT")
         for other in others:
             assert await client.result(other.job_id, timeout=30) == "fine"
     sleeping = subprocess.run(  # noqa: ASYNC221
-        ["pgrep", "-f", "^sleep 1000$"],
+        ["pgrep", "-f", f"^sleep {seconds}$"],
         check=False,
         capture_output=True,
     )
