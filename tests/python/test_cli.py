@@ -874,7 +874,8 @@ def test_a_signal_to_its_group_lets_a_watching_worker_finish_its_jobs(
         "from time import sleep\nfrom jobq import Registry\nregistry = Registry()\n"
         "registry.handler('a')(lambda: sleep(2))\n"
     )
-    command = [sys.executable, "-m", "jobq_cli", "worker", "app:registry", "--watch"]
+    program = [sys.executable, "-m", "jobq_cli", "worker", "app:registry", "--watch"]
+    command = ["env", "--default-signal=HUP", *program]  # the tests may run under nohup
     controller, terminal = pty.openpty()
     process = subprocess.Popen(
         [*command, "--no-metrics"], cwd=tmp_path, env={**os.environ, "DATABASE_URL": database},
