@@ -66,7 +66,7 @@ OPERATIONS: Final = tuple(operation for section in SECTIONS for operation in sec
 SPECIFICATION: Final = msgspec.json.encode(openapi.specification(OPERATIONS))
 
 # Paths that need no key.
-OPEN: Final = frozenset({"/healthz", "/ready", "/metrics", "/docs", "/openapi.json", "/approval"})
+OPEN: Final = frozenset(operation.path for operation in OPERATIONS if not operation.scopes)
 GONE: Final = 499  # in the log and the metrics: the client disconnected before its request arrived
 QUIET: Final = frozenset({"/healthz", "/ready", "/metrics"})
 OPEN_FOLDER: Final = "/docs/"
@@ -194,9 +194,7 @@ def create_app(database_url: str, settings: Settings = DEFAULTS) -> Starlette:
     app.state.specification = SPECIFICATION
     app.state.scrape = metrics.Scrape()
     app.state.is_stopping = False
-    app.state.is_metrics_open = settings.is_metrics_open
-    app.state.longest_wait = settings.longest_wait
-    app.state.patience = settings.patience
+    app.state.settings = settings
     return app
 
 

@@ -30,7 +30,7 @@ def check_address(scope: Scope) -> None:
 
 
 class Bounds:
-    """The maximum size of payloads, from the database's settings.
+    """The maximum size of a body, from the database's settings.
 
     They are read if a request exceeds the known limit, at most once a second. The database enforces
     a limit that became smaller.
@@ -40,12 +40,7 @@ class Bounds:
         self._database = database
         self._fresh_until = 0.0
         self._reading = asyncio.Lock()
-        self.payload_bytes = 0
-
-    @property
-    def body_bytes(self) -> int:
-        """The maximum size of a body."""
-        return self.payload_bytes + ENVELOPE_BYTES
+        self.body_bytes = ENVELOPE_BYTES
 
     async def refresh(self) -> None:
         """Read the settings, unless they were read within the last second."""
@@ -53,8 +48,7 @@ class Bounds:
             if time.monotonic() < self._fresh_until:
                 return
             [(document,)] = await self._database.fetch("jobq_reader", "settings")
-            found = msgspec.json.decode(document)
-            self.payload_bytes = found["max_payload_bytes"]
+            self.body_bytes = msgspec.json.decode(document)["max_payload_bytes"] + ENVELOPE_BYTES
             self._fresh_until = time.monotonic() + 1
 
 

@@ -177,7 +177,7 @@ class Scrape:
 async def show_metrics(call: Call) -> Response:
     """Return the metrics; with a server option, only to keys that may read."""
     state = call.request.app.state
-    if not state.is_metrics_open:
+    if not state.settings.is_metrics_open:
         call.request.scope["jobq.key"].role(("read", "operate"))
     await state.scrape.refresh(call)
     own = CollectorRegistry()

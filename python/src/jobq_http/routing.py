@@ -73,7 +73,7 @@ class Endpoint:
             raise ApiError("INVALID_REQUEST", "Idempotency-Key: only POST /jobs takes it")
         if is_audited:
             call.audit()
-        async with asyncio.timeout(None if operation.is_long else state.patience):
+        async with asyncio.timeout(None if operation.is_long else state.settings.patience):
             if operation.query is None and operation.scopes:
                 call.query(RequestPart)
             if operation.reads_body and operation.body is None:

@@ -138,7 +138,7 @@ async def claim_jobs(call: Call) -> Response:
     given = wanted.arguments() | call.given()
     del given["wait"]
     server = call.request.app.state
-    until = time.monotonic() + min(wanted.wait_ms / 1000, server.longest_wait)
+    until = time.monotonic() + min(wanted.wait_ms / 1000, server.settings.longest_wait)
     pause = FIRST_LOOK
     while True:
         rows = await call.fetch("claim", **given)
