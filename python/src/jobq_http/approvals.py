@@ -158,7 +158,7 @@ LINKED: Final = (
     "LINK_INVALID QUESTION_NOT_FOUND QUESTION_CLOSED SECRET_KEY_MISSING DELIVERY_MISSING"
     " INVALID_REQUEST INTERNAL_ERROR REPO_UNAVAILABLE TIMEOUT"
 )
-ANSWERED: Final = "JOB_NOT_FOUND QUESTION_NOT_FOUND QUESTION_CLOSED INPUT_VALIDATION_FAILED"
+ANSWERED: Final = "QUESTION_NOT_FOUND QUESTION_CLOSED INPUT_VALIDATION_FAILED"
 
 of = section("approvals")
 # fmt: off
@@ -176,7 +176,7 @@ OPERATIONS = (
     of("POST /jobs/{job_id}/links", make_link,
        "Create a link with which one person can answer a question without a key",
        "produce operate", {201: NewLinkAnswer}, body=NewLink,
-       errors="JOB_NOT_FOUND SECRET_KEY_MISSING DELIVERY_MISSING",
+       errors="SECRET_KEY_MISSING DELIVERY_MISSING",
        examples={"three days": {"name": "refund", "to": "ada@example.org",
                                 "valid_for_ms": 259_200_000}}),
     of("GET /approval", show_approval, "Show the question of a link", "", {200: Question},

@@ -98,6 +98,13 @@ HINTS: Final = {
     "ALL_QUEUES_NEEDED": "use a server whose login has all queues, or send a signal to one job",
 }
 
+# The errors of ids in paths that nothing has.
+MISSING: Final = {
+    "job_id": "JOB_NOT_FOUND",
+    "execution_id": "EXECUTION_NOT_FOUND",
+    "batch_id": "BATCH_NOT_FOUND",
+}
+
 # Requests for which an outage means that no jobs are accepted.
 ENQUEUES: Final = frozenset({("POST", "/jobs"), ("POST", "/jobs:batch")})
 
@@ -247,21 +254,13 @@ def of_jobq(error: JobqError, *, is_enqueue: bool) -> ApiError:
     )
 
 
-def status_of(code: str) -> int:
-    """Return the status of a code."""
+def documented(code: str) -> tuple[int, str]:
+    """Return the status and the message of a code, of ERRORS or of the database."""
     if code in ERRORS:
-        return ERRORS[code][0]
-    rows = ERROR_TABLE.items()
-    return next(row.http_status for name, row in rows if RENAMED.get(name, name) == code)
-
-
-def meaning(code: str) -> str:
-    """Return the message of a code, of ERRORS or of the database."""
-    if code in ERRORS:
-        return ERRORS[code][1].format(id="job_xyz")
-    known = next(name for name in ERROR_TABLE if RENAMED.get(name, name) == code)
-    message = ERROR_TABLE[known].message
-    return f"{message[0].upper()}{message[1:]}."
+        status, message = ERRORS[code]
+        return status, message.format(id="job_xyz")
+    row = next(row for name, row in ERROR_TABLE.items() if RENAMED.get(name, name) == code)
+    return row.http_status, f"{row.message[0].upper()}{row.message[1:]}."
 
 
 def named(error: ApiError, parameters: Mapping[str, str]) -> ApiError:
@@ -269,7 +268,7 @@ def named(error: ApiError, parameters: Mapping[str, str]) -> ApiError:
     if error.code == "SCHEDULE_NOT_FOUND":
         message = f"Recurring job with ID '{parameters['job_id']}' does not exist."
         return ApiError("JOB_NOT_FOUND", message=message)
-    for name, code in (("job_id", "JOB_NOT_FOUND"), ("execution_id", "EXECUTION_NOT_FOUND")):
+    for name, code in MISSING.items():
         if error.code == "JOB_NOT_FOUND" and name in parameters:
             message = ERRORS[code][1].format(id=parameters[name])
             return ApiError(code, hint=error.hint, message=message)
@@ -278,12 +277,8 @@ def named(error: ApiError, parameters: Mapping[str, str]) -> ApiError:
 
 def envelope(error: ApiError, request_id: str) -> bytes:
     """Return the body of an error."""
-    body = {"code": error.code, "message": error.message, "request_id": request_id}
-    for name in ("detail", "hint"):
-        value = getattr(error, name)
-        if value is not None:
-            body[name] = value
-    return msgspec.json.encode({"error": body})
+    body = ErrorBody(error.code, error.message, request_id, error.detail or "", error.hint or "")
+    return msgspec.json.encode(Error(body))
 
 
 async def answer(request: Request, error: Exception) -> Response:

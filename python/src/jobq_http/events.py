@@ -176,6 +176,6 @@ OPERATIONS = (
        "Follow a job: server-sent events `job` at each change, then `end`",
        "read produce operate",
        {200: Answer("Events; the data of `job` is the job.", str, "text/event-stream")},
-       query=View, is_long=True, errors="JOB_NOT_FOUND"),
+       query=View, is_long=True),
 )
 # fmt: on

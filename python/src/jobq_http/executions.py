@@ -63,29 +63,26 @@ async def list_logs(call: Call) -> Response:
 
 
 of = section("executions")
-PLACES = (
-    ("/executions/{execution_id}", "EXECUTION_NOT_FOUND JOB_IS_RECURRING"),
-    ("/jobs/{job_id}", "JOB_NOT_FOUND JOB_IS_RECURRING"),
-)
+PLACES = ("/executions/{execution_id}", "/jobs/{job_id}")
 ATTEMPTS = "List attempts, in their order"
 LINES = "List the log lines of handlers, in their order"
 # fmt: off
 OPERATIONS = (
     of("GET /executions/{execution_id}", "jobq_http.show_execution", "Get an execution",
-       READERS, Execution, errors="EXECUTION_NOT_FOUND"),
+       READERS, Execution),
     of("POST /executions/{execution_id}/cancel", "jobq_http.cancel_execution",
        "Cancel a waiting execution; 409 otherwise", "produce operate", Execution, body=Cancel,
        absent="EXECUTION_NOT_CANCELLABLE",
-       errors="EXECUTION_NOT_FOUND EXECUTION_NOT_CANCELLABLE"),
+       errors="EXECUTION_NOT_CANCELLABLE"),
     of("GET /jobs/{job_id}/executions", "jobq_http.page_executions",
        "List the executions of a job, the newest first", "read operate produce", ExecutionPage,
-       query=Paging, place=("before", datetime, "max_executions"), errors="JOB_NOT_FOUND"),
+       query=Paging, place=("before", datetime, "max_executions")),
     *(of(f"GET {path}/attempts", "jobq_http.page_attempts", ATTEMPTS, "read operate work",
          AttemptPage, query=Paging, place=("after", Integer, "max_attempts"),
-         names={"execution_id": "job_id"}, errors=errors)
-      for path, errors in PLACES),
+         names={"execution_id": "job_id"}, errors="JOB_IS_RECURRING")
+      for path in PLACES),
     *(of(f"GET {path}/logs", list_logs, LINES, "read operate work", LogPage, query=LogPaging,
-         errors=errors)
-      for path, errors in PLACES),
+         errors="JOB_IS_RECURRING")
+      for path in PLACES),
 )
 # fmt: on

@@ -180,7 +180,7 @@ of = section("jobs")
 OPERATIONS = (
     of("GET /jobs/{job_id}", "jobq_http.show_job", "Get a job, live or archived",
        "read produce work operate", {200: Answer("The job.", Job | RecurringJob)},
-       query=View, errors="JOB_NOT_FOUND"),
+       query=View),
     of("GET /jobs", list_jobs, "List jobs, newest first", "read operate",
        {200: Answer("A page of jobs.", JobPage | RecurringJobPage)}, query=JobFilter, may_lag=True),
     of("POST /jobs/{job_id}/cancel", cancel_job,
@@ -188,7 +188,7 @@ OPERATIONS = (
        "produce operate", {
            200: Answer("It is cancelled, or retired.", Cancellation),
            202: Answer("Its worker is asked to stop.", Cancellation),
-       }, body=Cancel, errors="JOB_NOT_FOUND EXECUTION_NOT_CANCELLABLE",
+       }, body=Cancel, errors="EXECUTION_NOT_CANCELLABLE",
        examples={"why": {"reason": "ordered twice"}}),
 )
 # fmt: on

@@ -13,7 +13,7 @@ import msgspec
 from starlette.responses import Response
 
 from jobq_http.call import Call, json
-from jobq_http.errors import ENQUEUES, Error, meaning, status_of
+from jobq_http.errors import ENQUEUES, MISSING, Error, documented
 from jobq_http.examples import ID, MOMENT
 from jobq_http.operation import Answer, Operation, section
 from jobq_http.routing import LAG
@@ -267,7 +267,8 @@ def responses(operation: Operation, schemas: Mapping[str, Any]) -> dict[str, Any
 
 def errors_of(operation: Operation) -> dict[int, list[str]]:
     """Return the codes of an operation's errors, by status."""
-    codes = operation.errors.split()
+    named = [MISSING[name] for name in PARAMETER.findall(operation.path) if name in MISSING]
+    codes = named + operation.errors.split()
     if operation.scopes:
         codes += KEYED
     if operation.reads_body:
@@ -276,7 +277,7 @@ def errors_of(operation: Operation) -> dict[int, list[str]]:
         codes.append("QUEUE_UNAVAILABLE")
     found: dict[int, list[str]] = {}
     for code in dict.fromkeys(codes):
-        found.setdefault(status_of(code), []).append(code)
+        found.setdefault(documented(code)[0], []).append(code)
     return found
 
 
@@ -322,20 +323,14 @@ def sample(schema: Mapping[str, Any], schemas: Mapping[str, Any], name: str = ""
 
 def bad(codes: Sequence[str]) -> dict[str, Any]:
     """Return the errors of a status, with an example for each code."""
+    messages = {code: documented(code)[1] for code in codes}
+    request_id = "req_9a8b7c6d5e4f3a2b"
     examples = {
-        code: {
-            "value": {
-                "error": {
-                    "code": code,
-                    "message": meaning(code),
-                    "request_id": "req_9a8b7c6d5e4f3a2b",
-                }
-            }
-        }
-        for code in codes
+        code: {"value": {"error": {"code": code, "message": message, "request_id": request_id}}}
+        for code, message in messages.items()
     }
     return {
-        "description": "; ".join(f"`{code}`: {meaning(code)}" for code in codes),
+        "description": "; ".join(f"`{code}`: {message}" for code, message in messages.items()),
         "headers": {"X-Request-Id": {"$ref": "#/components/headers/X-Request-Id"}},
         "content": {
             "application/json": {

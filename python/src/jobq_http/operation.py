@@ -54,7 +54,7 @@ class Operation:
             empty for everybody.
         answer: type of its successful answer; answers by status; or None for no content.
         tag: section of the specification.
-        errors: codes of its own errors.
+        errors: codes of its own errors, except that nothing has an id in its path.
         status: status of its successful answer; 201 also if its member ``created`` is true.
         name: its name in the specification, by default that of what it does.
         body: type of the request's JSON, or None.

@@ -171,14 +171,14 @@ REDRIVE = {"queue": "mail", "since": "2026-03-15T12:00:00Z", "max_jobs": 500}
 # fmt: off
 OPERATIONS = (
     of("GET /jobs/{job_id}/explain", "explain", "Why a job is not running",
-       "read produce operate", Explanation, errors="JOB_NOT_FOUND JOB_IS_RECURRING"),
+       "read produce operate", Explanation, errors="JOB_IS_RECURRING"),
     of("POST /jobs/{job_id}/redrive", "redrive", "Run a dead or cancelled job again",
        "operate", Redriven, body=RedriveOne, value="state",
-       errors="JOB_NOT_FOUND JOB_IS_RECURRING ILLEGAL_STATE DEDUP_CONFLICT IDEMPOTENCY_CONFLICT",
+       errors="JOB_IS_RECURRING ILLEGAL_STATE DEDUP_CONFLICT IDEMPOTENCY_CONFLICT",
        examples={"by the endpoint as it is now": {"latest": True}}),
     of("POST /jobs/{job_id}/rerun", "rerun", "Create a copy of a finished job",
        "operate", Rerun, status=201, value="job_id",
-       errors="JOB_NOT_FOUND JOB_IS_RECURRING ILLEGAL_STATE INPUT_VALIDATION_FAILED QUEUE_FULL"),
+       errors="JOB_IS_RECURRING ILLEGAL_STATE INPUT_VALIDATION_FAILED QUEUE_FULL"),
     of("POST /jobs:redrive", "redrive_many", "Run many dead jobs again",
        "operate", RedrivenMany, body=Redrive, name="redrive_jobs",
        examples={"a queue, since noon": REDRIVE}),

@@ -211,7 +211,7 @@ async def update_job(call: Call) -> Response:
 
 
 READERS = "read produce operate"
-RETIRED = "JOB_NOT_FOUND SCHEDULE_RETIRED"
+RETIRED = "SCHEDULE_RETIRED"
 SCHEDULE = {"job_id": "schedule"}
 of = section("recurring jobs")
 # fmt: off
@@ -219,20 +219,18 @@ OPERATIONS = (
     of("PUT /jobs/{job_id}", update_job,
        "Update a recurring job by a new version; one-shot jobs never change",
        "produce operate", RecurringJob, body=Revision,
-       errors="GRAPH_CYCLE JOB_NOT_FOUND JOB_NOT_UPDATABLE SCHEDULE_RETIRED"
+       errors="GRAPH_CYCLE JOB_NOT_UPDATABLE SCHEDULE_RETIRED"
               " INPUT_VALIDATION_FAILED INVALID_CRON CRON_NEVER_FIRES INVALID_TIME_ZONE",
        examples={"an hour later": {"cron": "0 10 * * MON"}}),
     of("GET /jobs/{job_id}/status", "schedule_status",
        "Status of a recurring job: health, last execution, the last 24 hours",
-       READERS, JobStatus, names=SCHEDULE, errors="JOB_NOT_FOUND"),
+       READERS, JobStatus, names=SCHEDULE),
     of("GET /jobs/{job_id}/versions", "jobq_http.page_schedule_versions",
        "List the versions of a recurring job, the newest first", READERS, RecurringJobPage,
-       names=SCHEDULE, query=Paging, place=("before", Integer, "max_versions"),
-       errors="JOB_NOT_FOUND"),
+       names=SCHEDULE, query=Paging, place=("before", Integer, "max_versions")),
     of("GET /jobs/{job_id}/preview", "jobq_http.preview_slots",
        "When a recurring job fires next: five times",
-       READERS, {200: Answer("The next five times.", Preview)}, names={"job_id": "schedule_id"},
-       errors="JOB_NOT_FOUND"),
+       READERS, {200: Answer("The next five times.", Preview)}, names={"job_id": "schedule_id"}),
     of("POST /jobs/{job_id}/pause", "pause_schedule",
        "Pause a recurring job; its runs continue",
        "operate", JobPausing, body=Pause, names=SCHEDULE, errors=RETIRED,

@@ -115,7 +115,6 @@ OPERATIONS = (
        "Follow a stream of a job: server-sent events `chunk`, then `end`",
        "read produce work operate",
        {200: Answer("Events; the id of `chunk` is its cursor.", str, "text/event-stream")},
-       query=Reading, headers={"Last-Event-ID": Place | None}, is_long=True,
-       errors="JOB_NOT_FOUND"),
+       query=Reading, headers={"Last-Event-ID": Place | None}, is_long=True),
 )
 # fmt: on

@@ -154,7 +154,7 @@ async def claim_jobs(call: Call) -> Response:
 
 
 ATTEMPT = "POST /jobs/{job_id}/attempts/{attempt}"
-LOST = "JOB_NOT_FOUND LEASE_LOST"
+LOST = "LEASE_LOST"
 of = section("workers")
 # fmt: off
 OPERATIONS = (
@@ -195,7 +195,7 @@ OPERATIONS = (
        "work", Settled, body=Spending, always={"state": "running"}, errors=LOST,
        examples={"tokens": {"cost": 4500}}),
     of(f"{ATTEMPT}/logs", "log", "Add a line to a job's log",
-       "work", Logged, status=201, body=Line, errors="JOB_NOT_FOUND",
+       "work", Logged, status=201, body=Line,
        examples={"a line": {"message": "connecting", "level": "INFO"}}),
 )
 # fmt: on
