@@ -65,6 +65,10 @@ Cancellation = answer(
 )
 ANY_STATE = "|".join(get_args(State))
 ENDED: Final = ("succeeded", "dead", "cancelled")
+# Parameters of the list of recurring jobs.
+OF_RECURRING: Final = frozenset(
+    {"trigger", "status", "kind", "endpoint", "queue", "vocabulary", *Paging.__struct_fields__}
+)
 STATES = Meta(
     description="One or more states, separated by commas.",
     pattern=f"^({ANY_STATE})(,({ANY_STATE}))*$",
@@ -123,38 +127,21 @@ Cancel = request("Cancel", "Why a job is cancelled.", "reason?")
 async def list_jobs(call: Call) -> Response:
     """Return a page of one-shot jobs and runs, or of recurring jobs."""
     wanted = call.query(JobFilter)
-    if wanted.trigger == "CRON":
-        return await list_recurring(call, wanted)
-    if wanted.status == "PAUSED":
-        raise ApiError("INVALID_REQUEST", "status: PAUSED with trigger=CRON alone")
     given = wanted.filters(call) | {"kind": same(wanted.kind, wanted.endpoint)}
     given.pop("endpoint", None)
-    if status := given.pop("status", None):
+    status = given.pop("status", None)
+    if given.get("trigger") == "CRON":
+        del given["trigger"]
+        if others := wanted.given().keys() - OF_RECURRING:
+            raise ApiError("INVALID_REQUEST", f"{min(others)}: not with trigger=CRON")
+        given |= {"status": status and status.lower(), "max_schedules": wanted.limit}
+        return page(call, await call.fetch("jobq_http.page_schedules", **given))
+    if status == "PAUSED":
+        raise ApiError("INVALID_REQUEST", "status: PAUSED with trigger=CRON alone")
+    if status:
         states = given.get("states", get_args(State))
         given["states"] = [s for s in states if (s in ENDED) == (status == "RETIRED")]
     return page(call, await call.fetch("jobq_http.page_jobs", **given, max_jobs=wanted.limit))
-
-
-async def list_recurring(call: Call, wanted: JobFilter) -> Response:
-    """Return a page of recurring jobs; refuse filters that they do not have."""
-    others = """
-        state idempotency_key error_code created_after created_before metadata
-    """.split()
-    for name in others:
-        if getattr(wanted, name) is not None:
-            raise ApiError("INVALID_REQUEST", f"{name}: not with trigger=CRON")
-    return page(
-        call,
-        await call.fetch(
-            "jobq_http.page_schedules",
-            status=wanted.status and wanted.status.lower(),
-            kind=same(wanted.kind, wanted.endpoint),
-            queue=wanted.queue,
-            before=wanted.position(call, UUID),
-            max_schedules=wanted.limit,
-            vocabulary=wanted.vocabulary,
-        ),
-    )
 
 
 async def cancel_job(call: Call) -> Response:

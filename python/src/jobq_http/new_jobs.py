@@ -13,7 +13,7 @@ from starlette.responses import Response
 from jobq.calls.arguments import Dedup
 from jobq.models import AfterFailure
 from jobq_http import examples, metrics
-from jobq_http.call import Call, encoded, json
+from jobq_http.call import Call, json
 from jobq_http.errors import ApiError
 from jobq_http.jobs import Job
 from jobq_http.operation import Answer, section
@@ -100,6 +100,16 @@ class Batch(Request):
         list[Annotated[Raw, Meta(extra_json_schema=EITHER)]], Meta(min_length=1, max_length=10_000)
     ]
 
+    def __post_init__(self) -> None:
+        """Read each job by the model of its vocabulary."""
+        self.jobs = [one_of_many(*item) for item in enumerate(self.jobs)]  # type: ignore[misc]
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of jobq_http.submit_jobs()."""
+        jobs: list[Any] = self.jobs
+        endpoints = {job.endpoint for job in jobs if isinstance(job, Invocation)}
+        return {"jobs": text([job.declared() for job in jobs]), "endpoints": sorted(endpoints)}
+
 
 class Vocabulary(Struct):
     """The members that determine the model of a request."""
@@ -129,26 +139,14 @@ async def create_job(call: Call) -> Response:
     model = msgspec.json.decode(body, type=Vocabulary).model
     job = msgspec.json.decode(body, type=model)
     is_endpoint = isinstance(job, Invocation | Recurrence)
+    key = job.idempotency_key = one_key(call.request.headers, job.idempotency_key)
+    given = {"given": text(job.declared()), "is_endpoint": is_endpoint}
+    await call.check(job.inputs())
     if isinstance(job, Recurrence | RecurrenceOfKind):
         call.audit()
-        declared = job.declared()
-        key = one_key(call.request.headers, job.idempotency_key)
-        if key is not None and job.name:
-            raise ApiError("INVALID_REQUEST", "name, idempotency_key: one of them")
-        await call.check(job.inputs())
-        rows = await call.fetch(
-            "jobq_http.submit_schedule",
-            given=text(declared),
-            idempotency_key=key,
-            is_endpoint=is_endpoint,
-        )
+        rows = await call.fetch("jobq_http.submit_schedule", **given, idempotency_key=key)
     else:
-        job.idempotency_key = one_key(call.request.headers, job.idempotency_key)
-        declared = job.declared()
-        await call.check(job.inputs())
-        rows = await call.fetch(
-            "jobq_http.submit_job", given=text(declared), is_endpoint=is_endpoint
-        )
+        rows = await call.fetch("jobq_http.submit_job", **given)
     [(created, item)] = rows
     if not created:
         metrics.CONFLICTS.inc()
@@ -179,19 +177,6 @@ def one_of_many(number: int, job: Raw) -> NewJob | Invocation:
         raise msgspec.ValidationError(f"{problem} - at {place}") from error
 
 
-async def create_jobs(call: Call) -> Response:
-    """Create many jobs, all or none."""
-    batch = await call.body(Batch)
-    given = [one_of_many(n, job) for n, job in enumerate(batch.jobs)]
-    jobs = [job.declared() for job in given]
-    await call.check([each for job in given for each in job.inputs()])
-    endpoints = sorted({job.endpoint for job in given if isinstance(job, Invocation)})
-    rows = await call.fetch("jobq_http.submit_jobs", jobs=text(jobs), endpoints=endpoints)
-    items = [{"job_id": job_id, "created": created} for _, job_id, created in rows]
-    created = any(item["created"] for item in items)
-    return encoded({"items": items}, 201 if created else 200)
-
-
 of = section("jobs")
 CODES = (
     "ENDPOINT_NOT_FOUND JOB_NOT_FOUND BATCH_NOT_FOUND DEDUP_CONFLICT BATCH_ENDED"
@@ -207,9 +192,9 @@ OPERATIONS = (
        errors=f"{CODES} GRAPH_CYCLE DEFINITION_EXISTS INVALID_CRON CRON_NEVER_FIRES"
               " INVALID_TIME_ZONE",
        headers={"Idempotency-Key": KeyText}, examples=examples.NEW_JOBS),
-    of("POST /jobs:batch", create_jobs, "Create many jobs, all or none", "produce", {
+    of("POST /jobs:batch", "jobq_http.submit_jobs", "Create many jobs, all or none", "produce", {
            201: Answer("At least one job is created.", BatchAnswer),
            200: Answer("Every key has a job already.", BatchAnswer),
-       }, body=Batch, errors=CODES, examples={"two jobs": examples.BATCH}),
+       }, body=Batch, name="create_jobs", errors=CODES, examples={"two jobs": examples.BATCH}),
 )
 # fmt: on

@@ -55,7 +55,7 @@ class Operation:
         answer: type of its successful answer; answers by status; or None for no content.
         tag: section of the specification.
         errors: codes of its own errors, except that nothing has an id in its path.
-        status: status of its successful answer; 201 also if its member ``created`` is true.
+        status: status of its successful answer; 201 also if it, or an item, has ``created``.
         name: its name in the specification, by default that of what it does.
         body: type of the request's JSON, or None.
         query: type of the query string, or None; without a key, other parameters are ignored.
@@ -211,7 +211,7 @@ class Operation:
         kind = item_of(self.model, names[0]) if len(names) == 1 else None
         if kind is not None:
             items = [picked(kind, {**row, **self.always}) for row in rows]
-            return encoded({names[0]: items}, self.status)
+            return encoded({names[0]: items}, self._status(*items))
         [row] = rows
         given |= {self.names.get(name, name): value for name, value in given.items()}
         # Members of the request that are not given are null, if the answer must have them.
@@ -219,7 +219,12 @@ class Operation:
         said = dict.fromkeys(required(self.model) & asked) | given | row
         said |= {**({self.value: only} if self.value else {}), **self.always}
         answer = picked(self.model, said)
-        return encoded(answer, 201 if answer.get("created") else self.status)
+        return encoded(answer, self._status(answer))
+
+    def _status(self, *items: Any) -> int:  # noqa: ANN401 - of objects or values
+        """Return the status of an answer with these items."""
+        is_new = any(isinstance(item, dict) and item.get("created") for item in items)
+        return 201 if is_new else self.status
 
 
 def join(body: RequestPart, given: Mapping[str, Any]) -> None:

@@ -97,9 +97,11 @@ class Recurring(Timing, kw_only=True):
     ] = None
 
     def declared(self) -> dict[str, Any]:
-        """Return the object for the database; refuse a cron expression without a time zone."""
+        """Return the object for the database; refuse members that do not go together."""
         if self.timezone is UNSET and isinstance(self.cron, str):
             raise ApiError("INVALID_REQUEST", "cron needs timezone")
+        if self.idempotency_key is not None and self.name:
+            raise ApiError("INVALID_REQUEST", "name, idempotency_key: one of them")
         given = super().declared()
         del given["trigger"], given["idempotency_key"]
         return given
