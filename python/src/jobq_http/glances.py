@@ -125,12 +125,8 @@ Deeds = page_of("Deeds", "A page of actions, newest first.", Deed)
 async def glance_at_queues(call: Call) -> Response:
     """Return a page of queues for overviews."""
     wanted = call.query(QueuePage)
-    first = wanted.position(call, str)
-    [(document,)] = await call.fetch(
-        "jobq_http.show_queues",
-        max_queues=wanted.limit + 1,
-        **({} if first is None else {"first": first}),
-    )
+    given = {"first": wanted.position(call, str), "max_queues": wanted.limit + 1}
+    [(document,)] = await call.fetch("jobq_http.show_queues", **given)
     queues = msgspec.json.decode(document)
     rest = queues[wanted.limit :]
     cursor = next_of(call, rest[0]["queue"] if rest else None)

@@ -79,7 +79,7 @@ async def following(
     """
     check_streams()
     given = {"job_id": job_id, "stream": stream}
-    [first] = await read("read_stream", **given, **({"after": after} if after else {}))
+    [first] = await read("read_stream", **given, after=after or None)
 
     async def chunk_events() -> AsyncGenerator[bytes, None]:
         page, pause = first, FIRST_PAUSE
