@@ -2,7 +2,7 @@
 
 Gem::Specification.new do |spec|
   spec.name = "jobq"
-  spec.version = "1.0.0"
+  spec.version = "1.1.0"
   spec.summary = "Client and worker for jobq, a job queue in PostgreSQL."
   spec.authors = ["the jobq authors"]
   spec.license = "PostgreSQL"

@@ -5,6 +5,6 @@
 create or replace function jobq.version()
 returns text language sql immutable parallel safe security definer
 set search_path = pg_catalog, pg_temp as $$
-    select '1.0.0'
+    select '1.1.0'
 $$;
 grant execute on function jobq.version to jobq_producer, jobq_worker, jobq_operator, jobq_reader;

@@ -1,0 +1,4 @@
+-- Verify jobq:http on pg, after @v1.0.0
+\set script `python3 -IS sql/render.py verify http@v1.1.0`
+select 1 / (:'script' <> '')::int as rendered \gset
+:script
