@@ -9,10 +9,11 @@ import django_project  # noqa: F401 - what follows needs its settings
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
-from django.db import connections, transaction
+from django.db import close_old_connections, connections, transaction
 from django.test import Client as Browser
 from psycopg.conninfo import conninfo_to_dict
 
+from jobq.errors import DatabaseUnavailable
 from jobq_contrib.django import client
 from jobq_contrib.django.management.commands.jobq_worker import url_of
 from jobq_contrib.django.models import Job
@@ -55,6 +56,27 @@ def test_djangos_transaction_decides() -> None:
         assert client().get(job.job_id).payload == {"a": [1]}
     [found] = Job.objects.all()
     assert (found.pk, found.kind, found.payload) == (job.job_id, "kept", {"a": [1]})
+
+
+@pytest.mark.parametrize("has_checks", [True, False])
+def test_a_persistent_connection_that_the_server_has_closed_is_replaced(
+    has_checks: bool, connect: Callable[[], Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = connections["default"]
+    monkeypatch.setitem(home.settings_dict, "CONN_MAX_AGE", None)
+    monkeypatch.setitem(home.settings_dict, "CONN_HEALTH_CHECKS", has_checks)
+    client().enqueue("before")
+    with connect() as connection:
+        connection.execute(
+            "select pg_terminate_backend(%s, 10000)", [home.connection.info.backend_pid]
+        )
+    close_old_connections()  # as at the beginning of each request
+    if not has_checks:
+        with pytest.raises(DatabaseUnavailable):
+            client().enqueue("lost")
+        close_old_connections()
+    client().enqueue("after")
+    assert [job.kind for job in Job.objects.order_by("job_id")] == ["before", "after"]
 
 
 def test_the_admin_shows_jobs_and_changes_nothing() -> None:

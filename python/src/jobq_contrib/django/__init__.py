@@ -29,6 +29,10 @@ def client(using: str = "default") -> Client:
         InvalidArgument: the database is not PostgreSQL with psycopg 3.
     """
     home = connections[using]
+    # As Django's cursors do. It does not see this client's errors, and would keep a closed one.
+    home.close_if_health_check_failed()
+    if getattr(home.connection, "closed", False) and not home.in_atomic_block:
+        home.close()
     home.ensure_connection()
     if not isinstance(home.connection, psycopg.Connection):
         raise InvalidArgument(
