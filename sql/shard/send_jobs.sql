@@ -1,8 +1,8 @@
 -- Purpose: Takes waiting jobs out of a shard for its successor. Only for jobq_owner.
 -- Invariant: a job leaves `job` in the transaction that stores it in moved_job, so nobody claims
 -- it, and it is returned again until confirm_jobs(). Jobs stay that others may refer to or that
--- refer to others (parents, children, batches, schedules, steps, signals, dedup keys), and jobs
--- for whose end a client waits. Raises: 22004, 22023.
+-- refer to others (parents, children, batches, schedules, steps, signals, dedup keys), jobs for
+-- whose end a client waits, and jobs whose key a dead job holds. Raises: 22004, 22023.
 -- Argument max_jobs: the most jobs to return.
 -- Column job: the job, for receive_jobs().
 -- Returns: the jobs that the successor has to receive; none if all that can move have moved, or
@@ -43,6 +43,11 @@ begin
                 and not exists (select from jobq_private.node as n where n.job_id = j.job_id)
                 and not exists (select from jobq_private.pending as p where p.id = j.job_id)
                 and j.job_id not in (select v.job_id from jobq_private.event as v)
+                and not exists (
+                    select from jobq_private.limit_hold as h
+                    where h.dead_job_id is not null
+                    and h.queue = j.queue and h.concurrency_key = j.concurrency_key
+                )
                 and hashtext(j.job_id::text) & 1023 <> all(_awaited)
                 offset 0
             ) as w

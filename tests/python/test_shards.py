@@ -297,6 +297,21 @@ def test_a_job_that_has_run_since_a_move_looked_for_jobs_stays(
     assert value(watcher, "select job_id from jobq_private.job") == job
 
 
+def test_a_move_leaves_jobs_whose_key_a_dead_job_holds(connect: Callable[[], Connection]) -> None:
+    connection = connect()
+    connection.execute("select jobq.put_shard(0, 'host=a', true), jobq.put_shard(1, 'host=b')")
+    connection.execute("select jobq.put_epoch(1, '{0,1}')")
+    connection.execute("select jobq.put_epoch(2, '{1}')")
+    connection.execute("select jobq_internal.put_successor(0, 1)")
+    connection.execute("select jobq.put_queue('orders', ordered => true, on_dead => 'hold')")
+    order = "select jobq.enqueue('order', '{}', 'orders', concurrency_key => %s, max_attempts => 1)"
+    first, _, other = (value(connection, order, key) for key in ("a", "a", "b"))
+    connection.execute("select from jobq.claim_job(%s, 'w')", [first])
+    connection.execute("select jobq.fail(%s, 1, 'refused')", [first])
+    sent = connection.execute("select job_id from jobq_internal.send_jobs(10)")
+    assert sent.fetchall() == [(other,)]
+
+
 def test_the_simulation_prints_the_table_of_the_page() -> None:
     done = subprocess.run(
         [sys.executable, ROOT / "docs/shard_keys.py"], capture_output=True, text=True, check=True
