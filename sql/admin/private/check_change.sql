@@ -51,6 +51,17 @@ begin
     if _set.payload is not null then
         perform jobq_private.check_payload_change(check_change.job_ids, _set.payload);
     end if;
+    perform jobq_private.check_problem('ILLEGAL_STATE', (
+        select format(
+            'job_id %s: %s of %s attempts are used; a waiting job needs one', j.job_id,
+            j.attempt - j.uncounted, _set.max_attempts
+        )
+        from jobq_private.job as j
+        where j.job_id = any(check_change.job_ids)
+        and j.attempt - j.uncounted >= _set.max_attempts
+        order by j.job_id
+        limit 1
+    ));
     if num_nonnulls(_set.run_at, _set.expires_at) > 0 then
         perform jobq_private.check_argument((
             select 'expires_at must be after run_at: job_id ' || min(j.job_id::text)

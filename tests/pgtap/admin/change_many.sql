@@ -1,6 +1,6 @@
 -- What jobq.change_many() promises.
 begin;
-select plan(69);
+select plan(70);
 
 create temporary table made as
 select n, jobq.enqueue(
@@ -194,18 +194,19 @@ select from jobq.claim('{tries}', 'w');
 select jobq.fail(:'tries', 1, 'boom', retry_in => '0 s');
 select is(
     refusal(format(
-        'select jobq.change_many(jsonb_build_object(''max_attempts'', %s), array[%L::uuid])', v.attempts,
-        :'tries'
+        'select jobq.change_many(jsonb_build_object(''max_attempts'', %s), array[%L::uuid], dry_run => %L)',
+        v.attempts, :'tries', v.dry
     )),
     v.refusal, v.claim
 )
 from (
     values
-    ('1', 'JQ002 ILLEGAL_STATE', 'a job keeps an attempt while it waits'),
-    ('0', '22023 INVALID_ARGUMENT', 'no job has less than one'),
-    ('''3''', '22023 INVALID_ARGUMENT', 'the number is no text'),
-    ('3', 'none', 'a job that waits for its next attempt can get more')
-) as v (attempts, refusal, claim);
+    ('1', false, 'JQ002 ILLEGAL_STATE', 'a job keeps an attempt while it waits'),
+    ('1', true, 'JQ002 ILLEGAL_STATE', 'a dry run refuses less, too'),
+    ('0', false, '22023 INVALID_ARGUMENT', 'no job has less than one'),
+    ('''3''', false, '22023 INVALID_ARGUMENT', 'the number is no text'),
+    ('3', false, 'none', 'a job that waits for its next attempt can get more')
+) as v (attempts, dry, refusal, claim);
 select from jobq.claim('{tries}', 'w');
 select is(jobq.fail(:'tries', 2, 'boom', retry_in => '0 s'), 'retrying', 'and is tried again where it had died');
 
