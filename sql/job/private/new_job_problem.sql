@@ -14,7 +14,9 @@ begin
     job.dedup_key := coalesce(job.dedup_key, case when settings.dedup_key is not null
         then jobq_private.payload_key(job.payload, settings.dedup_key) end);
     if job.dedup_key is not null and coalesce(job.dedup, settings.dedup) = 'debounce' then
-        job.run_at := coalesce(job.run_at, now() + settings.dedup_period);
+        job.run_at := coalesce(
+            job.run_at, now() + least(settings.dedup_period, settings.dedup_max_wait)
+        );
     end if;
     _invalid := case
         when length(job.kind) not between 1 and 128 then 'kind must have 1 to 128 characters'

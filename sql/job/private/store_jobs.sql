@@ -22,7 +22,9 @@ begin
         array_agg(row(
             j.ordinal, j.kind, coalesce(j.payload, '{}'), s.queue,
             coalesce(
-                j.run_at, case when d.dedup = 'debounce' then now() + s.dedup_period end, now()
+                j.run_at, case
+                    when d.dedup = 'debounce' then now() + least(s.dedup_period, s.dedup_max_wait)
+                end, now()
             ),
             coalesce(j.priority, s.priority), coalesce(j.max_attempts, s.max_attempts),
             coalesce(j.timeout, s.timeout), j.idempotency_key, k.dedup_key, d.dedup,

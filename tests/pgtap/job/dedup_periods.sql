@@ -1,7 +1,7 @@
 -- The strategies of dedup keys that look at the time.
 -- Needs more than the core.
 begin;
-select plan(22);
+select plan(23);
 
 select jobq.put_kind(
     'save', dedup => 'debounce', dedup_period => '1 min', dedup_max_wait => '90 s'
@@ -36,6 +36,12 @@ select results_eq(
 );
 select isnt(
     jobq.enqueue('save', '{"n": 1}', dedup_key => 'other'), :'first', 'each key has its own'
+);
+select jobq.put_kind('soon', dedup => 'debounce', dedup_max_wait => '2 s');
+select jobq.enqueue('soon', dedup_key => 'doc', expires_at => now() + interval '3 s');
+select is(
+    (select run_at from jobq.job where kind = 'soon'), now() + interval '2 s',
+    'also without another call, which the expiry need not outlast'
 );
 select jobq.change_many('{"run_at": "2020-01-01"}', array[:'first']::uuid[]);
 select is(
