@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
 
 from jobq.errors import JobqError
@@ -23,9 +22,6 @@ class Batcher(Generic[T]):
         run: makes several calls by one statement; returns for each what it returns or raises.
         most: maximum number of calls in a run.
         delay: seconds from one run to the next.
-
-    Attributes:
-        quiet: seconds more, unless somebody is in a hurry.
     """
 
     def __init__(
@@ -37,8 +33,6 @@ class Batcher(Generic[T]):
         self._run = run
         self._most = most
         self._delay = delay
-        self.quiet = 0.0
-        self._hurry = asyncio.Event()
         self._calls: deque[tuple[tuple[Any, ...], asyncio.Future[T]]] = deque()
         self._task: asyncio.Task[None] | None = None
 
@@ -54,16 +48,11 @@ class Batcher(Generic[T]):
             self._task = loop.create_task(self._run_all())
         return answer
 
-    def hurry(self) -> None:
-        """Make the next run not wait longer than the delay."""
-        self._hurry.set()
-
     async def _run_all(self) -> None:
         loop = asyncio.get_running_loop()
         try:
             while self._calls:
                 began_at = loop.time()
-                self._hurry.clear()
                 calls: list[tuple[tuple[Any, ...], asyncio.Future[T]]] = []
                 size = length = 0
                 while self._calls and size < self._most and length < MAX_TEXT:
@@ -75,10 +64,6 @@ class Batcher(Generic[T]):
                 await self._answer(calls)
                 if self._delay:
                     await asyncio.sleep(max(0.0, began_at + self._delay - loop.time()))
-                with suppress(TimeoutError):
-                    if self.quiet:
-                        async with asyncio.timeout(self.quiet):
-                            await self._hurry.wait()
         finally:
             self._task = None
 

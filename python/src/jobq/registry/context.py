@@ -14,8 +14,8 @@ from jobq.errors import InvalidArgument
 from jobq.models import Json
 from jobq.registry.children import Mailbox, Source
 from jobq.registry.outcomes import Cancelled
-from jobq.registry.steps import Call, Steps
-from jobq.registry.streams import Stream
+from jobq.registry.steps import Steps
+from jobq.registry.streams import Call, Stream
 
 LEVELS: Final = ("DEBUG", "INFO", "WARN", "ERROR")
 # The most that an attempt may cost.

@@ -11,7 +11,7 @@ import inspect
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
@@ -34,7 +34,7 @@ from jobq.redaction import error_text
 from jobq.registry.children import Arrived, Child, ChildCall, Mailbox, Source, value_of_end
 from jobq.registry.outcomes import OUTCOMES
 from jobq.registry.settlement import Suspended, moment_of
-from jobq.registry.streams import Chunks, Stream
+from jobq.registry.streams import Call, Chunks, Stream
 from jobq.tracing import with_trace
 
 SAVE_STEP: Final = "select jobq.save_step(%s, %s, %s, %s)"
@@ -48,15 +48,13 @@ WAIT_ANY: Final = "select event, outcome, payload from jobq.wait_any(%s, %s, %s,
 START_CHILDREN: Final = "select child_id from jobq.start_children(%s, %s, %s)"
 CALL_CHILDREN: Final = "select outcome, ends from jobq.call_children(%s, %s, %s)"
 
+CALL: Final = "the payload of a call must be JSON"
 # Characters of a step's or an event's name, the database's limit.
 MAX_NAME: Final = 256
 MAX_QUESTION_NAME: Final = 249
 MAX_MAILBOX: Final = 200
 LONGEST_WAIT: Final = timedelta(days=36500)
 LONGEST_STEP_DELAY: Final = timedelta(hours=1)
-
-Call: TypeAlias = "Callable[[str, tuple[Any, ...]], Any]"
-"""Runs one of these statements and returns its rows, JSON as text, or an awaitable of them."""
 
 
 class Steps:
@@ -83,7 +81,7 @@ class Steps:
         self._sleeps = 0
         self._waits: Counter[str] = Counter()
         self._messages: Counter[str] = Counter()
-        self.chunks = Chunks(self._run_call, job_id, attempt, is_awaited=is_awaited)
+        self.chunks = Chunks(call, job_id, attempt, is_awaited=is_awaited)
 
     def step(
         self,
@@ -119,12 +117,13 @@ class Steps:
             raise StepInvalid("a sleep must be of at most 36500 days", detail=str(until))
         self._sleeps += 1
         event = f"sleep:{self._job_id}:{self._sleeps}"
-        return self._run(self._sleep(event, pause))
+        return self._run(self._waited(event, pause))
 
     def wait_for(self, event: str, timeout: timedelta | float | None) -> Any:  # noqa: ANN401 - the payload
         """Wait for an event."""
         _check_name("event", event)
-        return self._run(self._wait_for(event, _limit_of(timeout)))
+        late = EventTimeout("the event did not come in time", detail=event)
+        return self._run(self._waited(event, _limit_of(timeout), late))
 
     def approve(
         self,
@@ -178,7 +177,7 @@ class Steps:
         known = await self._recorded()
         child_id = known.get(document["name"])
         if child_id is None:
-            given = (self._job_id, self._attempt, _call_text([document]))
+            given = (self._job_id, self._attempt, _text_of([document], CALL))
             [(child_id,)] = await self._call(START_CHILDREN, given)
         return Child(UUID(str(child_id)), document["kind"], document["name"])
 
@@ -202,7 +201,7 @@ class Steps:
         if all(name in known for name in names):
             results = [known[name]["payload"] for name in names]
         else:
-            parameters = (self._job_id, self._attempt, _call_text(documents))
+            parameters = (self._job_id, self._attempt, _text_of(documents, CALL))
             [(outcome, text)] = await self._call(CALL_CHILDREN, parameters)
             if outcome == "waiting":
                 raise Suspended
@@ -222,17 +221,8 @@ class Steps:
             source = await given if inspect.iscoroutine(given) else given
             waited = await self._start(source.document) if isinstance(source, ChildCall) else source
             events[self._event_of(waited)] = source, waited
-        ended = (await self._recorded()).get(f"event:{name}")
-        if ended is not None:
-            event, outcome, payload = ended.get("event"), ended["outcome"], ended["payload"]
-        else:
-            parameters = (self._job_id, self._attempt, name, list(events), limit)
-            [(event, outcome, text)] = await self._call(WAIT_ANY, parameters)
-            payload = _value(text)
-        if outcome == "waiting":
-            raise Suspended
-        if outcome == "timed_out":
-            raise EventTimeout("nothing came in time", detail=", ".join(events))
+        late = EventTimeout("nothing came in time", detail=", ".join(events))
+        event, payload = await self._end_of(name, limit, late, WAIT_ANY, (name, list(events)))
         event = event or next(iter(events))
         if event not in events:
             raise StepInvalid("the recorded wait had other sources", detail=event)
@@ -308,11 +298,11 @@ class Steps:
                 if failed >= retries:
                     raise
                 failed += 1
-                own, text = f"{failure}!{failed}", _text_of(name, {"error": error_text(error)})
+                own, text = f"{failure}!{failed}", encode({"error": error_text(error)})
             else:
                 break
             await self._call(SAVE_STEP, (self._job_id, self._attempt, own, text))
-        text = _text_of(name, value)
+        text = _text_of(value, "what a step returns must be JSON", f"{name}: ")
         try:
             rows = await self._call(SAVE_STEP, (self._job_id, self._attempt, name, text))
         except (InvalidArgument, PayloadInvalid, PayloadTooLarge) as error:
@@ -327,15 +317,6 @@ class Steps:
         pause = min(delay * 2 ** min(failed - 1, 20), LONGEST_STEP_DELAY)
         await self._waited(f"sleep:{self._job_id}:{key}:{failed}", pause)
 
-    async def _sleep(self, event: str, pause: timedelta) -> None:
-        await self._waited(event, pause)
-
-    async def _wait_for(self, event: str, limit: timedelta | None) -> Json:
-        outcome, payload = await self._waited(event, limit)
-        if outcome == "timed_out":
-            raise EventTimeout("the event did not come in time", detail=event)
-        return payload
-
     async def _approve(
         self,
         name: str,
@@ -343,35 +324,39 @@ class Steps:
         form: Mapping[str, Json] | None,
         limit: timedelta | None,
     ) -> Answer:
+        late = EventTimeout("nobody answered in time", detail=name)
         try:
-            schema = None if form is None else encode(form)
-            outcome, payload = await self._waited(
-                f"answer:{name}", limit, ASK, (name, question, schema)
-            )
+            given = (name, question, None if form is None else encode(form))
+            _, answer = await self._end_of(f"answer:{name}", limit, late, ASK, given)
         except (InvalidArgument, PayloadInvalid) as error:
             raise StepInvalid("a question is invalid", detail=f"{name}: {error}") from error
-        if outcome == "timed_out":
-            raise EventTimeout("nobody answered in time", detail=name)
-        return Answer(payload["is_approved"], payload["data"], payload["reason"], payload["by"])
+        return Answer(answer["is_approved"], answer["data"], answer["reason"], answer["by"])
 
     async def _waited(
+        self, event: str, limit: timedelta | None, late: EventTimeout | None = None
+    ) -> Json:
+        """Wait for an event and return its payload; after a timeout raise ``late``, if given."""
+        return (await self._end_of(event, limit, late, WAIT_FOR, (event,)))[1]
+
+    async def _end_of(
         self,
-        event: str,
+        wait: str,
         limit: timedelta | None,
-        statement: str = WAIT_FOR,
-        given: tuple[Any, ...] | None = None,
-    ) -> tuple[str, Json]:
-        """Wait for an event by a statement that takes what is given, by default its name."""
-        known = await self._recorded()
-        ended = known.get(f"event:{event}")
-        if ended is not None:
-            return ended["outcome"], ended["payload"]
-        given = (event,) if given is None else given
-        rows = await self._call(statement, (self._job_id, self._attempt, *given, limit))
-        [(outcome, payload)] = rows
-        if outcome == "waiting":
+        late: EventTimeout | None,
+        statement: str,
+        given: tuple[Any, ...],
+    ) -> tuple[str | None, Json]:
+        """Wait by a statement, unless the end of the wait is recorded; return event and payload."""
+        ended = (await self._recorded()).get(f"event:{wait}")
+        if ended is None:
+            parameters = (self._job_id, self._attempt, *given, limit)
+            [(*events, outcome, text)] = await self._call(statement, parameters)
+            ended = {"outcome": outcome, "payload": _value(text), "event": next(iter(events), None)}
+        if ended["outcome"] == "waiting":
             raise Suspended
-        return outcome, _value(payload)
+        if ended["outcome"] == "timed_out" and late is not None:
+            raise late
+        return ended.get("event"), ended["payload"]
 
     async def _recorded(self) -> Mapping[str, Json]:
         if self._known is None:
@@ -385,9 +370,6 @@ class Steps:
             await awaited(self.chunks.flush())
         rows: list[Any] = await awaited(self.call(statement, parameters))
         return rows
-
-    def _run_call(self, statement: str, parameters: tuple[Any, ...]) -> Any:  # noqa: ANN401 - rows
-        return self.call(statement, parameters)
 
     async def _result_of(self, returned: Any) -> Any:  # noqa: ANN401 - of a step's function
         if inspect.iscoroutine(returned) and not self._is_awaited:
@@ -469,14 +451,6 @@ def _limit_of(timeout: timedelta | float | None) -> timedelta | None:
     return limit
 
 
-def _call_text(documents: Sequence[Mapping[str, Json]]) -> str:
-    """Return calls as JSON text."""
-    try:
-        return encode(documents)
-    except InvalidArgument as error:
-        raise StepInvalid("the payload of a call must be JSON", detail=str(error)) from error
-
-
 def _check_name(what: str, name: object) -> None:
     """Check a name as the database does.
 
@@ -495,13 +469,9 @@ def _check_name(what: str, name: object) -> None:
         )
 
 
-def _text_of(name: str, value: object) -> str:
-    """Return the result of a step as JSON text.
-
-    Raises:
-        StepInvalid: it is not JSON, or cannot be stored.
-    """
+def _text_of(value: object, rule: str, where: str = "") -> str:
+    """Return JSON text; raise StepInvalid with this text if a value has none."""
     try:
         return encode(value)
     except InvalidArgument as error:
-        raise StepInvalid("what a step returns must be JSON", detail=f"{name}: {error}") from error
+        raise StepInvalid(rule, detail=f"{where}{error}") from error

@@ -5,20 +5,18 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from jobq.calls.arguments import encode
-from jobq.database import awaited
+from jobq.database import awaited, finished
 from jobq.errors import JobqError, LeaseLost
 from jobq.models import Json
 
 APPEND_MANY: Final = (
     "select job_id, attempt, outcome from jobq_internal.append_many(%s, %s, %s, %s, %s)"
 )
-# Lets a worker store chunks soon for which it has no reader in a hurry. Not a statement.
-HURRY: Final = "hurry"
 # Chunks, and characters of JSON, in one call.
 MOST_CHUNKS: Final = 500
 MOST_TEXT: Final = 1_048_576
@@ -26,6 +24,10 @@ MOST_TEXT: Final = 1_048_576
 DELAY: Final = 0.05
 
 Call: TypeAlias = Callable[[str, tuple[Any, ...]], Any]
+"""Runs a statement of a step or of a stream; returns its rows, or an awaitable of them.
+
+JSON is text.
+"""
 
 
 class Stream:
@@ -58,6 +60,7 @@ class Chunks:
     """The chunks that an attempt has written and that are not stored yet.
 
     Only one call of an attempt runs at a time, so that a reader sees its chunks in their order.
+    After an error no more is stored, and each call raises it.
 
     Args:
         call: runs `APPEND_MANY`.
@@ -68,7 +71,7 @@ class Chunks:
     """
 
     def __init__(self, call: Call, job_id: UUID, attempt: int, *, is_awaited: bool) -> None:
-        self._call = call
+        self.call = call
         self._key = (job_id, attempt)
         self._is_awaited = is_awaited
         self._counts: Counter[str] = Counter()
@@ -103,7 +106,7 @@ class Chunks:
             self._start()
         elif is_timed and len(self._pending) >= MOST_CHUNKS:
             self.flush()
-        return _Stored(self)
+        return _Stored(self._flush)
 
     def flush(self) -> Any:  # noqa: ANN401 - None, or awaited
         """Wait until everything is stored; awaited in a coroutine.
@@ -111,19 +114,7 @@ class Chunks:
         Raises:
             JobqError: the database refused a chunk, or the attempt has lost its lease.
         """
-        if self._is_awaited:
-            return self._flush()
-        if self.is_pending and not self.waits_for_step:
-            self._call(HURRY, ())
-        self._store()
-        return None
-
-    def _store(self) -> None:
-        with self._storing:
-            while self._error is None and (batch := self._take()):
-                _check(self._call(APPEND_MANY, batch))
-        if self._error is not None:
-            raise self._error
+        return self._flush() if self._is_awaited else finished(self._flush())
 
     async def end(self) -> None:
         """Store the rest after the handler has ended.
@@ -131,33 +122,32 @@ class Chunks:
         Raises:
             JobqError: as `flush`.
         """
-        if not self.is_pending:
-            return
-        if self._is_awaited:
-            await self._flush()
-        else:
-            await asyncio.to_thread(self.flush)
+        if self.is_pending:
+            await (self._flush() if self._is_awaited else asyncio.to_thread(self.flush))
 
     async def _flush(self) -> None:
-        while self._task is not None or self._pending:
-            started = self._start()
-            if not self.waits_for_step:
-                await self._call(HURRY, ())
-            await asyncio.shield(started)
+        if self._is_awaited:
+            while self._error is None and (self._task is not None or self._pending):
+                await asyncio.shield(self._start())
+        else:
+            with self._storing:
+                await self._store()
         if self._error is not None:
             raise self._error
 
     def _start(self) -> asyncio.Task[None]:
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._store_all())
+            self._task = asyncio.get_running_loop().create_task(self._store())
         return self._task
 
-    async def _store_all(self) -> None:
+    async def _store(self) -> None:
         try:
-            while batch := self._take():
-                _check(await awaited(self._call(APPEND_MANY, batch)))
+            while self._error is None and (batch := self._take()):
+                rows = await awaited(self.call(APPEND_MANY, batch))
+                if any(outcome == "lost" for *_, outcome in rows):
+                    raise LeaseLost("this attempt has lost its lease")
         except JobqError as error:
-            self._fail(error)
+            self._error = error
         finally:
             self._task = None
 
@@ -165,16 +155,8 @@ class Chunks:
         """Store what a plain function has written, in a thread of its own."""
         with self._changing:
             self._timer = None
-        try:
-            self._store()
-        except JobqError as error:
-            self._fail(error)
-
-    def _fail(self, error: JobqError) -> None:
-        """Raise this at the next call, and store no more."""
-        self._error = error
-        with self._changing:
-            self._pending.clear()
+        with self._storing:
+            finished(self._store())
 
     def _take(self) -> tuple[Any, ...] | None:
         """Return the parameters of a call for the next chunks, if there are any."""
@@ -197,18 +179,10 @@ class Chunks:
 class _Stored:
     """Awaiting it waits until the chunks so far are stored."""
 
-    __slots__ = ("_chunks",)
+    __slots__ = ("_flush",)
 
-    def __init__(self, chunks: Chunks) -> None:
-        self._chunks = chunks
+    def __init__(self, flush: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._flush = flush
 
     def __await__(self) -> Generator[Any, None, None]:
-        flushed = self._chunks.flush()
-        if flushed is not None:
-            yield from flushed.__await__()
-
-
-def _check(rows: list[Any]) -> None:
-    """Raise an error if the attempt has lost its lease."""
-    if any(outcome == "lost" for *_, outcome in rows):
-        raise LeaseLost("this attempt has lost its lease")
+        return self._flush().__await__()

@@ -15,7 +15,7 @@ from jobq.errors import DatabaseUnavailable, InvalidArgument, JobqError, LeaseLo
 from jobq.models import Json
 from jobq.registry.context import JobContext
 from jobq.registry.steps import CALL_CHILDREN, LIST_STEPS, SAVE_STEP
-from jobq.registry.streams import APPEND_MANY, DELAY, HURRY
+from jobq.registry.streams import APPEND_MANY, DELAY
 from jobq.worker import tuning
 from jobq.worker.connections import Backoff, Complaints, Connections
 from jobq.worker.queries import SET_PROGRESS, Key, array
@@ -194,20 +194,16 @@ Rows: TypeAlias = list[Any]
 
 
 class Journal:
-    """Runs the statements of durable steps: the most frequent ones for many attempts together.
-
-    Chunks of streams are not stored more often than readers need: less often while none follows.
-    """
+    """Runs the statements of durable steps: the most frequent ones for many attempts together."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
         self._loop = asyncio.get_running_loop()
-        self._streams = Batcher(self._append, tuning.MAX_BATCH, DELAY)
         self._batchers = {
             SAVE_STEP: Batcher(self._save_steps, tuning.MAX_BATCH),
             LIST_STEPS: Batcher(self._read_steps, tuning.MAX_BATCH),
             CALL_CHILDREN: Batcher(self._call_children, tuning.MAX_BATCH),
-            APPEND_MANY: self._streams,
+            APPEND_MANY: Batcher(self._append, tuning.MAX_BATCH, DELAY),
         }
 
     async def call(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
@@ -217,9 +213,6 @@ class Journal:
             LeaseLost: the attempt has lost its lease, for example because a call without an
                 answer has released it.
         """
-        if statement == HURRY:
-            self._streams.hurry()
-            return []
         batcher = self._batchers.get(statement)
         if batcher is None:
             return await self._ask(statement, parameters)
@@ -272,8 +265,6 @@ class Journal:
         text = f"[{','.join(text[1:-1] for text in texts)}]"
         rows = await self._ask(APPEND_MANY, (array(job_ids), array(attempts), *rest, text))
         lost = {(job_id, attempt) for job_id, attempt, outcome in rows if outcome == "lost"}
-        is_followed = len(lost) < len(rows)
-        self._streams.quiet = 0.0 if is_followed else tuning.STREAM_QUIET
         keys = [(str(parameters[0][0]), parameters[1][0]) for parameters in chunks]
         return [[(*key, "lost")] if key in lost else [] for key in keys]
 

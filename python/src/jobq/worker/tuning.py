@@ -21,9 +21,6 @@ PATIENCE: Final = 1.0
 SETTLE_DELAY: Final = 0.01
 # Seconds at most that a job of another release waits; a sixtieth of it for each of its attempts.
 RELEASE_WAIT_LAST: Final = 15.0
-# Seconds that chunks of streams wait in addition to `streams.DELAY`, while no reader is notified of
-# them, and no step or end of a handler waits for them.
-STREAM_QUIET: Final = 0.2
 
 # ---- sleeping
 
