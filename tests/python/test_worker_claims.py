@@ -23,7 +23,6 @@ from jobq import AsyncClient, Client
 from jobq.registry import JobContext, Registry
 from jobq.worker import Worker, tuning
 from jobq.worker.connections import Link
-from jobq.worker.controller import Controller
 from jobq.worker.queries import HEARTBEAT, MAINTAIN, NEXT_DUE, Queries
 
 if TYPE_CHECKING:
@@ -364,14 +363,14 @@ async def runs(client: AsyncClient, number: int) -> bool:
 async def test_what_comes_due_is_found_while_other_jobs_end(
     database: str, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # As where ends come all the time: it never rests for long enough to ask what is due.
-    monkeypatch.setattr(Controller, "idle_delay", 3600.0)
     monkeypatch.setattr(tuning, "MAINTAIN_EVERY", 3600.0)
     registry, gate = gated()
     async with Worker(database, registry, poll=3600, concurrency=400):
         await client.enqueue_many([{"kind": "waits"}] * 300)
         await until_async(partial(runs, client, 300), "for the jobs to run")
         await until_async(partial(a_worker_waits, database), "for the worker to sleep")
+        # As where ends come all the time: it never rests for long enough to ask what is due.
+        monkeypatch.setattr(tuning, "IDLE_AFTER", 3600.0)
         soon = datetime.now(UTC) + timedelta(seconds=0.3)
         due = await client.enqueue("noop", run_at=soon)
         for _ in range(280):

@@ -14,9 +14,10 @@ from waiting import until_async
 from jobq import AsyncClient
 from jobq.registry import Permanent, Registry
 from jobq.worker import Worker, tuning
+from jobq.worker.connections import Backoff
 from jobq.worker.controller import Controller
 from jobq.worker.queries import Queries
-from jobq.worker.tuning import MAX_BATCH, PREFETCH_BYTES, RETRY_LAST, SETTLE_DELAY
+from jobq.worker.tuning import MAX_BATCH, PREFETCH_BYTES, RETRY_FIRST, RETRY_LAST, SETTLE_DELAY
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -77,12 +78,11 @@ def test_ends_wait_for_company_where_there_will_be_some() -> None:
 
 
 def test_looks_at_work_that_cannot_be_claimed_become_rare() -> None:
-    missing = Controller(50)
-    pauses = [missing.retry_delay() for _ in range(10)]
-    assert pauses == sorted(pauses)
-    assert (pauses[0], pauses[-1]) == (0.002, RETRY_LAST)
-    missing.claimed([1], 1.0)
-    assert missing.retry_delay() == 0.002
+    pauses = Backoff(RETRY_LAST, RETRY_FIRST)
+    first, *_, last = [pauses.next() for _ in range(10)]
+    assert RETRY_FIRST / 2 <= first <= RETRY_FIRST < RETRY_LAST / 2 <= last <= RETRY_LAST
+    pauses.tries = 0
+    assert pauses.next() <= RETRY_FIRST
 
 
 @pytest.fixture

@@ -29,13 +29,16 @@ class Backoff:
     Set ``tries`` to 0 after a success.
     """
 
-    def __init__(self, most: float | None = None) -> None:
-        self._most = most or tuning.BACKOFF_LAST
+    def __init__(
+        self, most: float = tuning.BACKOFF_LAST, first: float = tuning.BACKOFF_FIRST
+    ) -> None:
+        self._most = most
+        self._first = first
         self.tries = 0
 
     def next(self) -> float:
         """Return how many seconds to wait."""
-        pause = min(self._most, tuning.BACKOFF_FIRST * 2.0 ** min(self.tries, 30))
+        pause = min(self._most, self._first * 2.0 ** min(self.tries, 30))
         self.tries += 1
         return pause * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, hides nothing
 

@@ -1,9 +1,8 @@
-"""Decides how many jobs to claim, which kinds to exclude, and how long to wait."""
+"""Decides how many jobs to claim, which kinds to exclude, and when to settle."""
 
 from __future__ import annotations
 
 import math
-import random
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,8 +27,6 @@ class Controller:
     limit: int = tuning.MAX_BATCH  # jobs that one exchange claims or settles
     interval: float = 1.0  # mean seconds between claims that brought jobs
     claimed_at: float = 0.0  # when the last one was, by time.monotonic
-    misses: int = 0  # consecutive claims whose jobs were due but locked
-    polls: int = 0  # consecutive claims without a job
 
     # ---- observations
 
@@ -40,7 +37,6 @@ class Controller:
         self.payload = max(1.0, mean, (self.payload + mean) / 2)  # a rise counts at once
         self.interval += (min(now - self.claimed_at, 1.0) - self.interval) / 8
         self.claimed_at = now
-        self.misses = self.polls = 0
 
     def answered(self, jobs: int) -> None:
         """Record an exchange that claimed or settled this many jobs."""
@@ -76,23 +72,6 @@ class Controller:
         """
         is_frequent = self.interval < tuning.SETTLE_DELAY and ended < tuning.MAX_BATCH // 50
         return tuning.SETTLE_DELAY if is_waiting or is_frequent else 0.0
-
-    def retry_delay(self, most: float | None = None) -> float:
-        """Return how many seconds to wait before repeating a claim whose jobs were locked."""
-        self.misses += 1
-        pause = tuning.RETRY_FIRST * 2.0 ** min(self.misses - 1, 30)
-        return float(min(most or tuning.RETRY_LAST, pause))
-
-    def poll_delay(self, poll: float) -> float:
-        """Return the polling pause in seconds: longer after consecutive claims without a job."""
-        self.polls += 1
-        pause = min(poll, tuning.POLL_LAST, tuning.IDLE_AFTER * 2.0 ** min(self.polls, 30))
-        return pause * random.uniform(0.8, 1.2)  # noqa: S311 - spreads workers
-
-    @property
-    def idle_delay(self) -> float:
-        """Seconds without a job before the worker sleeps; short if limits kept it from claiming."""
-        return tuning.RETRY_FIRST if self.misses else tuning.IDLE_AFTER
 
 
 class Slots:

@@ -36,7 +36,7 @@ class Heartbeat:
 
     async def run(self) -> None:
         """Send heartbeats until cancelled."""
-        backoff = Backoff(most=tuning.POLL_LAST)  # in time for the shortest leases
+        backoff = Backoff(tuning.POLL_LAST)  # in time for the shortest leases
         complaints = Complaints()
         while True:
             is_asked = self._is_asked.is_set()

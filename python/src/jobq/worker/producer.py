@@ -54,13 +54,16 @@ class Producer:
         self._controller = Controller(self.slots.total)
         self._complaints = Complaints()
         self._backoff = Backoff()
-        # A job is in one of these, in this order; `_overdue`: settled jobs with running handlers.
+        self._misses = Backoff(tuning.RETRY_LAST, tuning.RETRY_FIRST)  # due jobs were locked
+        self._openings = Backoff(tuning.TICK, tuning.RETRY_FIRST)  # of transactions that enqueue
+        self._polls = Backoff(min(self.poll, tuning.POLL_LAST), 2 * tuning.IDLE_AFTER)
+        # A job is in one of these, in this order; `overdue`: settled jobs with running handlers.
         self._waiting: deque[Job] = deque()
-        self._running: dict[Job, None] = {}
+        self.running: dict[Job, None] = {}
         self._ended: list[Job] = []
         self._sent: list[list[Job]] = []
         self._locked: list[Job] = []
-        self._overdue: dict[Job, None] = {}
+        self.overdue: dict[Job, None] = {}
         self._exchanges: set[asyncio.Task[None]] = set()
         self._asked = 0  # jobs that exchanges are claiming now
         self._sent_at = 0.0
@@ -70,7 +73,6 @@ class Producer:
         self._is_hungry = True  # there may be jobs to claim
         self._is_pressed = False  # claims come back full
         self._is_away = False  # the database does not answer
-        self._is_tidying = False
         self._sleep_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._active_at = time.monotonic()
@@ -78,7 +80,7 @@ class Producer:
         self.is_claiming = True
         self._has_patterns = self.listener is not None and self.listener.has_patterns
         self._longest_sleep = self.poll if self._has_patterns else math.inf
-        self.in_process.held = lambda: (*self._waiting, *self._running, *self._overdue)
+        self.in_process.held = lambda: (*self._waiting, *self.running, *self.overdue)
         self.slots.join(self)
 
     # ---- claim
@@ -161,6 +163,7 @@ class Producer:
             if self.listener is not None and self._has_patterns:
                 self.listener.learn(job.queue for job in jobs)
             self._controller.claimed([len(job.payload) for job in jobs], time.monotonic())
+            self._misses.tries = self._openings.tries = self._polls.tries = 0
         self._look_ahead()
         if self.is_claiming:
             self._waiting += jobs
@@ -199,15 +202,16 @@ class Producer:
             if not self.in_process:
                 job = self._waiting.popleft()
             elif startable := self.in_process.startable(
-                self._waiting, (*self._running, *self._overdue)
+                self._waiting, (*self.running, *self.overdue)
             ):
                 job = startable
                 self._waiting.remove(job)
             else:
                 return
             job.slot_at = self.started_at = now
-            self._running[job] = None
-            job.task = self._loop.create_task(self._run(job))
+            self.running[job] = None
+            # Not in the context of the job whose end has called this, which may have variables.
+            job.task = self._loop.create_task(self._run(job), context=self._context.copy())
 
     # ---- run
 
@@ -228,10 +232,10 @@ class Producer:
         """Settle a job whose handler has finished, and free its slot."""
         self._active_at = time.monotonic()
         job.task = None  # which holds the job too
-        self._running.pop(job, None)
+        self.running.pop(job, None)
         self._is_hungry = self._is_hungry or bool(self.in_process)
-        if job in self._overdue:
-            del self._overdue[job]
+        if job in self.overdue:
+            del self.overdue[job]
             self._is_hungry = True
             self._wake.set()
         self.executor.leave(job)
@@ -239,14 +243,6 @@ class Producer:
             self._controller.took(time.monotonic() - job.started_at)
         if not job.settled_at:
             self._settle(job, settlement)
-        if not self._is_tidying:
-            self._is_tidying = True
-            # Not in the context of a job, because the next ones would inherit its variables.
-            self._loop.call_soon(self._tidy, context=self._context)
-
-    def _tidy(self) -> None:
-        """Process all jobs that have finished in this turn of the loop."""
-        self._is_tidying = False
         self.slots.pass_on(self)
         self.refill()
 
@@ -255,7 +251,7 @@ class Producer:
         self._fill()
         if self._wake.is_set():
             return
-        if self._may_exchange() or not (self.is_claiming or self._running):
+        if self._may_exchange() or not (self.is_claiming or self.running):
             self._wake.set()
         else:
             self._set_timer()
@@ -269,9 +265,9 @@ class Producer:
             self._wake.set()
 
     def _settle(self, job: Job, settlement: Settlement) -> None:
-        if job in self._running:
-            del self._running[job]
-            self._overdue[job] = None
+        if job in self.running:
+            del self.running[job]
+            self.overdue[job] = None
         job.settlement = settlement
         job.settled_at = time.monotonic()
         job.stop()
@@ -344,19 +340,20 @@ class Producer:
         if listener is not None and listener.is_listening and not listener.is_waiting:
             await self._ask_to_be_woken(listener)
             return
-        if await self._wait(self._controller.idle_delay):
+        # Short if limits kept it from claiming.
+        if await self._wait(tuning.RETRY_FIRST if self._misses.tries else tuning.IDLE_AFTER):
             return
         due = await self.queries.due_in()
         is_due = due is not None and due <= 0
         if self.until_empty and self.is_idle and not is_due:
             self.stop.requested.set()
         is_told = listener is not None and listener.is_waiting
-        pause = self._longest_sleep if is_told else self._controller.poll_delay(self.poll)
+        pause = self._longest_sleep if is_told else self._polls.next()
         if not is_due:
-            self._controller.misses = 0
+            self._misses.tries = 0
             pause = min(pause, math.inf if due is None else due)
         elif self._free():  # a limit, or another worker's claim, was in the way
-            pause = min(pause, self._controller.retry_delay())
+            pause = min(pause, self._misses.next())
         elif is_told:
             pause = self.poll
         if not await self._wait(pause):
@@ -366,7 +363,7 @@ class Producer:
         if await self._wait(self._sleep_at - time.monotonic()):
             return
         if not await listener.begin_wait():  # a transaction that enqueues is open: it may last
-            self._sleep_at = time.monotonic() + self._controller.retry_delay(tuning.TICK)
+            self._sleep_at = time.monotonic() + self._openings.next()
         self._is_hungry = True
 
     async def _wait(self, seconds: float) -> bool:
@@ -383,7 +380,7 @@ class Producer:
             self.check()
             stuck, slots = self.stuck, self.slots.total
             if stuck and 2 * stuck >= slots:
-                kinds = ", ".join(sorted({job.kind for job in self._overdue}))
+                kinds = ", ".join(sorted({job.kind for job in self.overdue}))
                 logger.error("hanging handlers occupy %d of %d slots: %s", stuck, slots, kinds)
                 self.stop.recycle("too many slots are occupied by hanging handlers")
             self.stop.check_memory()
@@ -395,7 +392,7 @@ class Producer:
         Called every `tuning.TICK`.
         """
         now = time.monotonic()
-        for job in self.running:
+        for job in list(self.running):
             if not job.started_at:  # it waits for a process
                 waited = now - job.slot_at
                 if waited > job.lease / 3:
@@ -424,7 +421,7 @@ class Producer:
     def stop_claiming(self) -> None:
         """Claim no more jobs, and release those that have not started."""
         self.is_claiming = False
-        waiting = [*self._waiting, *(job for job in self._running if not job.started_at)]
+        waiting = [*self._waiting, *(job for job in self.running if not job.started_at)]
         self._waiting.clear()
         self._give_back(waiting)
         self.slots.pass_on(self)
@@ -432,7 +429,7 @@ class Producer:
 
     def abandon(self) -> None:
         """Release every running job, without waiting for their handlers."""
-        self._give_back(list(self._running))
+        self._give_back(list(self.running))
         self._wake.set()
 
     def _give_back(self, jobs: Iterable[Job]) -> None:
@@ -447,7 +444,7 @@ class Producer:
     @property
     def is_idle(self) -> bool:
         """Whether no job is held."""
-        held = self._waiting or self._running or self._ended or self._locked
+        held = self._waiting or self.running or self._ended or self._locked
         return not (held or self._exchanges)
 
     @property
@@ -463,29 +460,19 @@ class Producer:
     @property
     def active_at(self) -> float:
         """When it last held a job, by time.monotonic."""
-        is_active = self._waiting or self._running or self._ended
+        is_active = self._waiting or self.running or self._ended
         return time.monotonic() if is_active else self._active_at
-
-    @property
-    def running(self) -> list[Job]:
-        """The jobs with a slot that are not settled."""
-        return list(self._running)
-
-    @property
-    def overdue(self) -> list[Job]:
-        """The settled jobs whose handlers still run."""
-        return list(self._overdue)
 
     @property
     def stuck(self) -> int:
         """How many slots are occupied by handlers of jobs that were settled long ago."""
         now = time.monotonic()
-        return sum(now - job.settled_at > tuning.STUCK_SECONDS for job in self._overdue)
+        return sum(now - job.settled_at > tuning.STUCK_SECONDS for job in self.overdue)
 
     @property
     def taken(self) -> int:
         """The number of its slots that are occupied."""
-        return len(self._running) + len(self._overdue)
+        return len(self.running) + len(self.overdue)
 
     @property
     def wants(self) -> bool:
@@ -499,4 +486,4 @@ class Producer:
         """Yield the jobs whose leases must be extended."""
         for jobs in (self._waiting, self._ended, self._locked, *self._sent):
             yield from jobs
-        yield from self._running
+        yield from self.running

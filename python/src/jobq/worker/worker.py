@@ -257,8 +257,7 @@ class Worker:
     @property
     def is_held_up(self) -> bool:
         """Whether handlers of settled jobs still run, or a part has not stopped."""
-        overdue = self._parts.producer.overdue if self._parts else []
-        return self._is_left_behind or bool(overdue)
+        return self._is_left_behind or bool(self._parts and self._parts.producer.overdue)
 
     def health(self) -> dict[str, object]:
         """Return the worker's health with reasons.
@@ -398,7 +397,7 @@ class Worker:
         if running := len(producer.running):
             logger.info("stopping: waiting up to %g s for %d jobs", self.grace, running)
         await _first([settling, self._stop.at_once], self.grace)
-        unfinished = producer.running
+        unfinished = list(producer.running)
         coroutines = {job.task for job in unfinished if job.is_interruptible and job.task}
         for job in unfinished:
             job.interrupt()
