@@ -20,7 +20,10 @@ exception
 end
 $$;
 
-select is(jobq_private.has_huge_number(a.value), a.is_huge, left(a.value::text, 40))
+select is(
+    (jobq_private.value_problem(a.value, 1000000000, 64))[1] is not distinct from 'PAYLOAD_INVALID',
+    coalesce(a.is_huge, false), left(a.value::text, 40)
+)
 from (
     values
     ('1e131071'::jsonb, true),
