@@ -1,4 +1,4 @@
--- Deploy jobq:work to pg, after @v1.0.0
+-- Deploy jobq:work to pg, after @v1.1.0
 \set script `python3 -IS sql/render.py deploy work`
 select 1 / (:'script' <> '')::int as rendered \gset
 :script

@@ -1,6 +1,5 @@
 -- Purpose: Adds a job in the caller's transaction and returns its id, or the id of the existing
 -- job with the same key.
--- Invariant: a taken idempotency key or dedup key yields the job that holds it.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 -- Argument queue: the queue; null means the kind's, else default.
 -- Argument expires_at: no attempt starts after this time, and the job is then dead with

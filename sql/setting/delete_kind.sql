@@ -1,8 +1,7 @@
 -- Purpose: Deletes the declaration of a kind; refused while it has live jobs or schedules.
--- Invariant: refused while it has live jobs or schedules, and for an endpoint, which
--- delete_definition() deletes. A job that another transaction adds meanwhile is not seen; like
--- the jobs of every undeclared kind it runs with the settings of its queue.
--- Raises: 22004, JQ004, JQ007, JQ008.
+-- Invariant: refused for an endpoint, which delete_definition() deletes. A job that another
+-- transaction adds meanwhile is not seen; like the jobs of every undeclared kind it runs with the
+-- settings of its queue. Raises: 22004, JQ004, JQ007, JQ008.
 -- Example: select jobq.delete_kind('send_email_v1');
 create or replace function jobq.delete_kind(kind text)
 returns void language plpgsql security definer set search_path = pg_catalog, pg_temp as $$

@@ -1,8 +1,7 @@
 -- Purpose: Leases up to max_jobs runnable jobs to a worker: by queue as given, then priority, due
 -- time and id.
--- Invariant: SKIP LOCKED, so callers neither share a job nor wait. Queues in the order given; in
--- a queue by priority, then by the moment at which a job became due (run_at, or when it was
--- stored or came back if that is later), then by id. Keys take turns. Raises: 22004, 22023.
+-- Invariant: SKIP LOCKED, so callers neither share a job nor wait. The due time is run_at, or
+-- when the job was stored or came back if that is later. Keys take turns. Raises: 22004, 22023.
 -- Never: LIMIT_REACHED, since no single job is asked for.
 -- Argument queues: names, in the order in which they are claimed from. A name that ends in *,
 -- such as tenant-*, stands for all queues that begin like it, in random order.

@@ -1,11 +1,10 @@
 -- Purpose: Ends an attempt as succeeded: returns true the first time, false when repeated; raises
 -- an error if the lease is lost.
--- Invariant: true once; false if the same attempt has already completed the job, as after a
--- commit with unknown outcome; otherwise the lease is lost and nothing changes. A lease that has
--- expired is lost only when recover() has ended the attempt. A job with keep_succeeded '0' leaves
--- no trace, so a repeated call raises JQ001. Raises: 22004, JQ001, JQ003, JQ005, JQ006.
--- Never: INVALID_ARGUMENT.
--- Returns: true; false if the same attempt has already completed the job.
+-- Invariant: a lease that has expired is lost only when recover() has ended the attempt. A job
+-- with keep_succeeded '0' leaves no trace, so a repeated call raises JQ001.
+-- Raises: 22004, JQ001, JQ003, JQ005, JQ006. Never: INVALID_ARGUMENT.
+-- Returns: true; false if the same attempt has already completed the job, as after a commit with
+-- unknown outcome.
 -- Example: select jobq.complete(:'running', 1, '{"message_id": "42"}');
 create or replace function jobq.complete(job_id uuid, attempt integer, result jsonb default null)
 returns boolean language plpgsql security definer set search_path = pg_catalog, pg_temp as $$

@@ -1,7 +1,6 @@
 -- Purpose: Returns the time until the next job of these queues is runnable, or null if none
 -- waits.
--- Invariant: a duration by the database's clock. Zero if there is work now, though limits may
--- hold it back. Raises: 22004.
+-- Invariant: by the database's clock; limits may hold back a job that is due. Raises: 22004.
 -- Returns: the time until the next job is due; zero if one is due, null if none waits.
 -- Example: select jobq.due_in('{default}');
 create or replace function jobq.due_in(queues text[], except_kinds text[] default null)

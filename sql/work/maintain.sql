@@ -1,8 +1,7 @@
 -- Purpose: Recovers expired leases, ends expired jobs, repairs rows that bypassed the triggers,
 -- releases jobs whose parents have ended, fires due schedules, deletes old jobs, keys, workers,
--- steps and events, keeps the history for charts, and creates and drops partitions. Safe for any
--- number of callers.
--- Invariant: any number of callers; one does the work, and the others return at once without
+-- steps and events, keeps the history for charts, and creates and drops partitions.
+-- Invariant: of any number of callers one does the work, and the others return at once without
 -- rows. A task is repeated while it comes back full, for at most half a second, and waits at most
 -- a second for a lock. A task that fails is undone; health() reports it until it succeeds. The
 -- next call begins with the others. Raises: nothing.

@@ -1,7 +1,6 @@
 -- Purpose: Returns a leased job to its queue without counting the attempt, and returns the new
 -- state.
--- Invariant: the attempt is not counted; a stale one changes nothing. Waits for a transaction
--- that has locked the job. Raises: 22004, 22023, JQ001, JQ003.
+-- Invariant: waits for a transaction that has locked the job. Raises: 22004, 22023, JQ001, JQ003.
 -- Argument run_at: earliest start; null means as soon as possible.
 -- Returns: the new state: queued, or cancelled if that was requested.
 -- Example: select jobq.release(:'running', 1, now() + interval '5 min');

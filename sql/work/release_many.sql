@@ -1,7 +1,6 @@
 -- Purpose: Returns leased jobs to their queues without counting the attempts.
--- Invariant: the attempt is not counted; a job that was asked to be cancelled becomes cancelled.
--- A stale attempt changes nothing. A job that another transaction has locked does not hold up the
--- others. Raises: 22004, 22023.
+-- Invariant: a stale attempt changes nothing. A job that another transaction has locked does not
+-- hold up the others. Raises: 22004, 22023.
 -- Argument run_at: earliest start; null means as soon as possible.
 -- Column state: queued, or cancelled if that was requested; held if another transaction has
 -- locked the job: release it again later; null if the attempt has lost its lease.

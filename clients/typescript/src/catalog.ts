@@ -41,7 +41,7 @@ export interface Functions {
   list_steps: { given: { job_id: string }; row: { name: string | null; value: Json | null; attempt: number | null; saved_at: Date | null } };
   /** Adds a line to a job's log. */
   log: { given: { job_id: string; attempt: number; level: string; message: string }; row: { log: null } };
-  /** Recovers expired leases, ends expired jobs, repairs rows that bypassed the triggers, releases jobs whose parents have ended, fires due schedules, deletes old jobs, keys, workers, steps and events, keeps the history for charts, and creates and drops partitions. Safe for any number of callers. */
+  /** Recovers expired leases, ends expired jobs, repairs rows that bypassed the triggers, releases jobs whose parents have ended, fires due schedules, deletes old jobs, keys, workers, steps and events, keeps the history for charts, and creates and drops partitions. */
   maintain: { given: {  }; row: { task: string | null; affected: string | null; has_more: boolean | null } };
   /** Returns the time until maintain() has urgent work, or null if there is none. */
   maintain_in: { given: {  }; row: { maintain_in: Interval } };

@@ -7,23 +7,14 @@ do $do$
 begin
     if current_setting('server_version_num')::integer >= 180000 then
         create or replace function jobq_private.new_id(shard_id integer)
-        returns uuid
-        language sql
-        parallel safe
-        as $$
-        select pg_catalog.encode(
-            pg_catalog.set_byte(
-                pg_catalog.uuid_send(pg_catalog.uuidv7()), 9, new_id.shard_id
-            ),
-            'hex'
-        )::uuid
+        returns uuid language sql parallel safe as $$
+        select pg_catalog.encode(pg_catalog.set_byte(
+            pg_catalog.uuid_send(pg_catalog.uuidv7()), 9, new_id.shard_id
+        ), 'hex')::uuid
         $$;
     else
         create or replace function jobq_private.new_id(shard_id integer)
-        returns uuid
-        language sql
-        parallel safe
-        as $$
+        returns uuid language sql parallel safe as $$
         select pg_catalog.encode(
             pg_catalog.substring(pg_catalog.int8send(t.us / 1000), 3)
             || pg_catalog.substring(
