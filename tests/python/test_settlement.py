@@ -25,7 +25,6 @@ from jobq.registry.settlement import (
     Returned,
     SettledError,
     Succeeded,
-    moment_of,
     settlement_of,
 )
 from jobq_delivery import Keyring, SecretKeyError
@@ -198,15 +197,16 @@ def test_what_is_not_fails(value: object, code: str, is_retryable: bool) -> None
 
 
 @pytest.mark.parametrize(
-    ("until", "moment"),
+    ("until", "bounded"),
     [
-        (HOUR, NOW + HOUR),
+        (HOUR, HOUR),
         (NOW, NOW),
-        (timedelta.max, datetime(9999, 12, 30, tzinfo=UTC)),
-        (timedelta.min, datetime(1, 1, 2, tzinfo=UTC)),
+        (timedelta.max, timedelta(days=36500)),
         (datetime.max.replace(tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)),
         (datetime.min.replace(tzinfo=UTC), datetime(1, 1, 2, tzinfo=UTC)),
     ],
 )
-def test_a_moment_is_within_the_calendar(until: datetime | timedelta, moment: datetime) -> None:
-    assert moment_of(until, NOW) == moment
+def test_a_snooze_is_within_the_calendar(
+    until: datetime | timedelta, bounded: datetime | timedelta
+) -> None:
+    assert settlement_of(Raised(Snooze(until))) == Released(bounded)

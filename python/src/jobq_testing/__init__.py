@@ -51,7 +51,6 @@ from jobq.registry.settlement import (
     Settlement,
     Succeeded,
     Suspended,
-    moment_of,
     outcomes_of,
     settlement_of,
 )
@@ -428,7 +427,8 @@ def _settle(client: Client, job: ClaimedJob, settlement: Settlement) -> None:
                 details=None if details is None else bytes(details).decode(),
             )
         case Released(until):
-            call("release", run_at=None if until is None else moment_of(until, datetime.now(UTC)))
+            run_at = datetime.now(UTC) + until if isinstance(until, timedelta) else until
+            call("release", run_at=run_at)
         case CancelConfirmed():
             call("confirm_cancel")
 

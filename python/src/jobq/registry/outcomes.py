@@ -12,7 +12,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final
 
-from jobq.errors import OutcomeInvalid
+from jobq.errors import InvalidArgument, OutcomeInvalid
 from jobq.models import Json
 
 __all__ = ["OUTCOMES", "Cancelled", "Permanent", "RateLimited", "Retry", "Snooze", "Unable"]
@@ -41,7 +41,7 @@ class Retry(Exception):
     ) -> None:
         super().__init__(message)
         self.message = message
-        self.in_ = None if in_ is None else _length("in_", in_)
+        self.in_ = None if in_ is None else span_of("in_", in_)
         self.code = code
         self.details = details
         self.holds_key = holds_key
@@ -61,7 +61,7 @@ class RateLimited(Exception):
         self, retry_after: timedelta | float, message: str = "asked to wait by whom it calls"
     ) -> None:
         super().__init__(message)
-        self.retry_after = _length("retry_after", retry_after)
+        self.retry_after = span_of("retry_after", retry_after)
         self.message = message
         if self.retry_after < timedelta(0):
             raise OutcomeInvalid("retry_after cannot be negative", detail=str(retry_after))
@@ -99,7 +99,7 @@ class Snooze(Exception):
     def __init__(self, until: datetime | timedelta | float) -> None:
         super().__init__(until)
         if not isinstance(until, datetime):
-            until = _length("until", until)
+            until = span_of("until", until)
             if until < timedelta(0):
                 raise OutcomeInvalid("until cannot be negative", detail=str(until))
         elif until.tzinfo is None:
@@ -123,7 +123,7 @@ class Unable(Exception):
         super().__init__(code, message)
         self.code = code
         self.message = message
-        self.in_ = _length("in_", in_)
+        self.in_ = span_of("in_", in_)
 
     def __str__(self) -> str:
         """Return the message."""
@@ -134,19 +134,19 @@ class Cancelled(Exception):
     """The handler stopped because the job is to be cancelled; see `JobContext.check_cancelled`."""
 
 
-def _length(name: str, given: timedelta | float) -> timedelta:
+def span_of(
+    name: str, given: timedelta | float, refused: type[InvalidArgument] = OutcomeInvalid
+) -> timedelta:
     """Return a duration that is given as a timedelta or in seconds.
 
     Raises:
-        OutcomeInvalid: it is neither, or too long.
+        InvalidArgument: of the class ``refused``: it is neither, or too long.
     """
     if isinstance(given, timedelta):
         return given
     with suppress(OverflowError, ValueError, TypeError):
         return timedelta(seconds=given)
-    raise OutcomeInvalid(
-        f"{name} must be a timedelta, or a number of seconds", detail=f"{given!r:.80}"
-    )
+    raise refused(f"{name} must be a timedelta, or a number of seconds", detail=f"{given!r:.80}")
 
 
 OUTCOMES: Final = (Cancelled, Permanent, RateLimited, Retry, Snooze, Unable)

@@ -40,6 +40,7 @@ logger = logging.getLogger("jobq.worker")
 MAX_CODE: Final = 128
 # The maximum delay of a retry in the database.
 LONGEST_RETRY: Final = timedelta(days=365)
+LONGEST_WAIT: Final = timedelta(days=36500)
 # The range of times that both Python and PostgreSQL can represent.
 LAST_MOMENT: Final = datetime(9999, 12, 30, tzinfo=UTC)
 FIRST_MOMENT: Final = datetime(1, 1, 2, tzinfo=UTC)
@@ -206,16 +207,6 @@ def outcomes_of(returned: object, jobs: int) -> list[Returned | Raised]:
     ]
 
 
-def moment_of(until: datetime | timedelta, now: datetime) -> datetime:
-    """Return a time within the range of the database."""
-    try:
-        moment = now + until if isinstance(until, timedelta) else until.astimezone(UTC)
-    except OverflowError:
-        is_past = until < timedelta(0) if isinstance(until, timedelta) else until.year == 1
-        return FIRST_MOMENT if is_past else LAST_MOMENT
-    return min(max(moment, FIRST_MOMENT), LAST_MOMENT)
-
-
 def _is_for_rules(error: BaseException) -> bool:
     """Whether it is an exception of the handler: neither an outcome nor the worker's fault."""
     chosen = (*OUTCOMES, OutcomeInvalid, StepInvalid, EventTimeout, ChildFailed)
@@ -236,9 +227,9 @@ def _of_error(error: BaseException, *, is_cancel_requested: bool) -> Settlement:
             details = _details(error.details)
             return Failed(_code(error.code), error_text(error.message), False, None, details)
         case Snooze():
-            return Released(error.until)
+            return Released(_bounded(error.until))
         case Unable():
-            return Released(error.in_, (_code(error.code), error_text(error.message)))
+            return Released(_bounded(error.in_), (_code(error.code), error_text(error.message)))
         case Cancelled() if is_cancel_requested:
             return CancelConfirmed()
         case Cancelled():
@@ -259,6 +250,13 @@ def _of_error(error: BaseException, *, is_cancel_requested: bool) -> Settlement:
             return _raised(_code(error.code), error)
         case _:
             return _raised("ERROR", error)
+
+
+def _bounded(until: datetime | timedelta) -> datetime | timedelta:
+    """Return a time, or a duration from now, within the range of the database."""
+    if isinstance(until, timedelta):
+        return min(max(until, timedelta(0)), LONGEST_WAIT)
+    return min(max(until, FIRST_MOMENT), LAST_MOMENT)
 
 
 def _raised(code: str, error: BaseException) -> Failed:

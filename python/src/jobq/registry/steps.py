@@ -32,8 +32,8 @@ from jobq.errors import (
 from jobq.models import Answer, Input, Json
 from jobq.redaction import error_text
 from jobq.registry.children import Arrived, Child, ChildCall, Mailbox, Source, value_of_end
-from jobq.registry.outcomes import OUTCOMES
-from jobq.registry.settlement import Suspended, moment_of
+from jobq.registry.outcomes import OUTCOMES, span_of
+from jobq.registry.settlement import LONGEST_WAIT, Suspended
 from jobq.registry.streams import Call, Chunks, Stream
 from jobq.tracing import with_trace
 
@@ -53,7 +53,6 @@ CALL: Final = "the payload of a call must be JSON"
 MAX_NAME: Final = 256
 MAX_QUESTION_NAME: Final = 249
 MAX_MAILBOX: Final = 200
-LONGEST_WAIT: Final = timedelta(days=36500)
 LONGEST_STEP_DELAY: Final = timedelta(hours=1)
 
 
@@ -95,7 +94,9 @@ class Steps:
         """Run a step, or return its recorded result."""
         if type(retries) is not int or retries < 0:
             raise StepInvalid("retries must be a number from 0", detail=f"{retries!r:.80}")
-        delay = min(max(_length("retry_delay", retry_delay), timedelta(0)), LONGEST_STEP_DELAY)
+        delay = min(
+            max(span_of("retry_delay", retry_delay, StepInvalid), timedelta(0)), LONGEST_STEP_DELAY
+        )
         failure = own = self._own_name(name)
         if retries:
             while any(f"{failure}!{n}" in self._names for n in range(1, retries + 1)):
@@ -103,21 +104,22 @@ class Steps:
             _check_name("step", f"{failure}!{retries}")
             self._names.update(f"{failure}!{n}" for n in range(1, retries + 1))
         if timeout is not None:
-            call = _timed(own, call, _length("timeout", timeout))
+            call = _timed(own, call, span_of("timeout", timeout, StepInvalid))
         return self._run(self._step(own, call, failure, retries, delay))
 
     def sleep(self, until: datetime | timedelta | float) -> Any:  # noqa: ANN401 - None, or awaited
         """Wait until a time: for an event that is never emitted, by the database's clock."""
-        now = datetime.now(UTC)
-        if isinstance(until, datetime) and until.tzinfo is None:
-            raise StepInvalid("the moment to sleep until needs a time zone")
-        moment = until if isinstance(until, datetime) else _length("a sleep", until)
-        pause = max(moment_of(moment, now) - now, timedelta(0))
+        if isinstance(until, datetime):
+            if until.tzinfo is None:
+                raise StepInvalid("the moment to sleep until needs a time zone")
+            pause = until - datetime.now(UTC)
+        else:
+            pause = span_of("a sleep", until, StepInvalid)
         if pause > LONGEST_WAIT:
             raise StepInvalid("a sleep must be of at most 36500 days", detail=str(until))
         self._sleeps += 1
         event = f"sleep:{self._job_id}:{self._sleeps}"
-        return self._run(self._waited(event, pause))
+        return self._run(self._waited(event, max(pause, timedelta(0))))
 
     def wait_for(self, event: str, timeout: timedelta | float | None) -> Any:  # noqa: ANN401 - the payload
         """Wait for an event."""
@@ -421,31 +423,13 @@ def _timed(name: str, call: Callable[[], Any], timeout: timedelta) -> Callable[[
     return called
 
 
-def _length(name: str, given: timedelta | float) -> timedelta:
-    """Return a duration; timedelta.max if it is too long for a timedelta.
-
-    Raises:
-        StepInvalid: it is not a duration.
-    """
-    if isinstance(given, timedelta):
-        return given
-    if not isinstance(given, int | float):
-        raise StepInvalid(
-            f"{name} must be a timedelta, or a number of seconds", detail=f"{given!r:.80}"
-        )
-    try:
-        return timedelta(seconds=given)
-    except (OverflowError, ValueError):
-        return timedelta.max
-
-
 def _limit_of(timeout: timedelta | float | None) -> timedelta | None:
     """Return the timeout of a wait.
 
     Raises:
         StepInvalid: it is negative, or too long.
     """
-    limit = None if timeout is None else _length("timeout", timeout)
+    limit = None if timeout is None else span_of("timeout", timeout, StepInvalid)
     if limit is not None and not timedelta(0) <= limit <= LONGEST_WAIT:
         raise StepInvalid("timeout must be between 0 and 36500 days", detail=str(timeout))
     return limit

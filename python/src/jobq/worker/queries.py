@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 from uuid import UUID
 
@@ -22,8 +22,6 @@ from jobq.redaction import error_text
 from jobq.registry.context import JobContext, Recorder
 from jobq.registry.handler import Handler
 from jobq.registry.settlement import (
-    FIRST_MOMENT,
-    LAST_MOMENT,
     NO_RESULT,
     CancelConfirmed,
     Failed,
@@ -31,7 +29,6 @@ from jobq.registry.settlement import (
     Released,
     Settlement,
     Succeeded,
-    moment_of,
 )
 from jobq.worker import tuning
 from jobq.worker.connections import Connections
@@ -55,6 +52,7 @@ EXCHANGE: Final = (
 HEARTBEAT: Final = "select job_id, attempt, outcome from jobq.heartbeat(%s, %s, %s, %s, %s, %s, %s)"
 HOLD_JOB_KEY: Final = "select jobq.rate_limited(%s, %s, %s, %s, false)"
 RELEASE_MANY: Final = "select job_id, attempt, state from jobq.release_many(%s, %s, %s)"
+# A duration is measured by the clock of the database.
 RELEASE_IN: Final = "select job_id, attempt, state from jobq.release_many(%s, %s, now() + %s)"
 COMPLETE: Final = "select jobq.complete(%s, %s, %s)"
 DUE_IN: Final = "select extract(epoch from jobq.due_in(%s, %s))::float8"
@@ -296,29 +294,15 @@ class Queries:
             if isinstance(job.settlement, Failed | Released) and job.settlement.hold is not None:
                 await self._hold(job, job.settlement.hold)
             if isinstance(job.settlement, Released):
-                released[_until(job.settlement)].append(job)
+                released[job.settlement.until].append(job)
             elif isinstance(job.settlement, CancelConfirmed):
                 released[None].append(job)  # which ends what was asked to be cancelled
         for until, jobs in released.items():
-            try:
-                outcomes |= await self._release(jobs, until)
-            except DatabaseUnavailable:
-                raise
-            except JobqError as error:
-                if until is None:
-                    raise
-                logger.warning("releasing %d jobs at once: %s", len(jobs), error)
-                outcomes |= await self._release(jobs, None)
+            statement = RELEASE_IN if isinstance(until, timedelta) else RELEASE_MANY
+            rows = await self.connections.call(statement, (*_keys(jobs), until))
+            states = {(job_id, attempt): state for job_id, attempt, state in rows}
+            outcomes |= {job: RELEASED[states.get(job.key)] for job in jobs}
         return outcomes
-
-    async def _release(
-        self, jobs: Sequence[Job], until: datetime | timedelta | None
-    ) -> dict[Job, str]:
-        """Release jobs, until a time or for a duration; return the outcome of each."""
-        statement = RELEASE_IN if isinstance(until, timedelta) else RELEASE_MANY
-        rows = await self.connections.call(statement, (*_keys(jobs), until))
-        states = {(job_id, attempt): state for job_id, attempt, state in rows}
-        return {job: RELEASED[states.get(job.key)] for job in jobs}
 
     async def _hold(self, job: Job, hold: Hold) -> None:
         """Hold the concurrency key of a job, unless the job is lost."""
@@ -389,19 +373,6 @@ def array(values: Iterable[object]) -> str:
 
 def _keys(jobs: Sequence[Job]) -> tuple[str, str]:
     return array(job.job_id for job in jobs), array(job.attempt for job in jobs)
-
-
-def _until(released: Released) -> datetime | timedelta | None:
-    """Return how long a job must wait, within the limits of the database.
-
-    A duration is not converted, so that the database's clock measures it.
-    """
-    if released.until is None:
-        return None
-    moment = moment_of(released.until, datetime.now(UTC))
-    if isinstance(released.until, timedelta) and FIRST_MOMENT < moment < LAST_MOMENT:
-        return released.until
-    return moment
 
 
 def _results(done: Sequence[Job]) -> str | None:
