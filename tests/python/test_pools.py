@@ -11,7 +11,7 @@ from http_api import served
 from waiting import until, until_async
 
 from jobq import AsyncClient, Client
-from jobq.database import AsyncPool
+from jobq.database import AsyncPool, use_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,7 +109,7 @@ async def test_a_call_that_waits_for_a_connection_is_cancelled_at_any_moment(
     database: str,
 ) -> None:
     """Also at the one at which the connection comes; and the next caller gets the connection."""
-    async with AsyncPool(database, min_size=0, max_size=1, open=False) as pool:
+    async with AsyncPool(database, configure=use_json, min_size=0, max_size=1, open=False) as pool:
         for turns in range(40):
             held = await pool.getconn(10)
             waiter = asyncio.create_task(pool.getconn(10))

@@ -110,20 +110,10 @@ def use_json(context: AdaptContext) -> None:
     set_json_loads(msgspec.json.decode, context)
 
 
-async def use_json_async(connection: AsyncConnection[Any]) -> None:
-    """Do the same for a connection of an asynchronous pool."""
-    use_json(connection)
-
-
 def configure(connection: Connection[Any] | AsyncConnection[Any]) -> None:
     """Configure a connection for a client: decode JSON, and log the warnings of jobq."""
     use_json(connection)
     connection.add_notice_handler(_log_warning)
-
-
-async def configure_async(connection: AsyncConnection[Any]) -> None:
-    """Configure a connection of an asynchronous pool as `configure` does."""
-    configure(connection)
 
 
 def _log_warning(notice: Diagnostic) -> None:
@@ -172,7 +162,13 @@ class Pool(ConnectionPool[Connection[Any]]):
 
 
 class AsyncPool(AsyncConnectionPool[AsyncConnection[Any]]):
-    """The same for asynchronous connections."""
+    """The same for asynchronous connections; ``configure`` is a plain function, too."""
+
+    def __init__(self, *args: Any, configure: Callable[[Any], None], **options: Any) -> None:  # noqa: ANN401 - psycopg's
+        async def configured(connection: AsyncConnection[Any]) -> None:
+            configure(connection)
+
+        super().__init__(*args, configure=configured, **options)
 
     async def getconn(
         self,

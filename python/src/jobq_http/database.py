@@ -180,7 +180,7 @@ class Verbatim(Loader):
         return bytes(data)
 
 
-async def configure(connection: AsyncConnection[Any]) -> None:
+def configure(connection: AsyncConnection[Any]) -> None:
     """Prepare a new connection."""
     connection.adapters.register_loader("json", Verbatim)
     connection.adapters.register_loader("jsonb", Verbatim)

@@ -51,7 +51,6 @@ from jobq.database import (
     Pool,
     awaited,
     configure,
-    configure_async,
     confirmed,
     conninfo,
     entered,
@@ -84,7 +83,6 @@ class _Client(ABC, Generic[C]):
 
     _pool: ClassVar[type[Any]]
     _compute: ClassVar[Any]
-    _configure: ClassVar[Any]
     _lock: ClassVar[Any]
     _kind: ClassVar[type[Any]]
     _sleep: ClassVar[Any]
@@ -113,7 +111,7 @@ class _Client(ABC, Generic[C]):
                 reconnect_timeout=patience,
                 name="jobq client",
                 open=False,
-                configure=self._configure,
+                configure=configure,
             )
 
         self._home: Any = pool(database) if isinstance(database, str) else database
@@ -276,7 +274,6 @@ class Client(_Client[Connection[Any]], WaitingCalls):
     """
 
     _pool = Pool
-    _configure = staticmethod(configure)
     _lock = staticmethod(threading.Lock)
     _compute = staticmethod(operator.call)
     _kind = Connection
@@ -444,7 +441,6 @@ class AsyncClient(_Client[AsyncConnection[Any]], AwaitedCalls):
     """
 
     _pool = AsyncPool
-    _configure = staticmethod(configure_async)
     _lock = staticmethod(asyncio.Lock)
     _compute = staticmethod(asyncio.to_thread)
     _kind = AsyncConnection

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 from uuid import UUID
 
 from psycopg import AsyncCursor, Cursor
@@ -21,6 +21,7 @@ from jobq.models.generated import *  # noqa: F403 - all of them
 from jobq.models.types import *  # noqa: F403
 
 T = TypeVar("T")
+Row: TypeAlias = Sequence[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,24 +100,16 @@ def words_of(*kinds: type) -> dict[str, str]:
     return found
 
 
-class _RecordMaker(Generic[T]):
-    """A row factory of psycopg for a record class."""
+@cache
+def record(kind: type[T]) -> Callable[[Cursor[Any] | AsyncCursor[Any]], Callable[[Row], T]]:
+    """Return a row factory for a record class, by the names of columns."""
+    names = [f.name for f in fields(kind)]  # type: ignore[arg-type]
 
-    def __init__(self, kind: type[T]) -> None:
-        self._kind = kind
-        self._names = [f.name for f in fields(kind)]  # type: ignore[arg-type]
-
-    def __call__(self, cursor: Cursor[Any] | AsyncCursor[Any]) -> Callable[[Sequence[Any]], T]:
-        """Return a function that converts a row of this cursor to a record."""
-        kind = self._kind
+    def of_cursor(cursor: Cursor[Any] | AsyncCursor[Any]) -> Callable[[Row], T]:
         columns = [column.name for column in cursor.description or ()]
-        if columns == self._names:
+        if columns == names:
             return lambda row: kind(*row)
-        places = [columns.index(name) for name in self._names if name in columns]
+        places = [columns.index(name) for name in names if name in columns]
         return lambda row: kind(*[row[place] for place in places])
 
-
-@cache
-def record(kind: type[T]) -> _RecordMaker[T]:
-    """Return a row factory for a record class, by the names of columns."""
-    return _RecordMaker(kind)
+    return of_cursor

@@ -275,7 +275,7 @@ class Executor:
         if not isinstance(notes, Notes):
             return
         if notes.keep_values():  # those on their way must arrive before the job is locked
-            await notes if is_awaited else self._wait(notes.written())
+            await notes if is_awaited else self._wait(awaited(notes))
         for record, row in [] if statement == SAVE_STEP else notes.values():
             try:
                 async with AsyncExitStack() as stack:

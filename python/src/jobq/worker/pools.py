@@ -20,7 +20,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import psycopg
 
-from jobq.database import AsyncPool, Pool, awaited, conninfo, entered, use_json, use_json_async
+from jobq.database import AsyncPool, Pool, awaited, conninfo, entered, use_json
 from jobq.errors import LeaseLost
 from jobq.models import Json
 from jobq.redaction import error_text, traceback_text
@@ -338,9 +338,7 @@ class Pools:
     def __init__(
         self, url: str, concurrency: int, threads: Threads, processes: Processes, *, is_pooled: bool
     ) -> None:
-        def pool(
-            kind: type[Any], configure: Callable[[Any], Any], *, prepares: bool = not is_pooled
-        ) -> Any:  # noqa: ANN401
+        def pool(kind: type[Any], *, prepares: bool = not is_pooled) -> Any:  # noqa: ANN401
             return kind(
                 conninfo(url, "jobq handler", is_pooled=is_pooled, is_handler=True),
                 kwargs={} if prepares else {"prepare_threshold": None},
@@ -350,16 +348,16 @@ class Pools:
                 max_idle=tuning.CALL_SECONDS,
                 name="jobq handlers",
                 open=False,
-                configure=configure,
+                configure=use_json,
             )
 
         self.threads = threads
         self.processes = processes
         self._pools: dict[Mode, Any] = {
-            "awaited": pool(AsyncPool, use_json_async),
-            "thread": pool(Pool, use_json),
+            "awaited": pool(AsyncPool),
+            "thread": pool(Pool),
             # may deallocate prepared statements
-            "function": pool(AsyncPool, use_json_async, prepares=False),
+            "function": pool(AsyncPool, prepares=False),
         }
 
     @asynccontextmanager

@@ -88,10 +88,6 @@ class Notes:
         if self._is_used:
             yield from self._recorder.write(self).__await__()
 
-    async def written(self) -> None:
-        """Wait until what was recorded so far is written, or cannot be."""
-        await self
-
     def keep_values(self) -> bool:
         """Keep progress and cost for the handler's transaction; return false if they were."""
         with self._recorder.lock:
