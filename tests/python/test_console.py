@@ -218,8 +218,8 @@ async def test_an_outage_is_told_to_who_is_in_and_who_comes(
                 )
                 answer = await browser.post("/console/enter", user="ada", password="right")
                 assert answer.status_code == 503, answer.text
-                for method in ("GET", "POST"):
-                    away = await browser.client.request(method, "/console/queues")
+                for method, path in (("GET", "queues"), ("POST", "queues/pause")):
+                    away = await browser.client.request(method, f"/console/{path}")
                     assert away.status_code == 503, away.text
                     assert ">Sign out<" in away.text and ">Sign in<" not in away.text
                     assert ("may have been carried out" in away.text) == (method == "POST")

@@ -58,7 +58,7 @@ class Site(Console):
                 *routes(PAGES),
                 Mount("/static", StaticFiles(packages=[("jobq_console", "static")])),
             ],
-            middleware=[Middleware(Guard, console=self, refuse=refuse)],
+            middleware=[Middleware(Guard, console=self)],
             exception_handlers={Exception: refuse, 404: refuse, 405: refuse},
         )
         app.state.console = self

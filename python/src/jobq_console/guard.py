@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 from urllib.parse import parse_qsl
@@ -12,7 +11,6 @@ from urllib.parse import parse_qsl
 import psycopg
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jobq_console.console import Console
@@ -36,15 +34,9 @@ HEADERS: Final = {
 class Guard:
     """Finds the session of a request, and sets the headers of every response."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        console: Console,
-        refuse: Callable[[Request, Exception], Awaitable[Response]],
-    ) -> None:
+    def __init__(self, app: ASGIApp, console: Console) -> None:
         self._app = app
         self._console = console
-        self._refuse = refuse
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -55,7 +47,7 @@ class Guard:
         proxied = self._vouched_for(scope, headers)
         request, is_asset = Request(scope), "/static/" in scope["path"]
         session, cookie, problem = await self._who(request, proxied, is_asset=is_asset)
-        scope["jobq.session"] = session
+        scope["jobq.session"], scope["jobq.problem"] = session, problem
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -72,15 +64,7 @@ class Guard:
                     )
             await send(message)
 
-        if problem is None:
-            await self._app(scope, receive, send_guarded)
-            return
-        if request.method == "POST":
-            # Otherwise the connection is closed during the upload, and nobody sees the response.
-            with suppress(ApiError):
-                await form(Request(scope, receive))
-        answer = await self._refuse(request, problem)
-        await answer(scope, receive, send_guarded)
+        await self._app(scope, receive, send_guarded)
 
     async def _who(
         self, request: Request, proxied: str | None, *, is_asset: bool

@@ -228,27 +228,35 @@ def _endpoint(page: Page) -> Callable[[Request], Awaitable[Response]]:
 
 
 async def _answer(page: Page, request: Request) -> Response:
-    fields = None
-    if page.method == "POST":
-        fields = await form(request)
+    # Also if it is refused: otherwise the connection is closed during the upload, and nobody sees
+    # the response.
+    fields = await form(request) if page.method == "POST" else None
+    if problem := request.scope["jobq.problem"]:
+        raise problem
+    if fields is not None:
         check_origin(request)
     visit = Visit(request, fields)
-    if page.is_open:
-        return await page.handler(visit)
-    if visit.session is None:
-        if fields is not None:
-            raise ApiError("UNAUTHORIZED", message="Your session has ended.")
-        return _ask_who(request, visit)
-    if fields is not None:
-        if not visit.session.owns(fields.get("token", "")):
-            raise ApiError("FORBIDDEN", message="This form belongs to another session.")
-        if not visit.visitor.may_operate:
-            raise ApiError("FORBIDDEN", message="This requires the scope operate.")
-    elif not visit.visitor.scopes & {"read", "operate"}:
-        raise ApiError("FORBIDDEN", message="This requires one of the scopes read and operate.")
-    else:
-        check_parameters(page, request)
+    if not page.is_open:
+        if visit.session is None and fields is None:
+            return _ask_who(request, visit)
+        admit(page, visit)
     return await page.handler(visit)
+
+
+def admit(page: Page, visit: Visit) -> None:
+    """Refuse a request that the user may not make."""
+    if page.method == "GET":
+        if not visit.visitor.scopes & {"read", "operate"}:
+            message = "This requires one of the scopes read and operate."
+            raise ApiError("FORBIDDEN", message=message)
+        check_parameters(page, visit.request)
+        return
+    if visit.session is None:
+        raise ApiError("UNAUTHORIZED", message="Your session has ended.")
+    if not visit.session.owns(visit.form.get("token", "")):
+        raise ApiError("FORBIDDEN", message="This form belongs to another session.")
+    if not visit.visitor.may_operate:
+        raise ApiError("FORBIDDEN", message="This requires the scope operate.")
 
 
 def check_parameters(page: Page, request: Request) -> None:
