@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msgspec import Raw
+
 from jobq_http.auth import Key
 from jobq_http.database import LOG_IN, Database
 
@@ -29,7 +31,7 @@ class Caller:
     async def rows(
         self, scopes: tuple[str, ...], function: str, **arguments: object
     ) -> list[dict[str, Any]]:
-        """Call a function as the role of the first of these scopes; JSON is bytes.
+        """Call a function as the role of the first of these scopes; JSON is unchanged.
 
         Raises:
             ApiError: the key has none of them.
@@ -40,7 +42,8 @@ class Caller:
         rows = await self._database.fetch(
             role, function, None if scopes in {LOOK, FOLLOW} else acting_for, **arguments
         )
-        return [row._asdict() for row in rows]
+        found = [row._asdict() for row in rows]
+        return [{n: Raw(v) if isinstance(v, bytes) else v for n, v in r.items()} for r in found]
 
     async def check(self, scopes: tuple[str, ...], kind: str, payload: object) -> None:
         """Check a payload of a kind whose schema the database cannot enforce.

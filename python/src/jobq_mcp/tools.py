@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Final, TypeAlias
 from uuid import UUID
 
@@ -114,20 +115,27 @@ class Tool:
     is_destructive: bool = False
 
 
-async def list_queues(caller: Caller, _: Nothing) -> Any:  # noqa: ANN401 - JSON
-    """Return the queues."""
-    return raw(await caller.value(LOOK, "jobq_http.show_queues", max_queues=200))
+def document(function: str, **fixed: object) -> Callable[[Caller, Any], Awaitable[Any]]:
+    """Return the handler of a tool that returns the document of a function."""
+
+    async def show(caller: Caller, wanted: Struct) -> Any:  # noqa: ANN401 - JSON
+        return await caller.value(LOOK, function, **given(wanted), **fixed)
+
+    return show
 
 
-async def show_queue(caller: Caller, wanted: OneQueue) -> Any:  # noqa: ANN401 - JSON
-    """Return a queue with its limits and keys."""
-    return raw(await caller.value(LOOK, "jobq_http.show_queue", queue=wanted.queue))
+def rows(name: str, function: str) -> Callable[[Caller, Any], Awaitable[Any]]:
+    """Return the handler of a tool that returns the rows of a function, under this name."""
+
+    async def show(caller: Caller, wanted: Struct) -> Any:  # noqa: ANN401 - JSON
+        return {name: await caller.rows(LOOK, function, **given(wanted))}
+
+    return show
 
 
-async def find_jobs(caller: Caller, wanted: Search) -> Any:  # noqa: ANN401 - JSON
-    """Return jobs without their payloads."""
-    given = {n: v for n, v in msgspec.structs.asdict(wanted).items() if v is not None}
-    return raw(await caller.value(LOOK, "jobq_http.show_jobs", **given))
+def given(wanted: Struct) -> dict[str, Any]:
+    """Return the arguments that are not null."""
+    return {n: v for n, v in msgspec.structs.asdict(wanted).items() if v is not None}
 
 
 async def show_job(caller: Caller, wanted: OneJob) -> Any:  # noqa: ANN401 - JSON
@@ -135,40 +143,22 @@ async def show_job(caller: Caller, wanted: OneJob) -> Any:  # noqa: ANN401 - JSO
     job_id = wanted.job_id
     job = await caller.value(LOOK, "jobq_http.show_job", job_id=job_id, vocabulary="kind")
     if "result" not in msgspec.json.decode(job, type=dict[str, Raw]):
-        return {"recurring_job": raw(job)}
+        return {"recurring_job": job}
     attempts = await caller.rows(
         LOOK, "jobq_http.page_attempts", job_id=job_id, max_attempts=MOST_ATTEMPTS
     )
     steps = await caller.rows(LOOK, "list_steps", job_id=job_id)
     return {
-        "job": raw(job),
-        "attempts": [raw(row["item"]) for row in attempts],
-        "steps": [as_json(row) for row in steps[-MOST_STEPS:]],
+        "job": job,
+        "attempts": [row["item"] for row in attempts],
+        "steps": steps[-MOST_STEPS:],
     }
-
-
-async def explain(caller: Caller, wanted: OneJob) -> Any:  # noqa: ANN401 - JSON
-    """Return why a job does not run."""
-    return {"reasons": await caller.rows(LOOK, "explain", job_id=wanted.job_id)}
-
-
-async def health(caller: Caller, _: Nothing) -> Any:  # noqa: ANN401 - JSON
-    """Return the checks of the queue."""
-    return {"checks": await caller.rows(LOOK, "health")}
-
-
-async def list_waits(caller: Caller, _: Nothing) -> Any:  # noqa: ANN401 - JSON
-    """Return the questions to people."""
-    return {"questions": [as_json(row) for row in await caller.rows(LOOK, "list_waits")]}
 
 
 async def cancel_job(caller: Caller, wanted: Cancellation) -> Any:  # noqa: ANN401 - JSON
     """Cancel a job."""
-    found = await caller.rows(
-        ACT, "cancel_many",
-        job_ids=[wanted.job_id], dry_run=wanted.dry_run,
-        **({"reason": wanted.reason} if wanted.reason else {}),
-    )  # fmt: skip
+    arguments = given(wanted)
+    found = await caller.rows(ACT, "cancel_many", job_ids=[arguments.pop("job_id")], **arguments)
     return done(wanted.dry_run, "cancel", jobs=found)
 
 
@@ -180,26 +170,15 @@ async def retry_job(caller: Caller, wanted: Retrial) -> Any:  # noqa: ANN401 - J
     return done(wanted.dry_run, "retry", words, jobs=jobs)
 
 
-async def pause_queue(caller: Caller, wanted: Pause) -> Any:  # noqa: ANN401 - JSON
-    """Pause a queue."""
+async def change_queue(action: str, caller: Caller, wanted: Pause | Resumption) -> Any:  # noqa: ANN401 - JSON
+    """Pause or resume a queue; a dry run returns it as it is before."""
     if wanted.dry_run:
-        return await queue_before(caller, wanted.queue, "pause")
-    await caller.rows(ACT, "pause_queue", queue=wanted.queue, reason=wanted.reason)
-    return done(False, "pause", queue=wanted.queue)
-
-
-async def resume_queue(caller: Caller, wanted: Resumption) -> Any:  # noqa: ANN401 - JSON
-    """Resume a queue."""
-    if wanted.dry_run:
-        return await queue_before(caller, wanted.queue, "resume")
-    await caller.rows(ACT, "resume_queue", queue=wanted.queue)
-    return done(False, "resume", queue=wanted.queue)
-
-
-async def queue_before(caller: Caller, queue: str, action: str) -> Any:  # noqa: ANN401 - JSON
-    """Return a queue as it is before an action."""
-    now = raw(await caller.value(ACT, "jobq_http.show_queue", queue=queue))
-    return done(True, action, queue=queue, now=now)
+        now = await caller.value(ACT, "jobq_http.show_queue", queue=wanted.queue)
+        return done(True, action, queue=wanted.queue, now=now)
+    arguments = given(wanted)
+    del arguments["dry_run"]
+    await caller.rows(ACT, f"{action}_queue", **arguments)
+    return done(False, action, queue=wanted.queue)
 
 
 async def run_job(caller: Caller, wanted: NewRun) -> Any:  # noqa: ANN401 - JSON
@@ -207,12 +186,9 @@ async def run_job(caller: Caller, wanted: NewRun) -> Any:  # noqa: ANN401 - JSON
     await caller.check(RUN, wanted.kind, wanted.payload)
     if wanted.dry_run:
         return done(True, "run", kind=wanted.kind, queue=wanted.queue, payload=wanted.payload)
-    given = {"queue": wanted.queue, "idempotency_key": wanted.idempotency_key}
-    [row] = await caller.rows(
-        RUN, "enqueue",
-        kind=wanted.kind, payload=msgspec.json.encode(wanted.payload).decode(),
-        **{name: value for name, value in given.items() if value is not None},
-    )  # fmt: skip
+    arguments = given(wanted) | {"payload": msgspec.json.encode(wanted.payload).decode()}
+    del arguments["dry_run"]
+    [row] = await caller.rows(RUN, "enqueue", **arguments)
     return done(False, "run", job_id=next(iter(row.values())))
 
 
@@ -222,35 +198,27 @@ def done(dry_run: bool, action: str, words: str = "", **shown: object) -> dict[s
     return {"dry_run": dry_run, "action": action, **shown, **told}
 
 
-def raw(document: bytes) -> Raw:
-    """Return a JSON document unchanged."""
-    return Raw(document)
-
-
-def as_json(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row with its JSON documents unchanged."""
-    return {n: raw(v) if isinstance(v, bytes) else v for n, v in row.items()}
-
-
 TOOLS: Final = (
     Tool("list_queues", "List queues: depth, age of the oldest job, pauses, workers.", Nothing,
-         list_queues),
+         document("jobq_http.show_queues", max_queues=200)),
     Tool("show_queue", "Show a queue: limits, rates, held keys, and the jobs that hold keys.",
-         OneQueue, show_queue),
-    Tool("find_jobs", "Find jobs, newest first, without their payloads.", Search, find_jobs),
+         OneQueue, document("jobq_http.show_queue")),
+    Tool("find_jobs", "Find jobs, newest first, without their payloads.", Search,
+         document("jobq_http.show_jobs")),
     Tool("show_job", "Show a job: state, payload, result, last attempts with errors, steps.",
          OneJob, show_job),
-    Tool("explain", "Explain why a job does not run.", OneJob, explain),
-    Tool("health", "Check the queue: findings with their remedies.", Nothing, health),
+    Tool("explain", "Explain why a job does not run.", OneJob, rows("reasons", "explain")),
+    Tool("health", "Check the queue: findings with their remedies.", Nothing,
+         rows("checks", "health")),
     Tool("list_waits", "List the questions of jobs that wait for a person. Only a person answers.",
-         Nothing, list_waits),
+         Nothing, rows("questions", "list_waits")),
     Tool("cancel_job", "Cancel a waiting job, or ask the worker of a running one to stop.",
          Cancellation, cancel_job, is_read_only=False, is_destructive=True),
     Tool("retry_job", "Return a dead job to its queue.", Retrial, retry_job, is_read_only=False),
     Tool("pause_queue", "Stop a queue from starting jobs. Running jobs continue.", Pause,
-         pause_queue, is_read_only=False),
-    Tool("resume_queue", "Let a paused queue start jobs again.", Resumption, resume_queue,
-         is_read_only=False),
+         partial(change_queue, "pause"), is_read_only=False),
+    Tool("resume_queue", "Let a paused queue start jobs again.", Resumption,
+         partial(change_queue, "resume"), is_read_only=False),
     Tool("run_job", "Run a job of a kind. A client with the Tasks extension gets a task.", NewRun,
          run_job, is_read_only=False),
 )  # fmt: skip
