@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
-from typing import Any, Final, Protocol
+from functools import wraps
+from typing import Concatenate, Final, ParamSpec, Protocol, TypeVar
 from uuid import UUID
 
 from jobq.errors import InvalidArgument
 from jobq.models import Json
-from jobq.registry.children import Mailbox, Source
+from jobq.registry.children import Mailbox
 from jobq.registry.outcomes import Cancelled
 from jobq.registry.steps import Steps
-from jobq.registry.streams import Call, Stream
+from jobq.registry.streams import Call
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 LEVELS: Final = ("DEBUG", "INFO", "WARN", "ERROR")
 # The most that an attempt may cost.
@@ -40,6 +44,20 @@ class Written:
 
     def __await__(self) -> Generator[None, None, None]:
         yield from ()
+
+
+def _durable(
+    method: Callable[Concatenate[Steps, P], T],
+) -> Callable[Concatenate[JobContext, P], T]:
+    """Return this method of `Steps` as one of `JobContext`."""
+
+    @wraps(method)
+    def called(context: JobContext, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if context.steps is None:
+            raise RuntimeError("this context records no steps")
+        return method(context.steps, *args, **kwargs)
+
+    return called
 
 
 @dataclass(slots=True, eq=False)
@@ -148,226 +166,18 @@ class JobContext:
 
     # ---- durable steps: in a coroutine handler each of these is awaited
 
-    def step(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        /,
-        *args: object,
-        retries: int = 0,
-        retry_delay: timedelta | float = 1.0,
-        timeout: timedelta | float | None = None,
-        **kwargs: object,
-    ) -> Any:  # noqa: ANN401 - what the function returns
-        """Call a function once, and record its result for later attempts.
-
-            charge_id = await context.step("charge", charge, order)
-
-        A recorded step is not called again by any attempt. A step that was interrupted before
-        it was recorded is called again. In a transactional handler, the step is recorded on the
-        handler's connection and commits with the rows written there.
-
-        Args:
-            name: 1 to 256 characters. The second step of a name is recorded as ``name#2``,
-                so steps with the same name must run in the same order in each attempt.
-            function: the function; in a coroutine handler it may be a coroutine function.
-            *args: arguments of the function.
-            retries: how often to call the function again after an exception. Each failed call is
-                recorded as ``name!1`` and so on, so a crash does not start the count anew.
-                Outcomes such as `Permanent` are not retried.
-            retry_delay: how long the job waits before the first retry, as by `sleep`, a timedelta
-                or seconds; doubles with each retry, up to one hour.
-            timeout: timeout of each call, a timedelta or seconds; only for a coroutine function.
-                Then TimeoutError is raised.
-            **kwargs: arguments of the function; use functools.partial for names used above.
-
-        Returns:
-            The function's result after a round trip through JSON, in the first attempt too.
-
-        Raises:
-            StepInvalid: the name is too long, or the result is not JSON or larger than 1 MiB.
-                The job is then dead.
-            LeaseLost: this attempt has lost its lease.
-        """
-        return self._steps.step(
-            name,
-            lambda: function(*args, **kwargs),
-            retries=retries,
-            retry_delay=retry_delay,
-            timeout=timeout,
-        )
-
-    def sleep(self, until: datetime | timedelta | float) -> Any:  # noqa: ANN401 - None, or awaited
-        """Continue later.
-
-        The job is released until then, without counting the attempt. The handler then starts
-        again, and its recorded steps return their saved results.
-
-        Args:
-            until: a time with a time zone; or a duration from now, as a timedelta or in seconds;
-                at most 36500 days.
-
-        Raises:
-            StepInvalid: it is too far away, or has no time zone. The job is then dead.
-        """
-        return self._steps.sleep(until)
-
-    def wait_for(self, event: str, timeout: timedelta | float | None = None) -> Any:  # noqa: ANN401 - the payload
-        """Wait for an event, or for a signal to this job.
-
-        Until it comes, the job is released as by `sleep`. The event is recorded: later attempts,
-        and other waits for the same event, get the same payload.
-
-        Args:
-            event: its name, 1 to 256 characters.
-            timeout: a timedelta or seconds, from the first wait; None waits without limit.
-
-        Returns:
-            The event's payload.
-
-        Raises:
-            EventTimeout: it did not come in time. If it is not caught, the job is dead.
-            StepInvalid: the name or the timeout is invalid. The job is then dead.
-        """
-        return self._steps.wait_for(event, timeout)
-
-    def receive(self, name: str, timeout: timedelta | float | None = None) -> Any:  # noqa: ANN401 - the message
-        """Wait for the next message to this job, see `jobq.Client.send_message`.
-
-        Until it comes, the job is released as by `sleep`. Messages of a name are received in their
-        order, each once; later attempts get the same ones.
-
-        Args:
-            name: the name of the messages, 1 to 200 characters.
-            timeout: a timedelta or seconds, from the first wait; None waits without limit.
-
-        Raises:
-            EventTimeout: no message came in time. The next call waits for the same message again.
-            StepInvalid: the name or the timeout is invalid. The job is then dead.
-        """
-        return self._steps.receive(name, timeout)
+    step = _durable(Steps.step)
+    sleep = _durable(Steps.sleep)
+    wait_for = _durable(Steps.wait_for)
+    receive = _durable(Steps.receive)
+    wait_any = _durable(Steps.wait_any)
+    call = _durable(Steps.call)
+    start = _durable(Steps.start)
+    gather = _durable(Steps.gather)
+    stream = _durable(Steps.stream)
+    approve = _durable(Steps.approve)
+    inputs = _durable(Steps.inputs)
 
     def mailbox(self, name: str) -> Mailbox:
         """Return the messages of a name, for `wait_any`."""
         return Mailbox(name)
-
-    def wait_any(self, *sources: Source, timeout: timedelta | float | None = None) -> Any:  # noqa: ANN401 - Arrived
-        """Wait for the first of several events, called jobs and messages.
-
-        Until one arrives, the job is released as by `sleep`. The first one is recorded; later
-        attempts get the same. The job no longer waits for the others; a later wait can.
-
-        Args:
-            *sources: names of events, what `call` or `start` returned, or mailboxes, at most 100.
-            timeout: a timedelta or seconds, from the first wait; None waits without limit.
-
-        Returns:
-            An `Arrived`, with the source and its value.
-
-        Raises:
-            EventTimeout: nothing came in time.
-            ChildFailed: a called job ended first, and has not succeeded.
-        """
-        return self._steps.wait_any(sources, timeout)
-
-    def call(
-        self,
-        kind: str,
-        payload: Json = None,
-        *,
-        name: str | None = None,
-        cancel: bool = True,
-        **options: Any,  # noqa: ANN401 - as `Client.enqueue` has them
-    ) -> Any:  # noqa: ANN401 - its result, or awaited
-        """Enqueue another job, wait until it has ended, and return its result.
-
-        It is enqueued once, whatever happens to this job's attempts. Until it has ended, this job
-        is released as by `sleep`. In a coroutine the result is awaited; pass it to `gather` or
-        `wait_any` instead to wait for several.
-
-        Args:
-            kind: names the handler.
-            payload: JSON, or anything that msgspec can encode; None is ``{}``.
-            name: name of the call; ``call:KIND`` by default, numbered like names of steps.
-            cancel: whether the called job is cancelled if this one is.
-            options: queue, run_at, priority, max_attempts, timeout, metadata, concurrency_key,
-                expires_at and cost, as for ``enqueue``.
-
-        Raises:
-            ChildFailed: it is dead or cancelled. If this is not caught, this job is dead, too.
-            JobqError: as ``enqueue``.
-        """
-        return self._steps.call_job(kind, payload, {"name": name, "cancel": cancel, **options})
-
-    def start(
-        self,
-        kind: str,
-        payload: Json = None,
-        *,
-        name: str | None = None,
-        cancel: bool = True,
-        **options: Any,  # noqa: ANN401 - as `Client.enqueue` has them
-    ) -> Any:  # noqa: ANN401 - a Child, or awaited
-        """Call a job as `call` does, but return a `Child` at once, for `gather` or `wait_any`."""
-        return self._steps.start(kind, payload, {"name": name, "cancel": cancel, **options})
-
-    def gather(self, *calls: Any) -> Any:  # noqa: ANN401 - a list, or awaited
-        """Wait until all of these called jobs have ended, and return their results in order.
-
-        Args:
-            *calls: what `start` returned or, in a coroutine, `call`; at most 1000.
-
-        Raises:
-            ChildFailed: the first one that has not succeeded, once all have ended.
-        """
-        return self._steps.gather(calls)
-
-    def stream(self, name: str) -> Stream:
-        """Return a stream, to write partial output for those who follow this job.
-
-        Readers see the chunks of each attempt as a generation of its own. Write to a stream in one
-        step only: then its last generation is complete.
-
-        Args:
-            name: 1 to 256 characters.
-        """
-        return self._steps.stream(name)
-
-    def approve(
-        self,
-        name: str,
-        question: str,
-        *,
-        form: Mapping[str, Json] | None = None,
-        timeout: timedelta | float | None = None,
-    ) -> Any:  # noqa: ANN401 - an Answer, or awaited
-        """Ask a person a question, and wait for the `Answer`.
-
-            answer = await context.approve("refund", f"Refund {cents} cents?")
-            if not answer.is_approved: ...
-
-        Until somebody answers, the job is released as by `sleep`. `Client.list_waits` lists the
-        open questions, and `Client.answer` answers one. The answer is recorded: later attempts
-        get the same.
-
-        Args:
-            name: unique in the job, 1 to 249 characters.
-            question: what the person reads, at most 4096 characters.
-            form: a JSON Schema of the data that an approval must have; None for none.
-            timeout: a timedelta or seconds, from the first call; None waits without limit.
-
-        Raises:
-            EventTimeout: nobody answered in time. If it is not caught, the job is dead.
-            StepInvalid: an argument is invalid. The job is then dead.
-        """
-        return self._steps.approve(name, question, form, timeout)
-
-    def inputs(self) -> Any:  # noqa: ANN401 - a list of Input, or awaited
-        """Return an `Input` for each job of ``enqueue(after=...)``, in the order of their ids."""
-        return self._steps.inputs()
-
-    @property
-    def _steps(self) -> Steps:
-        if self.steps is None:
-            raise RuntimeError("this context records no steps")
-        return self.steps

@@ -11,6 +11,7 @@ import inspect
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -70,7 +71,7 @@ class Steps:
     def __init__(
         self, call: Call, job_id: UUID, attempt: int, *, is_awaited: bool, is_fork: bool = False
     ) -> None:
-        self.call = call
+        self.query = call
         self._job_id = job_id
         self._attempt = attempt
         self._is_awaited = is_awaited
@@ -85,13 +86,45 @@ class Steps:
     def step(
         self,
         name: str,
-        call: Callable[[], Any],
-        *,
+        function: Callable[..., Any],
+        /,
+        *args: object,
         retries: int = 0,
         retry_delay: timedelta | float = 1.0,
         timeout: timedelta | float | None = None,
-    ) -> Any:  # noqa: ANN401 - what it returns
-        """Run a step, or return its recorded result."""
+        **kwargs: object,
+    ) -> Any:  # noqa: ANN401 - what the function returns
+        """Call a function once, and record its result for later attempts.
+
+            charge_id = await context.step("charge", charge, order)
+
+        A recorded step is not called again by any attempt. A step that was interrupted before
+        it was recorded is called again. In a transactional handler, the step is recorded on the
+        handler's connection and commits with the rows written there.
+
+        Args:
+            name: 1 to 256 characters. The second step of a name is recorded as ``name#2``,
+                so steps with the same name must run in the same order in each attempt.
+            function: the function; in a coroutine handler it may be a coroutine function.
+            *args: arguments of the function.
+            retries: how often to call the function again after an exception. Each failed call is
+                recorded as ``name!1`` and so on, so a crash does not start the count anew.
+                Outcomes such as `Permanent` are not retried.
+            retry_delay: how long the job waits before the first retry, as by `sleep`, a timedelta
+                or seconds; doubles with each retry, up to one hour.
+            timeout: timeout of each call, a timedelta or seconds; only for a coroutine function.
+                Then TimeoutError is raised.
+            **kwargs: arguments of the function; use functools.partial for names used above.
+
+        Returns:
+            The function's result after a round trip through JSON, in the first attempt too.
+
+        Raises:
+            StepInvalid: the name is too long, or the result is not JSON or larger than 1 MiB.
+                The job is then dead.
+            LeaseLost: this attempt has lost its lease.
+        """
+        call: Callable[[], Any] = partial(function, *args, **kwargs)
         if type(retries) is not int or retries < 0:
             raise StepInvalid("retries must be a number from 0", detail=f"{retries!r:.80}")
         delay = min(
@@ -108,7 +141,18 @@ class Steps:
         return self._run(self._step(own, call, failure, retries, delay))
 
     def sleep(self, until: datetime | timedelta | float) -> Any:  # noqa: ANN401 - None, or awaited
-        """Wait until a time: for an event that is never emitted, by the database's clock."""
+        """Continue later.
+
+        The job is released until then, without counting the attempt. The handler then starts
+        again, and its recorded steps return their saved results.
+
+        Args:
+            until: a time with a time zone; or a duration from now, as a timedelta or in seconds;
+                at most 36500 days.
+
+        Raises:
+            StepInvalid: it is too far away, or has no time zone. The job is then dead.
+        """
         if isinstance(until, datetime):
             if until.tzinfo is None:
                 raise StepInvalid("the moment to sleep until needs a time zone")
@@ -121,56 +165,174 @@ class Steps:
         event = f"sleep:{self._job_id}:{self._sleeps}"
         return self._run(self._waited(event, max(pause, timedelta(0))))
 
-    def wait_for(self, event: str, timeout: timedelta | float | None) -> Any:  # noqa: ANN401 - the payload
-        """Wait for an event."""
+    def wait_for(self, event: str, timeout: timedelta | float | None = None) -> Any:  # noqa: ANN401 - the payload
+        """Wait for an event, or for a signal to this job.
+
+        Until it comes, the job is released as by `sleep`. The event is recorded: later attempts,
+        and other waits for the same event, get the same payload.
+
+        Args:
+            event: its name, 1 to 256 characters.
+            timeout: a timedelta or seconds, from the first wait; None waits without limit.
+
+        Returns:
+            The event's payload.
+
+        Raises:
+            EventTimeout: it did not come in time. If it is not caught, the job is dead.
+            StepInvalid: the name or the timeout is invalid. The job is then dead.
+        """
         _check_name("event", event)
         late = EventTimeout("the event did not come in time", detail=event)
         return self._run(self._waited(event, _limit_of(timeout), late))
+
+    def receive(self, name: str, timeout: timedelta | float | None = None) -> Any:  # noqa: ANN401 - the message
+        """Wait for the next message to this job, see `jobq.Client.send_message`.
+
+        Until it comes, the job is released as by `sleep`. Messages of a name are received in their
+        order, each once; later attempts get the same ones.
+
+        Args:
+            name: the name of the messages, 1 to 200 characters.
+            timeout: a timedelta or seconds, from the first wait; None waits without limit.
+
+        Raises:
+            EventTimeout: no message came in time. The next call waits for the same message again.
+            StepInvalid: the name or the timeout is invalid. The job is then dead.
+        """
+        return self._run(self._receive(Mailbox(name), _limit_of(timeout)))
+
+    def wait_any(self, *sources: Source, timeout: timedelta | float | None = None) -> Any:  # noqa: ANN401 - Arrived
+        """Wait for the first of several events, called jobs and messages.
+
+        Until one arrives, the job is released as by `sleep`. The first one is recorded; later
+        attempts get the same. The job no longer waits for the others; a later wait can.
+
+        Args:
+            *sources: names of events, what `call` or `start` returned, or mailboxes, at most 100.
+            timeout: a timedelta or seconds, from the first wait; None waits without limit.
+
+        Returns:
+            An `Arrived`, with the source and its value.
+
+        Raises:
+            EventTimeout: nothing came in time.
+            ChildFailed: a called job ended first, and has not succeeded.
+        """
+        self._waits["any"] += 1
+        return self._run(self._wait_any(f"any:{self._waits['any']}", sources, _limit_of(timeout)))
+
+    def call(
+        self,
+        /,
+        kind: str,
+        payload: Json = None,
+        *,
+        name: str | None = None,
+        cancel: bool = True,
+        **options: Any,  # noqa: ANN401 - as `Client.enqueue` has them
+    ) -> Any:  # noqa: ANN401 - its result, or awaited
+        """Enqueue another job, wait until it has ended, and return its result.
+
+        It is enqueued once, whatever happens to this job's attempts. Until it has ended, this job
+        is released as by `sleep`. In a coroutine the result is awaited; pass it to `gather` or
+        `wait_any` instead to wait for several.
+
+        Args:
+            kind: names the handler.
+            payload: JSON, or anything that msgspec can encode; None is ``{}``.
+            name: name of the call; ``call:KIND`` by default, numbered like names of steps.
+            cancel: whether the called job is cancelled if this one is.
+            options: queue, run_at, priority, max_attempts, timeout, metadata, concurrency_key,
+                expires_at and cost, as for ``enqueue``.
+
+        Raises:
+            ChildFailed: it is dead or cancelled. If this is not caught, this job is dead, too.
+            JobqError: as ``enqueue``.
+        """
+        call = ChildCall(
+            self._document(kind, payload, name, cancel=cancel, **options), self._called
+        )
+        return call if self._is_awaited else finished(self._called(call))
+
+    def start(
+        self,
+        /,
+        kind: str,
+        payload: Json = None,
+        *,
+        name: str | None = None,
+        cancel: bool = True,
+        **options: Any,  # noqa: ANN401 - as `Client.enqueue` has them
+    ) -> Any:  # noqa: ANN401 - a Child, or awaited
+        """Call a job as `call` does, but return a `Child` at once, for `gather` or `wait_any`."""
+        return self._run(self._start(self._document(kind, payload, name, cancel=cancel, **options)))
+
+    def gather(self, *calls: Any) -> Any:  # noqa: ANN401 - a list, or awaited
+        """Wait until all of these called jobs have ended, and return their results in order.
+
+        Args:
+            *calls: what `start` returned or, in a coroutine, `call`; at most 1000.
+
+        Raises:
+            ChildFailed: the first one that has not succeeded, once all have ended.
+        """
+        return self._run(self._gather(calls))
+
+    def stream(self, name: str) -> Stream:
+        """Return a stream, to write partial output for those who follow this job.
+
+        Readers see the chunks of each attempt as a generation of its own. Write to a stream in one
+        step only: then its last generation is complete.
+
+        Args:
+            name: 1 to 256 characters.
+        """
+        _check_name("stream", name)
+        return Stream(self.chunks, name)
 
     def approve(
         self,
         name: str,
         question: str,
-        form: Mapping[str, Json] | None,
-        timeout: timedelta | float | None,
+        *,
+        form: Mapping[str, Json] | None = None,
+        timeout: timedelta | float | None = None,
     ) -> Any:  # noqa: ANN401 - an Answer, or awaited
-        """Ask a person, and wait for the answer."""
+        """Ask a person a question, and wait for the `Answer`.
+
+            answer = await context.approve("refund", f"Refund {cents} cents?")
+            if not answer.is_approved: ...
+
+        Until somebody answers, the job is released as by `sleep`. `Client.list_waits` lists the
+        open questions, and `Client.answer` answers one. The answer is recorded: later attempts
+        get the same.
+
+        Args:
+            name: unique in the job, 1 to 249 characters.
+            question: what the person reads, at most 4096 characters.
+            form: a JSON Schema of the data that an approval must have; None for none.
+            timeout: a timedelta or seconds, from the first call; None waits without limit.
+
+        Raises:
+            EventTimeout: nobody answered in time. If it is not caught, the job is dead.
+            StepInvalid: an argument is invalid. The job is then dead.
+        """
         _check_name("question", name)
         return self._run(self._approve(name, question, form, _limit_of(timeout)))
 
-    def receive(self, name: str, timeout: timedelta | float | None) -> Any:  # noqa: ANN401 - the message
-        """Wait for the next message of a name."""
-        return self._run(self._receive(Mailbox(name), _limit_of(timeout)))
-
-    def wait_any(self, sources: Sequence[Source], timeout: timedelta | float | None) -> Any:  # noqa: ANN401 - Arrived
-        """Wait for the first of several events, called jobs and messages."""
-        self._waits["any"] += 1
-        return self._run(self._wait_any(f"any:{self._waits['any']}", sources, _limit_of(timeout)))
-
-    def stream(self, name: str) -> Stream:
-        """Return a stream to write to."""
-        _check_name("stream", name)
-        return Stream(self.chunks, name)
-
-    def start(self, kind: str, payload: Json, options: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a Child
-        """Call a job without waiting for it."""
-        return self._run(self._start(self._document(kind, payload, options)))
-
-    def call_job(self, kind: str, payload: Json, options: Mapping[str, Any]) -> Any:  # noqa: ANN401 - its result
-        """Call a job and wait for its result."""
-        call = ChildCall(self._document(kind, payload, options), self._called)
-        return call if self._is_awaited else finished(self._called(call))
-
-    def gather(self, calls: Sequence[Any]) -> Any:  # noqa: ANN401 - their results
-        """Wait for all of these called jobs."""
-        return self._run(self._gather(calls))
+    def inputs(self) -> Any:  # noqa: ANN401 - a list of Input, or awaited
+        """Return an `Input` for each job of ``enqueue(after=...)``, in the order of their ids."""
+        return self._run(self._inputs())
 
     async def _called(self, call: ChildCall) -> Json:
         return (await self._gather([call]))[0]
 
-    def _document(self, kind: str, payload: Json, options: Mapping[str, Any]) -> dict[str, Json]:
+    def _document(
+        self, kind: str, payload: Json, name: str | None, **options: Json
+    ) -> dict[str, Json]:
         """Return a call as `start_children` takes it, under a name of its own."""
-        name = self._own_name(options.get("name") or f"call:{kind}")
+        name = self._own_name(name or f"call:{kind}")
         job: dict[str, Json] = {**options, "name": name, "kind": kind, "payload": payload}
         job["metadata"] = with_trace(options.get("metadata"))
         return {member: value for member, value in job.items() if value is not None}
@@ -249,10 +411,6 @@ class Steps:
         raise StepInvalid(
             "a handler can wait for events, called jobs and mailboxes", detail=f"{source!r:.80}"
         )
-
-    def inputs(self) -> Any:  # noqa: ANN401 - a list, or awaited
-        """Return the states and results of the jobs that this one waited for."""
-        return self._run(self._inputs())
 
     def _run(self, step: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401 - its result
         return step if self._is_awaited else finished(step)
@@ -370,7 +528,7 @@ class Steps:
         # What was written is stored before its step is saved, and before the job is released.
         if self.chunks.is_pending:
             await awaited(self.chunks.flush())
-        rows: list[Any] = await awaited(self.call(statement, parameters))
+        rows: list[Any] = await awaited(self.query(statement, parameters))
         return rows
 
     async def _result_of(self, returned: Any) -> Any:  # noqa: ANN401 - of a step's function

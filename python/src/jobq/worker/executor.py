@@ -234,7 +234,7 @@ class Executor:
         async with self.pools.connection("awaited" if is_awaited else "thread") as connection:
             before = partial(self._before, job, connection, is_awaited=is_awaited)
             if steps is not None:
-                steps.call = steps.chunks.call = in_transaction(connection, before)
+                steps.query = steps.chunks.call = in_transaction(connection, before)
                 steps.chunks.waits_for_step = True
             function = self._hooked(handler.function, job)
             try:

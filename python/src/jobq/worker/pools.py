@@ -236,7 +236,7 @@ def _answer_of(context: JobContext | None, asked: bytes) -> bytes:
     try:
         name, arguments = pickle.loads(asked)  # noqa: S301 - our own process
         if name == "call":
-            did = Returned(context.steps.call(*arguments) if context and context.steps else [])
+            did = Returned(context.steps.query(*arguments) if context and context.steps else [])
         else:
             getattr(context, name)(*arguments)
             did = Returned(None)
