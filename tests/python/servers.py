@@ -145,6 +145,8 @@ class Cluster:
         self.create(name, template)
         try:
             self.psql(self.server.url_of(name), script)
+            # This log-in stores what each first log-in to a copy would collect from the catalog.
+            psycopg.connect(self.server.url_of(name)).close()
         except BaseException:
             self._admin("drop database {} with (force)", name)
             raise
