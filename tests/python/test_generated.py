@@ -10,18 +10,17 @@ import tomllib
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 
 from jobq import Client, models
 from jobq.calls import generated, options
 from jobq.models.generated import Limit
-from servers import ROOT
+from servers import ROOT, Cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
     from pathlib import Path
-
-    import psycopg
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -48,11 +47,16 @@ VIEW = """
 """
 
 
+@pytest.fixture(scope="module")
+def reader(cluster: Cluster) -> Iterator[Connection]:
+    """A connection that all tests read the catalog with."""
+    with cluster.database() as url, psycopg.connect(url, autocommit=True) as connection:
+        yield connection
+
+
 @pytest.mark.parametrize("method", METHODS)
-def test_a_call_has_the_arguments_of_its_function(
-    connect: Callable[[], Connection], method: str
-) -> None:
-    [(names, modes, defaults, _)] = connect().execute(FUNCTION, [METHODS[method]]).fetchall()
+def test_a_call_has_the_arguments_of_its_function(reader: Connection, method: str) -> None:
+    [(names, modes, defaults, _)] = reader.execute(FUNCTION, [METHODS[method]]).fetchall()
     inputs = [n for n, mode in zip(names, modes or ["i"] * len(names), strict=True) if mode == "i"]
     parameters = inspect.signature(getattr(generated, method)).parameters.values()
     assert [parameter.name for parameter in parameters] == inputs
@@ -61,10 +65,8 @@ def test_a_call_has_the_arguments_of_its_function(
 
 
 @pytest.mark.parametrize("function", DECLARED["positional"])
-def test_the_options_of_a_function_are_its_arguments(
-    connect: Callable[[], Connection], function: str
-) -> None:
-    [(names, modes, *_)] = connect().execute(FUNCTION, [function]).fetchall()
+def test_the_options_of_a_function_are_its_arguments(reader: Connection, function: str) -> None:
+    [(names, modes, *_)] = reader.execute(FUNCTION, [function]).fetchall()
     inputs = [n for n, mode in zip(names, modes or ["i"] * len(names), strict=True) if mode == "i"]
     [*_, last] = (name for name, (of, *_) in DECLARED["options"].items() if of == function)
     found = getattr(options, last).__annotations__
@@ -77,16 +79,14 @@ def test_the_options_of_a_function_are_its_arguments(
 
 
 @pytest.mark.parametrize("record", RECORDS)
-def test_a_record_has_the_columns_of_its_rows(
-    connect: Callable[[], Connection], record: str
-) -> None:
-    connection, source = connect(), RECORDS[record]
-    found = connection.execute(FUNCTION, [source]).fetchall()
+def test_a_record_has_the_columns_of_its_rows(reader: Connection, record: str) -> None:
+    source = RECORDS[record]
+    found = reader.execute(FUNCTION, [source]).fetchall()
     if found:
         [(names, modes, _, columns)] = found
         columns = columns or [n for n, mode in zip(names, modes, strict=True) if mode in "to"]
     else:
-        [(columns,)] = connection.execute(VIEW, [f"jobq.{source}"]).fetchall()
+        [(columns,)] = reader.execute(VIEW, [f"jobq.{source}"]).fetchall()
     assert [field.name for field in dataclasses.fields(getattr(models, record))] == columns
 
 

@@ -55,7 +55,8 @@ def test_a_transcript_is_true(database: str, page: str) -> None:
         assert squeeze(actual) == squeeze(expected), statement
 
 
-PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("clients/**/README.md")]
+PLACES = ("*.md", "docs/**/*.md", "clients/*.md", "clients/*/*.md")
+PAGES = [page for place in PLACES for page in ROOT.glob(place)]
 # What stands after "jobq." and is no name of the database or of Python: files and folders.
 FILES = {"sql", "go", "rb", "ts"}
 OTHERS = "\n".join(
@@ -63,18 +64,18 @@ OTHERS = "\n".join(
 )
 
 
-def names_of(connection: Connection) -> set[str]:
+@pytest.fixture(scope="module")
+def known(cluster: Cluster) -> set[str]:
     """What the database has of a name: functions, relations, types."""
-    return {
-        f"{schema}.{name}"
-        for schema, name in connection.execute(
+    with cluster.database() as url, psycopg.connect(url) as connection:
+        rows = connection.execute(
             "select n.nspname, o.name from pg_namespace as n"
             " join (select pronamespace, proname from pg_proc"
             "  union select relnamespace, relname from pg_class"
             "  union select typnamespace, typname from pg_type) as o (schema, name)"
             " on o.schema = n.oid where n.nspname like 'jobq%'"
         )
-    }
+        return {f"{schema}.{name}" for schema, name in rows}
 
 
 def is_elsewhere(name: str) -> bool:
@@ -89,9 +90,7 @@ def is_elsewhere(name: str) -> bool:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_name_of_a_page_is_real(database: str, page: Path) -> None:
-    with psycopg.connect(database) as connection:
-        known = names_of(connection)
+def test_every_name_of_a_page_is_real(known: set[str], page: Path) -> None:
     said = set(
         re.findall(r"(?<![\w./@:-])(jobq(?:_private|_http|_internal)?)\.(\w+)", page.read_text())
     )
