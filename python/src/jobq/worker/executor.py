@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -51,7 +50,8 @@ from jobq.registry.steps import SAVE_STEP, in_transaction
 from jobq.worker import tuning
 from jobq.worker.controller import NO_HANDLER, SkippedKinds
 from jobq.worker.functions import Functions
-from jobq.worker.pools import Pools, Threads, value_of
+from jobq.worker.listener import is_set_within
+from jobq.worker.pools import Pools, value_of
 from jobq.worker.queries import COMPLETE, REFUSED, Job, current_job
 from jobq.worker.recorder import Journal, Notes, Recorder
 
@@ -78,7 +78,7 @@ class Executor:
     def __post_init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._is_traced = tracing.is_on()
-        self._batches: defaultdict[str, Batch] = defaultdict(Batch)
+        self._batches: dict[str, Batch] = {}  # the last one of each kind
         self._last_calls: set[asyncio.Task[None]] = set()
 
     # ---- before the start
@@ -288,33 +288,46 @@ class Executor:
 
     async def _join_batch(self, handler: Handler, job: Job, payload: object) -> object:
         """Run a job together with others of its kind; return its result, or raise its exception."""
-        batch = self._batches[handler.kind]
+        # It waits for other jobs for at most half of an attempt's time.
+        begins_at = self._loop.time() + min(handler.batch_wait, job.timeout / 2)
+        batch = self._batches.get(handler.kind)
+        if batch is None or batch.is_closed.is_set():
+            batch = self._batches[handler.kind] = Batch(begins_at)
+            batch.task = self._loop.create_task(self._run_batch(handler, batch), name="jobq batch")
         end: asyncio.Future[Returned | Raised] = self._loop.create_future()
         batch.jobs[end] = payload, job.context
         is_full = len(batch.jobs) >= min(handler.batch, self.concurrency)
-        # It waits for other jobs for at most half of an attempt's time.
-        pause = 0.0 if is_full else min(handler.batch_wait, job.timeout / 2)
-        if batch.timer is None or self._loop.time() + pause < batch.begins_at:
-            if batch.timer is not None:
-                batch.timer.cancel()
-            # Kept here, because uvloop may return a handle without when().
-            batch.begins_at = self._loop.time() + pause
-            batch.timer = self._loop.call_at(batch.begins_at, self._begin_batch, handler, batch)
-        if is_full:
-            del self._batches[handler.kind]
+        if is_full or begins_at < batch.begins_at:
+            batch.is_closed.set()
         try:
             return value_of(await end)
         finally:
             end.cancel()  # without effect where it is known
             if batch.task is not None and all(other.done() for other in batch.jobs):
+                batch.is_closed.set()
                 batch.task.cancel()  # nobody waits for it any more
 
-    def _begin_batch(self, handler: Handler, batch: Batch) -> None:
-        if self._batches.get(handler.kind) is batch:
-            del self._batches[handler.kind]
-        batch.task = self._loop.create_task(
-            batch.run(handler, self.pools.threads, self.worker), name="jobq batch"
-        )
+    async def _run_batch(self, handler: Handler, batch: Batch) -> None:
+        current_job.set((handler.kind, self.worker))
+        await is_set_within(batch.is_closed, batch.begins_at - self._loop.time())
+        batch.is_closed.set()
+        jobs = {end: job for end, job in batch.jobs.items() if not end.done()}
+        if not jobs:
+            return
+        payloads, contexts = map(list, zip(*jobs.values(), strict=True))
+        arguments = handler.batch_arguments(payloads, contexts)
+        try:
+            if handler.is_awaited:
+                returned = await handler.function(*arguments)
+            else:
+                returned = value_of(await self.pools.threads.run(handler.function, *arguments))
+            outcomes = outcomes_of(returned, len(jobs))
+        except BaseException as error:
+            outcomes = [Raised(error)] * len(jobs)
+        for end, outcome in zip(jobs, outcomes, strict=True):
+            if not end.done():
+                end.set_result(outcome)
+        batch.jobs.clear()  # the batch is kept until the next one
 
     # ---- after the end
 
@@ -357,29 +370,9 @@ class Executor:
 class Batch:
     """Jobs that one call of a handler runs; `begins_at` is when, by the loop's clock."""
 
+    begins_at: float
     jobs: dict[asyncio.Future[Returned | Raised], tuple[object, JobContext | None]] = field(
         default_factory=dict
     )
-    begins_at: float = 0.0
-    timer: asyncio.TimerHandle | None = None
+    is_closed: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
-
-    async def run(self, handler: Handler, threads: Threads, worker: str) -> None:
-        """Run the jobs that are still in the batch."""
-        current_job.set((handler.kind, worker))
-        self.jobs = {end: job for end, job in self.jobs.items() if not end.done()}
-        if not self.jobs:
-            return
-        payloads, contexts = map(list, zip(*self.jobs.values(), strict=True))
-        arguments = handler.batch_arguments(payloads, contexts)
-        try:
-            if handler.is_awaited:
-                returned = await handler.function(*arguments)
-            else:
-                returned = value_of(await threads.run(handler.function, *arguments))
-            outcomes = outcomes_of(returned, len(self.jobs))
-        except BaseException as error:
-            outcomes = [Raised(error)] * len(self.jobs)
-        for end, outcome in zip(self.jobs, outcomes, strict=True):
-            if not end.done():
-                end.set_result(outcome)

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
-from decimal import Decimal
+from functools import partial
 from multiprocessing.connection import Connection as Pipe
 from queue import SimpleQueue
 from typing import Any, Final, Literal, TypeAlias
@@ -22,7 +22,6 @@ import psycopg
 
 from jobq.database import AsyncPool, Pool, awaited, conninfo, entered, use_json
 from jobq.errors import LeaseLost
-from jobq.models import Json
 from jobq.redaction import error_text, traceback_text
 from jobq.registry.context import JobContext, Written
 from jobq.registry.outcomes import Unable
@@ -252,17 +251,12 @@ class _Remote:
         self._end = end
         self._lock = threading.Lock()
         self._is_closed = False
+        self.progress = partial(self._record, "progress")
+        self.log = partial(self._record, "log")
+        self.spend = partial(self._record, "spend")
 
-    def progress(self, _context: JobContext, value: Json) -> Written:
-        self.ask("progress", value)
-        return Written()
-
-    def log(self, _context: JobContext, level: str, message: str) -> Written:
-        self.ask("log", level, message)
-        return Written()
-
-    def spend(self, _context: JobContext, cost: float | Decimal) -> Written:
-        self.ask("spend", cost)
+    def _record(self, name: str, _context: JobContext, *arguments: object) -> Written:
+        self.ask(name, *arguments)
         return Written()
 
     def call(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
