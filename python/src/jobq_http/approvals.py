@@ -101,7 +101,7 @@ def links() -> ModuleType:
 
 async def list_waits(call: Call) -> Response:
     """Return a page of open questions, of which the database returns those since the last one."""
-    wanted: Any = call.query(QuestionPage)
+    wanted = call.query(QuestionPage)
     after = wanted.position(call, str)
     since, from_job, _ = msgspec.json.decode(after) if after else (None, None, None)
     rows = await call.fetch(
@@ -120,7 +120,7 @@ async def make_link(call: Call) -> Response:
 
     It needs a key in JOBQ_SECRET_KEYS.
     """
-    wanted: Any = await call.body(NewLink)
+    wanted = await call.body(NewLink)
     job_id = call.job_id()
     await call.fetch("get_job", job_id=job_id)
     call.audit()
@@ -133,7 +133,7 @@ async def make_link(call: Call) -> Response:
 
 async def show_approval(call: Call) -> Response:
     """Return the question of a link, if it is open."""
-    wanted: Any = call.query(Linked)
+    wanted = call.query(Linked)
     link = links().read(wanted.link)
     rows = await call.fetch("list_waits", job_id=link.job_id, max_rows=MOST)
     for row in rows:
@@ -146,7 +146,7 @@ async def show_approval(call: Call) -> Response:
 
 async def answer_approval(call: Call) -> Response:
     """Answer the question of a link. The answer is audited with the person's name."""
-    given: Any = await call.body(LinkedAnswer)
+    given = await call.body(LinkedAnswer)
     link = links().read(given.link)
     call.role, call.acting_for = "jobq_operator", link.answered_by
     arguments = {n: v for n, v in given.arguments().items() if n != "link"}

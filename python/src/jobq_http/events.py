@@ -123,7 +123,7 @@ async def kept_alive(events: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes
 async def stream_job(call: Call) -> Response:
     """Send a job each time it changes, until it has ended."""
     check_streams()
-    shown = {"job_id": call.job_id(), "vocabulary": call.query(View).vocabulary}
+    shown = {"job_id": call.job_id(), **call.query(View).given()}
     [(item,)] = await call.fetch("jobq_http.show_job", **shown)
     return streaming(job_events(call, item, shown))
 

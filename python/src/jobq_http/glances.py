@@ -12,7 +12,7 @@ from jobq_http.call import Call, encoded
 from jobq_http.jobs import Filters
 from jobq_http.operation import section
 from jobq_http.page import BigInteger, Limit, Paging, next_of
-from jobq_http.values import Count, RequestPart, Text, answer, page_of, request
+from jobq_http.values import Count, RequestPart, answer, page_of, request
 
 Totals = answer(
     "Totals",
@@ -44,14 +44,7 @@ class QueuePage(Paging):
 
 
 QueueGlances = page_of("QueueGlances", "A page of queues, by name.", QueueGlance)
-
-
-class Found(Filters):
-    """Which jobs to find; of recurring jobs, their runs."""
-
-    worker: Text | None = None
-
-
+Found = request("Found", "Which jobs to find; of recurring jobs, their runs.", "worker?", Filters)
 JobGlance = answer(
     "JobGlance",
     "A job without its payload and result.",

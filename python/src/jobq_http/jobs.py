@@ -17,7 +17,6 @@ from jobq_http.operators import same
 from jobq_http.page import Paging, page
 from jobq_http.schedules import RecurringJob, RecurringJobPage, RecurringStatus
 from jobq_http.values import (
-    KeyText,
     Moment,
     Name,
     RequestPart,
@@ -100,27 +99,17 @@ class Filters(Paging):
         return given | {"before": self.position(call, UUID)}
 
 
-class JobFilter(Filters):
-    """Which jobs to list."""
-
-    trigger: Annotated[
-        Trigger | None,
-        Meta(description="CRON: recurring jobs instead of their runs."),
-    ] = None
-    status: Annotated[
-        RecurringStatus | None, Meta(description="PAUSED: only with trigger=CRON.")
-    ] = None
-    idempotency_key: KeyText | None = None
-    endpoint: Annotated[Name | None, Meta(description="The same as kind.")] = None
-    vocabulary: Vocabulary = None
-
-
-class View(RequestPart):
-    """How a job is shown."""
-
-    vocabulary: Vocabulary = None
-
-
+JobFilter = request(
+    "JobFilter",
+    "Which jobs to list.",
+    "trigger? status? idempotency_key? endpoint? vocabulary?",
+    Filters,
+    trigger=(Trigger, "CRON: recurring jobs instead of their runs."),
+    status=(RecurringStatus, "PAUSED: only with trigger=CRON."),
+    endpoint="The same as kind.",
+    vocabulary=Vocabulary,
+)
+View = request("View", "How a job is shown.", "vocabulary?", RequestPart, vocabulary=Vocabulary)
 Cancel = request("Cancel", "Why a job is cancelled.", "reason?")
 
 
@@ -150,7 +139,7 @@ async def cancel_job(call: Call) -> Response:
     A recurring job is retired; its runs continue.
     """
     job_id = call.job_id()
-    wanted: Any = await call.body(Cancel)
+    wanted = await call.body(Cancel)
     [(outcome,)] = await call.fetch("jobq_http.stop_job", job_id=job_id, reason=wanted.reason)
     if outcome == "already_finished":
         raise ApiError(

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
-from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from starlette.datastructures import Headers
 from starlette.responses import Response
 
-from jobq.calls.arguments import Dedup
-from jobq.models import AfterFailure
 from jobq_http import examples, metrics
 from jobq_http.call import Call, json
 from jobq_http.errors import ApiError
@@ -19,15 +16,16 @@ from jobq_http.jobs import Job
 from jobq_http.operation import Answer, section
 from jobq_http.schedules import NewRecurringJob, Recurrence, RecurrenceOfKind
 from jobq_http.values import (
-    ConcurrencyKey,
+    Cost,
+    JobIds,
     JobOptions,
     Json,
     KeyText,
-    Moment,
     Name,
     Request,
     answer,
     list_of,
+    request,
     text,
 )
 
@@ -44,31 +42,23 @@ EITHER: Final = {
 }
 
 
-class Options(JobOptions, kw_only=True):
-    """Options of a new job."""
-
-    idempotency_key: KeyText | None = None
-    run_at: Moment | None = None
-    expires_at: Moment | None = None
-    after: Annotated[list[UUID], Meta(max_length=10_000)] | None = None
-    after_failure: AfterFailure | None = None
-    batch_id: UUID | None = None
-
-
-class NewJob(Options, kw_only=True):
-    """A job of a kind."""
-
-    kind: Name
-    payload: Json | UnsetType = UNSET
-    concurrency_key: ConcurrencyKey | None = None
-    dedup_key: KeyText | None = None
-    dedup: Dedup | None = None
-    cost: (
-        Annotated[float, Meta(ge=0, le=1e12, description="Its cost for rates and budgets.")] | None
-    ) = None
+Options: Any = request(
+    "Options",
+    "Options of a new job.",
+    "idempotency_key? run_at? expires_at? after? after_failure? batch_id?",
+    JobOptions,
+    after=JobIds,
+)
+NewJob = request(
+    "NewJob",
+    "A job of a kind.",
+    "kind payload~ concurrency_key? dedup_key? dedup? cost?",
+    Options,
+    cost=Annotated[Cost, Meta(description="Its cost for rates and budgets.")],
+)
 
 
-class Invocation(Options, kw_only=True):
+class Invocation(Options, kw_only=True):  # type: ignore[call-arg,misc]
     """A job of an endpoint, now or later."""
 
     endpoint: Name
@@ -84,10 +74,7 @@ class Invocation(Options, kw_only=True):
         said = bytes((self.metadata or {}).get("trigger", b""))
         if self.trigger == "IMMEDIATE" and said == b'"DELAYED"':
             raise ApiError("INVALID_REQUEST", "metadata: trigger says DELAYED, the job IMMEDIATE")
-        given = super().declared()
-        given["kind"] = given.pop("endpoint")
-        if "input" in given:
-            given["payload"] = given.pop("input")
+        given: dict[str, Any] = super().declared()
         if given.pop("trigger") == "DELAYED":
             given["metadata"] = {**(self.metadata or {}), "trigger": "DELAYED"}
         return given
@@ -102,7 +89,7 @@ class Batch(Request):
 
     def __post_init__(self) -> None:
         """Read each job by the model of its vocabulary."""
-        self.jobs = [one_of_many(*item) for item in enumerate(self.jobs)]  # type: ignore[misc]
+        self.jobs = [one_of_many(*item) for item in enumerate(self.jobs)]
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of jobq_http.submit_jobs()."""
@@ -118,7 +105,7 @@ class Vocabulary(Struct):
     trigger: Raw | UnsetType = UNSET
 
     @property
-    def model(self) -> type[NewJob | Invocation | Recurrence | RecurrenceOfKind]:
+    def model(self) -> Any:  # noqa: ANN401 - a type
         """The model of the request."""
         is_cron = self.trigger is not UNSET and bytes(self.trigger) == b'"CRON"'
         if self.endpoint is UNSET:
@@ -165,12 +152,11 @@ def one_key(headers: Headers, given: str | None) -> str | None:
     return msgspec.convert(key, KeyText)
 
 
-def one_of_many(number: int, job: Raw) -> NewJob | Invocation:
+def one_of_many(number: int, job: Raw) -> Any:  # noqa: ANN401 - a NewJob or an Invocation
     """Return a job of a batch; a ValidationError names its position."""
     try:
         is_endpoint = msgspec.json.decode(job, type=Vocabulary).endpoint is not UNSET
-        model: type[NewJob | Invocation] = Invocation if is_endpoint else NewJob
-        return msgspec.json.decode(job, type=model)
+        return msgspec.json.decode(job, type=Invocation if is_endpoint else NewJob)
     except msgspec.ValidationError as error:
         problem, _, place = str(error).partition(" - at `$")
         place = f"`$.jobs[{number}]{place or '`'}"

@@ -16,67 +16,36 @@ from jobq_http.operation import Answer, section
 from jobq_http.page import Integer, Paging
 from jobq_http.queues import Pause
 from jobq_http.values import (
-    Attempts,
-    ConcurrencyKey,
-    Json,
-    JsonMembers,
     KeyText,
-    Milliseconds,
     Moment,
     Name,
-    Priority,
-    Request,
     answer,
     answer_of,
     list_of,
-    member,
     page_of,
     request,
     text,
 )
 from jobq_http.workflows import SlotGraph
 
-TimeZone = Annotated[str, Meta(min_length=1, max_length=64, description="IANA name.")]
-Cron = Annotated[
-    str,
-    Meta(max_length=512, description="5 fields, or 6 or 7 with seconds and years."),
-]
-
 RecurringStatus = Literal["ACTIVE", "PAUSED", "RETIRED"]
 
-# The names in the database.
-COLUMNS = {"timezone": "time_zone", "input": "payload", "endpoint": "kind"}
-
-
-class Timing(Request, kw_only=True):
-    """Options of a recurring job; null means the default."""
-
-    cron: Cron | UnsetType | None = UNSET
-    every_ms: Milliseconds | UnsetType | None = UNSET
-    timezone: TimeZone | UnsetType = UNSET
-    starts_at: Moment | UnsetType | None = UNSET
-    ends_at: Moment | UnsetType | None = UNSET
-    input: Json | UnsetType = UNSET
-    missed: Missed | UnsetType = UNSET
-    queue: Name | UnsetType | None = UNSET
-    priority: Priority | UnsetType | None = UNSET
-    max_attempts: Attempts | UnsetType | None = UNSET
-    timeout_ms: Milliseconds | UnsetType | None = UNSET
-    dedup: ScheduleDedup | UnsetType = UNSET
-    dedup_key: KeyText | UnsetType | None = UNSET
-    concurrency_key: ConcurrencyKey | UnsetType | None = UNSET
-    metadata: JsonMembers | UnsetType = UNSET
-    graph: SlotGraph | UnsetType | None = UNSET
-
-    def declared(self) -> dict[str, Any]:
-        """Return the object for the database."""
-        given = {k: v for k, v in msgspec.structs.asdict(self).items() if v is not UNSET}
-        declared = dict(member(*item) for item in given.items())
-        return {COLUMNS.get(name, name): value for name, value in declared.items()}
-
-
-class Revision(Timing, kw_only=True):
-    """Changes of a recurring job; omitted members keep their values."""
+Timing: Any = request(
+    "Timing",
+    "Options of a recurring job; null means the default.",
+    "cron?~ every_ms?~ timezone~ starts_at?~ ends_at?~ input~ missed~ queue?~ priority?~"
+    " max_attempts?~ timeout_ms?~ dedup~ dedup_key?~ concurrency_key?~ metadata~ graph?~",
+    cron=Annotated[
+        str, Meta(max_length=512, description="5 fields, or 6 or 7 with seconds and years.")
+    ],
+    timezone=Annotated[str, Meta(min_length=1, max_length=64, description="IANA name.")],
+    missed=Missed,
+    dedup=ScheduleDedup,
+    graph=SlotGraph,
+)
+Revision = request(
+    "Revision", "Changes of a recurring job; omitted members keep their values.", "", Timing
+)
 
 
 class Kind(Struct):
@@ -85,7 +54,7 @@ class Kind(Struct):
     kind: str
 
 
-class Recurring(Timing, kw_only=True):
+class Recurring(Timing, kw_only=True):  # type: ignore[call-arg,misc]
     """A recurring job, by `cron` or at an interval."""
 
     trigger: Literal["CRON"]
@@ -102,23 +71,22 @@ class Recurring(Timing, kw_only=True):
             raise ApiError("INVALID_REQUEST", "cron needs timezone")
         if self.idempotency_key is not None and self.name:
             raise ApiError("INVALID_REQUEST", "name, idempotency_key: one of them")
-        given = super().declared()
-        del given["trigger"], given["idempotency_key"]
-        return given
+        given: dict[str, Any] = super().declared()
+        return {n: v for n, v in given.items() if n not in {"trigger", "idempotency_key"}}
 
 
-class Recurrence(Recurring, kw_only=True):
-    """A recurring job of an endpoint, by `cron` or at an interval."""
-
-    endpoint: Name
-
-
-class RecurrenceOfKind(Recurring, kw_only=True):
-    """A recurring job of a kind, by `cron` or at an interval."""
-
-    kind: Name
-
-
+Recurrence = request(
+    "Recurrence",
+    "A recurring job of an endpoint, by `cron` or at an interval.",
+    "endpoint",
+    Recurring,
+)
+RecurrenceOfKind = request(
+    "RecurrenceOfKind",
+    "A recurring job of a kind, by `cron` or at an interval.",
+    "kind",
+    Recurring,
+)
 RecurringJob = answer(
     "RecurringJob",
     "One version of a recurring job, by cron or at an interval.",

@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import cache
 from types import UnionType
 from typing import (
     Annotated,
@@ -35,6 +36,8 @@ MILLISECOND: Final = timedelta(milliseconds=1)
 NUMBERS: Final = frozenset({"amount", "cost"})
 # Members with the payload of a job.
 PAYLOADS: Final = frozenset({"input", "payload"})
+# Names of members in the database.
+COLUMNS: Final = {"timezone": "time_zone", "input": "payload", "endpoint": "kind"}
 # PostgreSQL cannot store a NUL.
 TEXT: Final = r"^[^\u0000]*$"
 
@@ -52,10 +55,10 @@ JsonMembers = dict[str, Raw]
 Status = Literal["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS", "FAILED", "CANCELLED"]
 Trigger = Literal["IMMEDIATE", "DELAYED", "CRON"]
 EndpointType = Literal["HTTP", "KAFKA", "REDIS_STREAM"]
-Vocabulary = Annotated[
-    Literal["kind", "endpoint"] | None,
-    Meta(description="Names the job's data payload (kind) or input (endpoint)."),
-]
+Vocabulary = (
+    Literal["kind", "endpoint"],
+    "Names the job's data payload (kind) or input (endpoint).",
+)
 Level = Literal["DEBUG", "INFO", "WARN", "ERROR"]
 Next = Annotated[str | None, Meta(description="Cursor of the next page; null on the last page.")]
 Moment = Annotated[datetime, Meta(tz=True)]
@@ -98,7 +101,7 @@ GIVEN: Final = members(
     (Annotated[float, Meta(ge=1000, le=86_400_000, multiple_of=1)], "lease_ms"),
     (Share, "retry_jitter"),
     (Cost, "cost"),
-    (Moment, "created_after created_before expires_at run_at since until"),
+    (Moment, "created_after created_before ends_at expires_at run_at since starts_at until"),
     (UUID, "batch_id graph_of job_id"),
     (JobIds, "job_ids"),
     (Json, "input payload progress result value"),
@@ -170,8 +173,11 @@ class RequestPart(Struct, forbid_unknown_fields=True):
         return dict(argument(*item) for item in self.given().items())
 
     def declared(self) -> dict[str, Any]:
-        """Return it as an object for the database."""
-        return dict(member(*item) for item in self.given().items())
+        """Return it as an object for the database; null too, if a member may be left out."""
+        given, nulls = msgspec.structs.asdict(self), optional(type(self))
+        return dict(
+            member(n, v) for n, v in given.items() if v is not (UNSET if n in nulls else None)
+        )
 
     def inputs(self, kind: str | None = None) -> list[tuple[str, Any]]:
         """Return the kinds and payloads of its jobs; the kind may be in the path."""
@@ -205,8 +211,15 @@ def argument(name: str, value: Any) -> tuple[str, Any]:  # noqa: ANN401 - any ty
     return name, text(value) if isinstance(value, Raw | dict) else value
 
 
+@cache
+def optional(model: Any) -> frozenset[str]:  # noqa: ANN401 - any type
+    """Return the names of the members that may be left out, which differs from null."""
+    return frozenset(f.name for f in msgspec.structs.fields(model) if f.default is UNSET)
+
+
 def member(name: str, value: Any) -> tuple[str, Any]:  # noqa: ANN401 - any type
     """Return a member as one of an object for the database: a duration without ``_ms``."""
+    name = COLUMNS.get(name, name)
     if name.endswith(SPAN):
         return name.removesuffix(SPAN), None if value is None else f"{value} ms"
     if isinstance(value, list):
@@ -227,7 +240,7 @@ def request(
     *bases: type[Struct],
     defaults: Mapping[str, Any] | None = None,
     **others: Any,  # noqa: ANN401 - any types
-) -> type[Struct]:
+) -> Any:  # noqa: ANN401 - a type of requests
     """Return the type of a request or a part of one; members that may be null may be left out.
 
     Args:
@@ -341,19 +354,11 @@ def list_of(
     return defstruct(name, [(member, list[item]), *others], namespace={"__doc__": meaning})
 
 
-class JobOptions(Request, kw_only=True):
-    """Options of every job."""
-
-    queue: Name | None = None
-    priority: Priority | None = None
-    max_attempts: Attempts | None = None
-    timeout_ms: Milliseconds | None = None
-    metadata: JsonMembers | None = None
-
-
-class JobOfKind(JobOptions, kw_only=True):
-    """Options of every job of a kind."""
-
-    kind: Name
-    payload: Json | UnsetType = UNSET
-    concurrency_key: ConcurrencyKey | None = None
+JobOptions = request(
+    "JobOptions",
+    "Options of every job.",
+    "queue? priority? max_attempts? timeout_ms? metadata?",
+)
+JobOfKind = request(
+    "JobOfKind", "Options of every job of a kind.", "kind payload~ concurrency_key?", JobOptions
+)

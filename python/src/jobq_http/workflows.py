@@ -9,13 +9,11 @@ import msgspec
 from msgspec import Meta, Raw
 
 from jobq import models
-from jobq.models import AfterFailure
 from jobq_http.operation import Answer, section
 from jobq_http.page import Paging
 from jobq_http.values import (
     JobOfKind,
     LongName,
-    Moment,
     Request,
     answer,
     answer_of,
@@ -96,21 +94,20 @@ Subscription = answer_of(models.Subscription, "Subscription")
 Subscriptions = page_of("Subscriptions", "A page of subscriptions, by event.", Subscription)
 
 
-class Callback(JobOfKind, kw_only=True):
-    """A job that is blocked until then; it has no idempotency key or dedup key."""
-
-    run_at: Moment | None = None
-    batch_id: UUID | None = None
-
-
-class NewBatch(Request, kw_only=True):
-    """The jobs that run when a batch ends."""
-
-    on_success: Callback | None = None
-    on_end: Callback | None = None
-    on_first_death: Callback | None = None
-
-
+Callback = request(
+    "Callback",
+    "A job that is blocked until then; it has no idempotency key or dedup key.",
+    "run_at? batch_id?",
+    JobOfKind,
+)
+NewBatch = request(
+    "NewBatch",
+    "The jobs that run when a batch ends.",
+    "on_success? on_end? on_first_death?",
+    on_success=Callback,
+    on_end=Callback,
+    on_first_death=Callback,
+)
 BatchCancellation = request(
     "BatchCancellation",
     "Why a batch is cancelled, and how many waiting members by this request.",
@@ -127,36 +124,34 @@ SHOWN = ("batch_status", "batch_id")
 NodeNames = Annotated[list[LongName], Meta(max_length=10_000)]
 
 
-class SlotNode(JobOfKind, kw_only=True):
-    """A job of the graph of a recurring job."""
-
-    name: LongName
-    after: Annotated[NodeNames, Meta(description="Names in the graph.")] | None = None
-    after_failure: AfterFailure | None = None
-
-
-class SlotGraph(Request, kw_only=True):
-    """Jobs after each run of a recurring job; those without `after` wait only for that run."""
-
-    jobs: Annotated[list[SlotNode], Meta(min_length=1, max_length=10_000)]
-
-
-class NewNode(SlotNode, kw_only=True):
-    """A job of a graph."""
-
-    after: Annotated[NodeNames | None, Meta(description="Names in the graph, or ids.")] = None
-    before: Annotated[
-        NodeNames | None, Meta(description="Blocked jobs of the graph that this one joins.")
-    ] = None
-    run_at: Moment | None = None
-    expires_at: Annotated[Moment | None, Meta(description="No attempt begins after it.")] = None
-    batch_id: UUID | None = None
+SlotNode = request(
+    "SlotNode",
+    "A job of the graph of a recurring job.",
+    "name after? after_failure?",
+    JobOfKind,
+    after=Annotated[NodeNames, Meta(description="Names in the graph.")],
+)
+SlotGraph = request(
+    "SlotGraph",
+    "Jobs after each run of a recurring job; those without `after` wait only for that run.",
+    "jobs",
+    jobs=Annotated[list[SlotNode], Meta(min_length=1, max_length=10_000)],  # type: ignore[valid-type]
+)
+NewNode = request(
+    "NewNode",
+    "A job of a graph.",
+    "after? before? run_at? expires_at? batch_id?",
+    SlotNode,
+    after=(NodeNames, "Names in the graph, or ids."),
+    before=(NodeNames, "Blocked jobs of the graph that this one joins."),
+    expires_at="No attempt begins after it.",
+)
 
 
 class NewGraph(Request, kw_only=True):
     """Jobs with dependencies, all or none; graph_of is a live job whose graph they join."""
 
-    jobs: Annotated[list[NewNode], Meta(min_length=1, max_length=10_000)]
+    jobs: Annotated[list[NewNode], Meta(min_length=1, max_length=10_000)]  # type: ignore[valid-type]
     graph_of: UUID | None = None
 
     def arguments(self) -> dict[str, Any]:
