@@ -286,11 +286,17 @@ async def test_every_page_and_action(visiting: Visiting) -> None:
         assert wrong == []
 
 
+CUT = """
+    [...document.querySelectorAll(".node div")].filter((text) =>
+        text.scrollWidth > text.clientWidth).map((text) => text.textContent)
+"""
 OUTSIDE = """
     [...document.querySelectorAll(".node")].flatMap((node) => {
         const room = node.querySelector("rect").getBoundingClientRect();
-        return [...node.querySelectorAll("text")].filter((text) =>
-            text.getBoundingClientRect().right > room.right).map((text) => text.textContent);
+        return [...node.querySelectorAll("div")].filter((text) => {
+            const box = text.getBoundingClientRect();
+            return box.right > room.right || box.bottom > room.bottom;
+        }).map((text) => text.textContent);
     })
 """
 
@@ -332,7 +338,9 @@ async def test_keys_and_graphs(visiting: Visiting) -> None:
         api.run("update jobq_private.node set name = repeat('W', 40) where name = 'orders'")
         api.run("update jobq_private.node set name = repeat('界', 40) where name = 'customers'")
         await page.reload()
-        await expect(drawn.locator("text", has_text="…")).to_have_count(2)
+        for name in ("W" * 40, "界" * 40):
+            await expect(drawn.get_by_text(name, exact=True)).to_be_visible()
+        assert sorted(await page.evaluate(CUT)) == ["W" * 40, "界" * 40]
         assert await page.evaluate(OUTSIDE) == []
         await page.goto("/console/")
         blocked = page.locator(".tile", has_text="Blocked")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, Final
-from unicodedata import east_asian_width
 
 MOST_NODES: Final = 60  # drawn at most, those nearest to the job
 WIDTH: Final = 168
@@ -13,7 +11,6 @@ HEIGHT: Final = 40
 ACROSS: Final = 224
 DOWN: Final = 54
 MARGIN: Final = 6
-LETTER: Final = 12.5  # the size of the font
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,18 +122,3 @@ def arrow(points: list[tuple[int, int]]) -> str:
             path += f"h{WIDTH}"
         x, y = left + WIDTH, to_y
     return path
-
-
-def fitting(text: str, room: float) -> str:
-    """Return a text, cut with an ellipsis if it might not fit into this many pixels."""
-    if sum(map(breadth, text)) <= room:
-        return text
-    ends = accumulate(map(breadth, text), initial=breadth("…"))
-    return text[: sum(end <= room for end in ends) - 1] + "…"
-
-
-def breadth(letter: str) -> float:
-    """Return the maximum width of a letter in common fonts, in pixels."""
-    if letter in "mwMW@%…" or east_asian_width(letter) in "WF":
-        return LETTER * 1.05
-    return LETTER * (0.8 if letter.isupper() else 0.4 if letter in "filjtI.,:;|!'" else 0.65)

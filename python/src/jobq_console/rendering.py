@@ -7,7 +7,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from jobq.version import __version__
-from jobq_console import charts, graph, markup, words
+from jobq_console import charts, markup, words
 
 
 class Pages(Environment):
@@ -31,7 +31,7 @@ TEMPLATES = Pages(
 FILTERS = (
     words.ago, words.capped, words.clock, words.count, words.indented, words.json, words.moment,
     words.number, words.plain, words.plural, words.short, words.sql, markup.bars, markup.listed,
-    markup.state, markup.when, markup.written, graph.fitting,
+    markup.state, markup.when, markup.written,
 )  # fmt: skip
 TEMPLATES.filters.update({each.__name__: each for each in FILTERS})
 TEMPLATES.filters.update(span=words.length, urlencode_dict=words.query)
