@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 import psycopg
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jobq_console.console import Console
@@ -56,12 +57,9 @@ class Guard:
                     answer[name] = value
                 answer["cache-control"] = "max-age=3600" if is_asset else "no-store"
                 if cookie is not None:
-                    secure = "; Secure" if scope["scheme"] == "https" else ""
-                    answer.append(
-                        "set-cookie",
-                        f"{cookie_of(request)}={cookie}; Path={self._console.options.base}; "
-                        f"HttpOnly; SameSite=Strict{secure}",
-                    )
+                    carrier = Response()
+                    self._console.sessions.keep(request, carrier, cookie)
+                    answer.append("set-cookie", carrier.headers["set-cookie"])
             await send(message)
 
         await self._app(scope, receive, send_guarded)

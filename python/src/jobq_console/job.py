@@ -110,20 +110,19 @@ def read(document: bytes) -> tuple[dict[str, Any], dict[str, str]]:
 
 async def download(visit: Visit) -> Response:
     """Download a payload or a result."""
+    name, job_id = visit.request.path_params["name"], id_of(visit)
+    return await file(visit, name, job_id, "jobq_http.show_job", job_id=job_id)
+
+
+async def file(visit: Visit, name: str, id_: UUID, function: str, **given: object) -> Response:
+    """Return a member of a document with user data as a download."""
     visit.check_shown()
-    name = visit.request.path_params["name"]
-    if name not in RAW:
-        raise ApiError("NOT_FOUND")
-    job_id = id_of(visit)
-    [(document,)] = await visit.visitor.rows("jobq_http.show_job", job_id=job_id, vocabulary="kind")
+    [(document,)] = await visit.visitor.rows(function, **given, vocabulary="kind")
     _, texts = read(document)
-    return file(texts[name], f"{job_id}-{name}.json")
-
-
-def file(text: str, name: str) -> Response:
-    """Return JSON as a download."""
-    headers = {"content-disposition": f'attachment; filename="{name}"'}
-    return Response(text, media_type="application/json", headers=headers)
+    if name not in texts:
+        raise ApiError("NOT_FOUND")
+    headers = {"content-disposition": f'attachment; filename="{id_}-{name}.json"'}
+    return Response(texts[name], media_type="application/json", headers=headers)
 
 
 async def rerun(visit: Visit) -> Response:

@@ -52,13 +52,8 @@ async def show_one(visit: Visit) -> Response:
 
 async def download(visit: Visit) -> Response:
     """Download the payload of a schedule's jobs."""
-    visit.check_shown()
-    schedule_id = id_of(visit)
-    [(document,)] = await visit.visitor.rows(
-        "jobq_http.show_schedule", schedule=str(schedule_id), vocabulary="kind"
-    )
-    _, texts = read(document)
-    return file(texts["payload"], f"{schedule_id}-payload.json")
+    own = id_of(visit)
+    return await file(visit, "payload", own, "jobq_http.show_schedule", schedule=str(own))
 
 
 def id_of(visit: Visit) -> UUID:

@@ -17,7 +17,6 @@ from jobq_http.definitions import SHOWN, Definition, DefinitionName, Named, defi
 from jobq_http.operation import section
 from jobq_http.queues import Pause
 from jobq_http.values import (
-    MILLISECOND,
     Attempts,
     Delay,
     EndpointType,
@@ -30,6 +29,7 @@ from jobq_http.values import (
     Share,
     answer,
     answer_of,
+    argument,
     request,
     text,
 )
@@ -121,16 +121,10 @@ class EndpointChange(Named, kw_only=True):
         """Return what it declares; null in the retry policy is passed on."""
         given = super().arguments()
         del given["retry_policy"]
-        policy = self.retry_policy
-        delays = policy.initial_delay_ms, policy.max_delay_ms
-        initial, longest = (None if ms is None else ms * MILLISECOND for ms in delays)
-        return given | {
-            "max_attempts": policy.max_attempts,
-            "retry_strategy": policy.backoff,
-            "retry_initial_delay": initial,
-            "retry_max_delay": longest,
-            "retry_jitter": policy.jitter,
-        }
+        policy = msgspec.structs.asdict(self.retry_policy)
+        given["max_attempts"] = policy.pop("max_attempts")
+        policy["strategy"] = policy.pop("backoff")
+        return given | dict(argument(f"retry_{name}", value) for name, value in policy.items())
 
 
 RetryPolicy = answer(

@@ -203,7 +203,7 @@ class Request(RequestPart):
 def argument(name: str, value: Any) -> tuple[str, Any]:  # noqa: ANN401 - any type
     """Return a member as an argument: a duration without ``_ms``, JSON as text."""
     if name.endswith(SPAN):
-        return name.removesuffix(SPAN), value * MILLISECOND
+        return name.removesuffix(SPAN), None if value is None else value * MILLISECOND
     if name in NUMBERS and not isinstance(value, list):  # the cost of a kind is a path
         return name, Decimal(repr(value))
     if isinstance(value, RequestPart):
