@@ -50,8 +50,7 @@ class Threads:
 
     def __init__(self) -> None:
         self._calls: SimpleQueue[Call] = SimpleQueue()
-        self._lock = threading.Lock()
-        self._idle = 0
+        self._idle = threading.Semaphore(0)
 
     def run(
         self, function: Callable[..., Any], *arguments: object
@@ -60,10 +59,7 @@ class Threads:
 
         An exception is returned like a result, because futures do not accept every exception.
         """
-        with self._lock:
-            is_served = self._idle > 0
-            self._idle -= is_served
-        if not is_served:
+        if not self._idle.acquire(blocking=False):
             try:
                 threading.Thread(target=self._serve, name="jobq handler", daemon=True).start()
             except RuntimeError as error:
@@ -80,8 +76,7 @@ class Threads:
                 did = Returned(context.run(function, *arguments))
             except BaseException as error:
                 did = Raised(error)
-            with self._lock:
-                self._idle += 1
+            self._idle.release()
             if future.set_running_or_notify_cancel():
                 future.set_result(did)
             del future, context, function, arguments, did
@@ -178,22 +173,22 @@ class Processes:
     async def take(self, function: Callable[..., Any]) -> Process:
         """Wait for an idle process that has loaded a function; raise Unable without one."""
         await self._turns.acquire()
+        loading = asyncio.create_task(self._load(function))
         try:
-            getting = self._threads.run(self._get, function)
-        except Unable:
-            self._turns.release()
-            raise
-        try:
-            did = await asyncio.shield(getting)
+            return await asyncio.shield(loading)
         except asyncio.CancelledError:
-            getting.add_done_callback(lambda late: self._keep(late.result()))
+            loading.add_done_callback(self._keep)
             raise
-        if isinstance(did, Returned):
-            return value_of(did)  # type: ignore[no-any-return]
-        self._turns.release()
-        if isinstance(did.error, OSError):
-            raise Unable("NO_PROCESS", error_text(did.error), in_=1.0)
-        raise did.error
+
+    async def _load(self, function: Callable[..., Any]) -> Process:
+        try:
+            process: Process = value_of(await self._threads.run(self._get, function))
+        except BaseException as error:
+            self._turns.release()
+            if isinstance(error, OSError):
+                raise Unable("NO_PROCESS", error_text(error), in_=1.0) from error
+            raise
+        return process
 
     def _get(self, function: Callable[..., Any]) -> Process:
         """Return a process that has loaded a function; takes long, so it runs in a thread."""
@@ -221,12 +216,10 @@ class Processes:
         for process in self._all:
             process.kill()
 
-    def _keep(self, did: Returned | Raised) -> None:
+    def _keep(self, loading: asyncio.Task[Process]) -> None:
         """Keep a process whose caller no longer waits."""
-        if isinstance(did, Returned):
-            self.give_back(value_of(did))
-        else:
-            self._turns.release()
+        if not loading.cancelled() and loading.exception() is None:
+            self.give_back(loading.result())
 
 
 def _answer_of(context: JobContext | None, asked: bytes) -> bytes:
