@@ -162,7 +162,8 @@ async def test_metrics_and_health_are_served(database: str, client: AsyncClient)
 async def test_a_request_that_is_too_long_ends_without_a_traceback(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    probe = Probe(Worker("postgresql://127.0.0.1:1/x", Registry()))
+    worker = Worker("postgresql://127.0.0.1:1/x", Registry())
+    probe = Probe(worker.health, worker.metrics_text)
     port = await probe.open("127.0.0.1", 0)
     async with asyncio.timeout(30):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)

@@ -129,7 +129,7 @@ class ShardedWorker:
                 stack.enter_context(watching_the_loop())
             stack.callback(self._shared.processes.close)
             if self._address is not None:
-                probe = Probe(self)
+                probe = Probe(self.health, self.metrics_text)
                 await probe.open(*self._address)
                 stack.push_async_callback(probe.close)
             await self._work()

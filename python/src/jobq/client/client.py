@@ -44,7 +44,8 @@ from jobq.calls.events import Event, EventPage, page_events
 from jobq.calls.streams import Chunk, StreamPage, read_stream, read_streams
 from jobq.client.declarations import Declarations
 from jobq.client.json_schemas import JsonSchemas
-from jobq.client.methods import AwaitedCalls, WaitingCalls
+from jobq.client.method import Awaited, Waiting
+from jobq.client.methods import Calls
 from jobq.client.notifications import ENDS, STREAMS, Bell, Ending, Endings
 from jobq.database import (
     AsyncPool,
@@ -249,7 +250,7 @@ class _Client(ABC, Generic[C]):
             )
 
 
-class Client(_Client[Connection[Any]], WaitingCalls):
+class Client(_Client[Connection[Any]], Calls, Waiting):
     """A synchronous client. Thread-safe if created with a URL.
 
     Args:
@@ -434,7 +435,7 @@ class Client(_Client[Connection[Any]], WaitingCalls):
             yield ending.wait
 
 
-class AsyncClient(_Client[AsyncConnection[Any]], AwaitedCalls):
+class AsyncClient(_Client[AsyncConnection[Any]], Calls, Awaited):
     """An asynchronous client; otherwise as `Client`.
 
     With ``listen_database``, one connection serves all calls that wait, and stays open.

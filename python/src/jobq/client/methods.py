@@ -8,7 +8,7 @@ from typing import Any
 from jobq.calls import definitions, events, jobs, streams, workflows
 from jobq.calls.arguments import as_object
 from jobq.client.generated import GeneratedCalls
-from jobq.client.method import Awaited, Enqueueing, Method, Waiting
+from jobq.client.method import Enqueueing, Method
 from jobq.models import Json
 from jobq.registry.hooks import Hooks
 
@@ -50,11 +50,3 @@ class Calls(GeneratedCalls):
     put_secret = Method(definitions.put_secret)
     test_endpoint = Method(definitions.test_endpoint)
     list_definitions = Method(definitions.list_definitions)
-
-
-class WaitingCalls(Calls, Waiting):
-    """The calls of a synchronous client."""
-
-
-class AwaitedCalls(Calls, Awaited):
-    """The calls of an asynchronous client."""

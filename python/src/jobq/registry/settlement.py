@@ -179,12 +179,10 @@ def settlement_of(
     """Return how a job is settled."""
     try:
         if isinstance(did, Returned):
-            return NO_RESULT if did.value is None else Succeeded(_as_json(did.value))
+            return _of_value(did.value)
         settlement = _of_error(did.error, is_cancel_requested=is_cancel_requested)
         if isinstance(settlement, Failed) and _is_for_rules(did.error):
             settlement = rules.apply(settlement, did.error, attempt)
-    except _ResultError as error:
-        return Failed("RESULT_INVALID", error_text(str(error)), is_retryable=False)
     except BaseException as error:
         return Failed("ERROR", error_text(error))
     return settlement
@@ -211,6 +209,16 @@ def _is_for_rules(error: BaseException) -> bool:
     """Whether it is an exception of the handler: neither an outcome nor the worker's fault."""
     chosen = (*OUTCOMES, OutcomeInvalid, StepInvalid, EventTimeout, ChildFailed)
     return not isinstance(error, (*chosen, SettledError, DatabaseUnavailable))
+
+
+def _of_value(value: object) -> Settlement:
+    if value is None:
+        return NO_RESULT
+    try:
+        return Succeeded(as_json(value))
+    except (TypeError, ValueError, RecursionError) as error:
+        text = error_text(f"the handler's result is not JSON: {error}")
+        return Failed("RESULT_INVALID", text, is_retryable=False)
 
 
 def _of_error(error: BaseException, *, is_cancel_requested: bool) -> Settlement:  # noqa: C901, PLR0911 - a table
@@ -266,22 +274,6 @@ def _raised(code: str, error: BaseException) -> Failed:
     return Failed(code, error_text(error), details=details, traceback=trace)
 
 
-def _as_json(value: object) -> bytes:
-    """Return a result as JSON text that can be stored.
-
-    Raises:
-        _ResultError: it cannot.
-    """
-    try:
-        return as_json(value)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise _ResultError(f"the handler's result is not JSON: {error}") from error
-
-
-class _ResultError(ValueError):
-    pass
-
-
 def _code(code: object) -> str:
     """Return an error code as valid text."""
     return str(code).replace("\0", "\ufffd").encode("utf-8", "replace").decode()[:MAX_CODE]
@@ -292,7 +284,7 @@ def _details(given: Mapping[str, Any] | None) -> msgspec.Raw | None:
     if given is None:
         return None
     try:
-        return msgspec.Raw(_as_json(dict(given)))
+        return msgspec.Raw(as_json(dict(given)))
     except Exception as error:
         logger.warning("the details of a failure are left out: %s", error_text(error))
         return None

@@ -6,11 +6,11 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
@@ -225,14 +225,6 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
 # ---- a port for Prometheus and probes
 
 
-class Answers(Protocol):
-    """A worker, or several; see `jobq.worker.Worker`."""
-
-    def health(self) -> Mapping[str, object]: ...  # noqa: D102
-
-    def metrics_text(self) -> bytes | None: ...  # noqa: D102
-
-
 class Probe:
     """Serves only GET /healthz, /readyz (each 200 or 503) and /metrics.
 
@@ -240,8 +232,11 @@ class Probe:
     has also answered recently.
     """
 
-    def __init__(self, worker: Answers) -> None:
-        self._worker = worker
+    def __init__(
+        self, health: Callable[[], Mapping[str, object]], metrics_text: Callable[[], bytes | None]
+    ) -> None:
+        self._health = health
+        self._metrics_text = metrics_text
         self._server: asyncio.Server | None = None
 
     async def open(self, host: str, port: int) -> int | None:
@@ -278,11 +273,11 @@ class Probe:
     def _answer(self, path: bytes) -> tuple[str, str, bytes]:
         question = {b"/healthz": "alive", b"/readyz": "ok"}.get(path)
         if question is not None:
-            health = self._worker.health()
+            health = self._health()
             status = "200 OK" if health[question] else "503 Service Unavailable"
             return status, "application/json", msgspec.json.encode(health)
         plain = "text/plain; version=0.0.4; charset=utf-8"
-        metrics = self._worker.metrics_text() if path == b"/metrics" else None
+        metrics = self._metrics_text() if path == b"/metrics" else None
         if metrics is not None:
             return "200 OK", plain, metrics
         return "404 Not Found", plain, b"/healthz, /readyz and /metrics are here\n"

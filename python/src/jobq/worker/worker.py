@@ -327,7 +327,7 @@ class Worker:
             await parts.learner.learn()
             self._parts = parts
             if self._address is not None:
-                probe = Probe(self)
+                probe = Probe(self.health, self.metrics_text)
                 self.metrics_port = await probe.open(*self._address)
                 stack.push_async_callback(probe.close)
             tasks = {name: self._part(name, work) for name, work in parts.works()}
