@@ -12,6 +12,7 @@ declare
     _seen uuid;
     _state text;
     _has_begun boolean;
+    _has_moved boolean;
     _tries integer := 0;
 begin
     if job.dedup = 'throttle' then
@@ -27,7 +28,11 @@ begin
     end if;
     while _holder is null loop
         if job.dedup in ('skip', 'replace', 'debounce') then
-            select j.job_id, j.state, j.attempt > 0 into _holder, _state, _has_begun
+            -- A key never changes: a call that names another one replaces the job that waits.
+            select j.job_id, j.state, j.attempt > 0, job.dedup = 'debounce'
+                and coalesce(job.concurrency_key, j.concurrency_key)
+                is distinct from j.concurrency_key
+            into _holder, _state, _has_begun, _has_moved
             from jobq_private.job as j
             where j.kind = job.kind and j.dedup_key = job.dedup_key
             order by
@@ -50,10 +55,11 @@ begin
             job.after_failure := _after_failure;
             _holder := null;
             _tries := _tries + 1;
-        elsif job.dedup = 'replace' and _state <> 'running' then
+        elsif (job.dedup = 'replace' or _has_moved) and _state <> 'running' then
             update jobq_private.job as j
             set state = 'cancelled', cancel_reason = 'replaced by ' || job.job_id
-            where j.job_id = _holder and j.state in ('blocked', 'queued', 'retrying');
+            where j.job_id = _holder and j.state in ('blocked', 'queued', 'retrying')
+            and (job.dedup = 'replace' or j.attempt = 0);
             _holder := null;
         elsif job.dedup = 'replace' and job.schedule_id is null then
             perform jobq_private.raise_error('DEDUP_CONFLICT', format(

@@ -1,7 +1,7 @@
 -- The strategies of dedup keys that look at the time.
 -- Needs more than the core.
 begin;
-select plan(23);
+select plan(26);
 
 select jobq.put_kind(
     'save', dedup => 'debounce', dedup_period => '1 min', dedup_max_wait => '90 s'
@@ -99,6 +99,22 @@ select is(
 select throws_ok(
     'select jobq.enqueue(''save'', dedup_key => ''x'', expires_at => now() + interval ''1 min'')',
     '22023', null, 'it must expire later than it becomes due'
+);
+
+select jobq.put_kind('filed', dedup => 'debounce', concurrency_key => '{tenant}');
+select jobq.enqueue('filed', '{"tenant": "a"}', dedup_key => 'doc') as filed \gset
+select is(
+    jobq.enqueue('filed', '{"n": 1}', dedup_key => 'doc'), :'filed',
+    'a call without a concurrency key changes the same job'
+);
+select jobq.enqueue('filed', '{"tenant": "b"}', dedup_key => 'doc') as refiled \gset
+select results_eq(
+    format('select payload, concurrency_key from jobq.get_job(%L)', :'refiled'),
+    $$values ('{"tenant": "b"}'::jsonb, 'b')$$, 'another concurrency key applies to its payload'
+);
+select is(
+    (select cancel_reason from jobq.get_job(:'filed')), 'replaced by ' || :'refiled',
+    'and to a job of its own, because a key never changes'
 );
 
 select jobq.put_kind('spending', dedup => 'debounce', cost => '{tokens}');
