@@ -850,6 +850,17 @@ def test_a_worker_of_a_pattern_is_woken_when_a_pause_ends(connect: Connect) -> N
     assert notified(worker) == ["tenant-*"]
 
 
+def test_a_debounced_job_brought_forward_wakes_its_own_queue(connect: Connect) -> None:
+    worker, producer = connect(), connect()
+    call = "select jobq.enqueue('k', queue => %s, dedup_key => 'd', dedup => 'debounce', run_at => "
+    producer.execute(f"{call} now() + interval '1 h')".encode(), ["first"])
+    worker.execute("listen jobq")
+    assert is_quiet(worker, "first", "other")
+    producer.execute(f"{call} now())".encode(), ["second"])
+    enqueue(producer, "other")
+    assert notified(worker)[0] == "first"
+
+
 def test_a_worker_hears_of_a_producer_in_flight(connect: Connect) -> None:
     worker, producer = connect(), connect()
     producer.execute("begin")
