@@ -2,7 +2,7 @@
 -- Invariant: accepts only the state with the worker, run_at, result and error of the
 -- change; the tables' own triggers and foreign key check it, as for every other writer.
 -- A row that another transaction has changed meanwhile counts as not found.
--- Raises: JQ002, JQ003, JQ004, JQ005, JQ006, 23503.
+-- Raises: 22023, JQ002, JQ003, JQ004, JQ005, JQ006, 23503.
 -- Never: NULL_ARGUMENT, JOB_IS_RECURRING, JOB_NOT_FOUND.
 create or replace function jobq_private.update_from_view()
 returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -14,6 +14,12 @@ begin
     perform jobq_private.check_problem('IMMUTABLE', case
         when new.state = old.state or to_jsonb(new) - _free <> to_jsonb(old) - _free
         then format('job_id %s: an update of jobq.job can change only the state', old.job_id)
+    end);
+    perform jobq_private.check_argument(case
+        when new.run_at is null then 'run_at must not be null'
+        when length(new.worker) not between 1 and 256 then 'worker must have 1 to 256 characters'
+        when length(new.cancel_reason) > 512 then 'cancel_reason must have at most 512 characters'
+        when length(new.last_error_code) > 128 then 'last_error_code must have at most 128 characters'
     end);
     if old.state in ('dead', 'cancelled') and new.state in ('queued', 'blocked') then
         perform from jobq_private.redrive_jobs(

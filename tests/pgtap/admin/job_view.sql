@@ -1,7 +1,7 @@
 -- jobq.job: every job as one relation, and S4's way to work with it from psql.
 -- Needs more than the core.
 begin;
-select plan(66);
+select plan(70);
 
 -- As one of the roles; the SQLSTATE and code that refused it, or the number of rows.
 create function pg_temp.as_role(role text, statement text)
@@ -172,7 +172,11 @@ from (
     ('state = ''running'', lease_expires_at = ''2999-01-01''', 'JQ002 IMMUTABLE'),
     ('state = ''running'', job_id = gen_random_uuid()', 'JQ002 IMMUTABLE'),
     ('state = ''running'', previous_state = ''dead''', 'JQ002 IMMUTABLE'),
-    ('state = ''running'', max_attempts = 99', 'JQ002 IMMUTABLE')
+    ('state = ''running'', max_attempts = 99', 'JQ002 IMMUTABLE'),
+    ('state = ''cancelled'', run_at = null', '22023 INVALID_ARGUMENT'),
+    ('state = ''running'', worker = repeat(''x'', 257)', '22023 INVALID_ARGUMENT'),
+    ('state = ''cancelled'', cancel_reason = repeat(''x'', 513)', '22023 INVALID_ARGUMENT'),
+    ('state = ''cancelled'', last_error_code = repeat(''x'', 129)', '22023 INVALID_ARGUMENT')
 ) as u (settings, outcome);
 select is(
     pg_temp.as_role('jobq_operator', 'delete from jobq.job'), '55000 ',
