@@ -23,7 +23,7 @@ CALL = re.compile(
     rf"select {SECONDS}(?:, {SECONDS})*"
     rf"|select (?:\*|(?:[\w, :{{}}]|{SECONDS})+)"
     rf" from (?:jobq(?:_http|_internal)?\.[\w{{}}]+|{{}}){ARGUMENTS}"
-    rf"|select (?:jobq(?:_http|_internal)?\.\w+|{{}}){ARGUMENTS}"
+    rf"|select (?:jobq(?:_http|_internal)?\.\w+|{{}}){ARGUMENTS}(?: from jobq\.\w+{ARGUMENTS})?"
 )
 # They compare a database with the release, which functions of either cannot answer; ask a server
 # that has no jobq yet; and print scripts for other tools.

@@ -60,6 +60,23 @@ async def test_until_empty_waits_for_functions_of_the_database(database: str, co
         assert [(await client.get(job_id)).state for job_id in jobs] == ["succeeded"] * 3
 
 
+async def test_a_worker_leaves_the_progress_of_a_functions_job(database: str, connect: Any) -> None:
+    connection = connect()
+    connection.execute(
+        "create function public.same(payload jsonb) returns jsonb language sql return payload"
+    )
+    async with AsyncClient(database) as client:
+        await client.put_kind("same", run="public.same")
+        jobs = [(await client.enqueue("same", n)).job_id for n in range(2)]
+        connection.execute("select from jobq.claim('{default}', 'before', 2)")
+        connection.execute("select jobq.set_progress(%s, 1, '5')", [jobs[0]])
+        connection.execute("select jobq.release_many(%s, '{1,1}')", [jobs])
+        async with asyncio.timeout(60):
+            await Worker(database, Registry(), poll=0.5, until_empty=True).run()
+        rows = connection.execute("select progress::text from jobq.job order by job_id").fetchall()
+        assert rows == [("5",), (None,)]
+
+
 async def test_a_function_that_ends_its_session_runs_out_of_attempts(
     database: str, connect: Any
 ) -> None:

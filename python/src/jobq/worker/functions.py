@@ -19,7 +19,7 @@ from jobq.registry.settlement import Failed, Gone, SettledError
 from jobq.worker import tuning
 from jobq.worker.controller import SkippedKinds
 from jobq.worker.pools import Pools
-from jobq.worker.queries import RELEASED, SET_PROGRESS
+from jobq.worker.queries import RELEASED
 from jobq.worker.recorder import Journal
 
 GET_CALL: Final = "select may_run, is_batch, run, retry_on from jobq_internal.get_call(%s)"
@@ -28,6 +28,8 @@ STORES_ALL: Final = -1
 RUN: Final = (
     "select job_id, state, error_code, error from jobq_internal.run_calls(%s, %s, %s, %s, %s, %s)"
 )
+# Locks a running job, and leaves its progress as it is.
+LOCK: Final = "select jobq.set_progress(%s, %s, progress) from jobq.get_job(%s)"
 # What a function leaves in its session must not affect later functions.
 RESET: Final = "reset all; discard temp; select pg_advisory_unlock_all()"
 
@@ -77,8 +79,8 @@ class Functions:
                     return [SettledError(self.skipped.met(kind, None))] * len(contexts)
                 [(_, is_batch, run, retry_on)] = calls
                 # The rows are locked until the end, so that no lease can expire meanwhile.
-                locks = [(*key, Jsonb(None)) for key in keys]
-                await connection.cursor().executemany(SET_PROGRESS, locks)
+                locks = [(*key, key[0]) for key in keys]
+                await connection.cursor().executemany(LOCK, locks)
                 call = (run, is_batch, job_ids, attempts, payloads, STORES_ALL)
                 ended = await (await connection.execute(RUN, call)).fetchall()
                 await connection.execute(RESET)
