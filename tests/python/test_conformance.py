@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,10 +13,12 @@ from click.testing import CliRunner
 
 from jobq_cli import main
 from jobq_conformance import play, suite, vocabulary
+from jobq_conformance.stage import Stage
 from servers import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
 OWN = (sys.executable, "-m", "jobq_conformance.worker")
 PAGE = (ROOT / "docs/contributing/conformance.md").read_text()
@@ -38,6 +41,13 @@ def test_jobqs_own_worker_is_a_full_one() -> None:
     assert len(outcomes) == len(vocabulary.load()) > 40
 
 
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with Stage(tmp_path_factory.mktemp("stage"), 10) as stage:
+        yield stage
+
+
+@pytest.mark.xdist_group("conformance")
 @pytest.mark.parametrize(
     ("fault", "scenario"),
     [
@@ -53,9 +63,11 @@ def test_jobqs_own_worker_is_a_full_one() -> None:
         ("print('hello')", "a permanent failure"),
     ],
 )
-def test_a_fault_is_found(fault: str, scenario: str) -> None:
+def test_a_fault_is_found(stage: Stage, tmp_path: Path, fault: str, scenario: str) -> None:
     command = (sys.executable, "-c", SABOTAGE.format(fault))
-    [outcome] = suite.run(command, only=scenario, patience=10)
+    [played] = [each for each in vocabulary.load() if scenario in each.name]
+    with closing(suite.Suite(stage, command, tmp_path / "log", 10, is_traced=False)) as tested:
+        outcome = tested.play(played)
     assert outcome.verdict == "fails", outcome
 
 

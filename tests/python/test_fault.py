@@ -128,19 +128,13 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize(
-    ("faults", "count"),
-    [
-        (["worker killed", "postgres killed"], 2),
-        pytest.param([], 5, marks=pytest.mark.prove, id="all"),
-    ],
-)
+@pytest.mark.prove
 @pytest.mark.long
-def test_nothing_is_lost_under_faults(faults: list[str], count: int) -> None:
-    done = run(str(FAULT / "run.py"), "--short", *faults)
+def test_nothing_is_lost_under_faults() -> None:
+    done = run(str(FAULT / "run.py"), "--short")
     print(done.stdout)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    assert done.stdout.count("| 0      |") >= count, "the table does not say what was lost"
+    assert done.stdout.count("| 0      |") >= 5, "the table does not say what was lost"
 
 
 THIEF = """
