@@ -1,4 +1,4 @@
--- Deploy jobq:setting to pg, after @v1.0.0
+-- Deploy jobq:setting to pg, after @v1.1.0
 \set script `python3 -IS sql/render.py deploy setting`
 select 1 / (:'script' <> '')::int as rendered \gset
 :script

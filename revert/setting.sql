@@ -1,4 +1,4 @@
--- Revert jobq:setting from pg, after @v1.0.0
+-- Revert jobq:setting from pg, after @v1.1.0
 \set script `python3 -IS sql/render.py revert setting`
 select 1 / (:'script' <> '')::int as rendered \gset
 :script

@@ -11,7 +11,7 @@ declare
     _job jobq.job;
 begin
     perform jobq_private.check_given('job_id', num_nulls(get_job.job_id));
-    -- By null alone the planner would pass over the days only after it has locked them.
+    -- For "is null" alone, the plan would lock every day of the archive. No row has infinity.
     select j.* into _job
     from jobq.job as j
     where j.job_id = get_job.job_id

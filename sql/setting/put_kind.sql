@@ -54,8 +54,8 @@ begin
             > (select g.retention from jobq_private.setting as g)
         then 'a kind cannot keep jobs longer than the global retention'
     end);
-    -- With its queue, by which a grant of queues allows the row, and with what triggers check, also
-    -- for a version that is not stored.
+    -- Row security checks the queue, and triggers check the other columns, also if the update does
+    -- nothing because a newer version has declared the kind.
     insert into jobq_private.kind as k (
         kind, queue, run, payload_schema, concurrency_key, cost, dedup_key
     )

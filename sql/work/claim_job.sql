@@ -25,7 +25,7 @@ begin
         )
         for update skip locked
     )
-    -- the trigger checks the limits
+    -- job_transition() sets attempt and lease, and checks the limits
     update jobq_private.job as j
     set state = 'running', worker = claim_job.worker
     from found as f

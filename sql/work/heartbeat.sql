@@ -48,7 +48,7 @@ begin
     return query
     with extended as (
         update jobq_private.job as j
-        set heartbeat_at = clock_timestamp()
+        set heartbeat_at = clock_timestamp()  -- job_transition() extends the lease
         where j.job_id = any(_locked)
         returning j.job_id, j.attempt, j.cancel_requested_at
     )

@@ -7,6 +7,7 @@ declare
 begin
     _kept.state := old.state;
     _kept.prune_at := old.prune_at;
+    -- One of state and prune_at changes, and nothing else.
     if _kept is distinct from old or (new.state = old.state) = (
         new.prune_at is not distinct from old.prune_at
     ) then
@@ -24,6 +25,7 @@ begin
         );
         return null;
     end if;
+    -- The foreign key refuses it.
     new.previous_state := old.state;
     new.transition_slot := (pg_backend_pid() & 1023)::smallint;
     return new;

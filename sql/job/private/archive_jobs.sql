@@ -34,11 +34,10 @@ begin
             greatest(clock_timestamp(), j.created_at) as finished_at,
             -- What is not legal goes to the archive, whose foreign key refuses it.
             case when j.keep[_final] = '0' and not j.is_awaited and j.batch_id is null
-                then exists (
-                    select from jobq_private.transition as t
-                    where t.from_state = coalesce(nullif(j.state, archive_jobs.state), j.previous_state)
-                    and t.to_state = archive_jobs.state
-                )
+                then (
+                    coalesce(nullif(j.state, archive_jobs.state), j.previous_state),
+                    archive_jobs.state
+                ) in (select t.from_state, t.to_state from jobq_private.transition as t)
             end as is_gone,
             j.*
     ),

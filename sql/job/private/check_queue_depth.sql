@@ -1,6 +1,6 @@
 -- Purpose: refuse jobs if more than max_depth jobs would then wait in their queues.
--- Invariant: reads at most max_depth index entries, because only rows are a count that cannot
--- leak: some 10 ms for 100,000. New jobs are already stored, so a deduplicated job adds nothing.
+-- Invariant: a stored counter could drift, so rows are counted, at most max_depth index entries:
+-- some 10 ms for 100,000. New jobs are already stored, so a deduplicated job adds nothing.
 -- Full queues accept slots of schedules. Concurrent callers may exceed the limit by what they add
 -- at the same moment. Raises: JQ010.
 create or replace function jobq_private.check_queue_depth(

@@ -1,8 +1,7 @@
 -- Purpose: whether a JSON value is too short to be too deep or too large, or to hold a number
 -- beyond the range of a double.
--- Invariant: compares the stored size first: a few bytes can be megabytes of text. Not for a plan
--- in which the value is a constant, since the planner would make that text. Inlined, so no SET
--- clause.
+-- Invariant: compares the stored size first: a few bytes can be megabytes of text. Callers need a
+-- generic plan: the planner would convert a constant to text. Inlined, so no SET clause.
 create or replace function jobq_private.is_small(value jsonb, max_depth integer)
 returns boolean language sql stable as $$
     select (

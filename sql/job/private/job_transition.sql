@@ -8,8 +8,8 @@ declare
     _is_claim boolean := false;
     _started jobq_private.job;
 begin
-    -- A claim has set these columns itself. They are only compared, unless the job can expire,
-    -- is a delivery, or the clock was set back: then stamp_start() sets them again.
+    -- A claim has set these columns itself, and usually ends here. If the job can expire, is a
+    -- delivery, or the clock was set back, they are put back, and stamp_start() sets them.
     if new.state = 'running' and old.state in ('queued', 'retrying')
         and new.attempt = old.attempt + 1 and new.previous_state = old.state
         and new.lease_expires_at = new.claimed_at + old.lease

@@ -64,7 +64,7 @@ begin
     where a.job_id = any(redrive_jobs.job_ids) and a.job_id = c.job_id
     and a.finished_at = c.finished_at and a.finished_at between _first and _last
     and a.job_id in (select b from unnest(_back) as b);
-    perform jobq_private.on_move(_free);
+    perform jobq_private.on_move(_free);  -- those that stay too
     if _back is null then
         return;
     end if;

@@ -35,7 +35,8 @@ begin
         ) as f
         where k.kind = f.kind and k.idempotency_key = f.key
         and case
-            -- a redriven job's own key is locked, so that prune_keys() does not delete it meanwhile
+            -- a redriven job's own key, not one that was just inserted, is locked, so that
+            -- prune_keys() does not delete it meanwhile
             when k.job_id = f.job_id then k.created_at < now()
             else jobq_private.is_key_free(k.kind, k.job_id, k.created_at)
         end;

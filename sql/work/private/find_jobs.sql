@@ -1,8 +1,8 @@
 -- Purpose: lock the jobs of a queue that a claim takes next, by priority, then due_at; return
 -- where they are. kinds, except_kinds and a priority narrow it down.
 -- Invariant: SKIP LOCKED. A scan begins at the cursor, where the last one of this session ended.
--- If it finds nothing there, and twice a second for what was committed late or came back, it
--- begins at the watermarks. Callers pin the planner's settings.
+-- If it finds nothing there, and twice a second, it begins at the watermarks, for jobs that were
+-- committed late or whose claim was rolled back. Callers pin the planner's settings.
 create or replace function jobq_private.find_jobs(
     queue text, max_jobs integer, except_kinds text[] default null, kinds text[] default null,
     priority integer default null
@@ -52,9 +52,9 @@ begin
                 and j.due_at <= _now
                 and (find_jobs.except_kinds is null or j.kind <> all(find_jobs.except_kinds))
                 and (find_jobs.kinds is null or j.kind = any(find_jobs.kinds))
-                -- A row that others have claimed since this snapshot would be locked, found to run,
-                -- and kept from its worker until the commit. So the first pass leaves what another
-                -- transaction has touched that had not ended.
+                -- If another session has claimed the row since this snapshot, FOR UPDATE would
+                -- lock its new version, skip it because it runs, and keep the lock until the
+                -- commit. So the first pass leaves rows that an open transaction has touched.
                 and (
                     _pass = 2 or j.xmax = '0' or j.xmax = j.xmin
                     or j.xmax = pg_current_xact_id_if_assigned()::xid

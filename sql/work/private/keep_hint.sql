@@ -1,7 +1,7 @@
 -- Purpose: remember for the session's next claims what this one has learned of a queue, and twice
 -- a second move its watermarks.
--- Invariant: a job gets its due_at after its transaction has got its number. So when all
--- transactions have ended that were open at a moment, the candidate, no job due before it can
+-- Invariant: a job gets its due_at after its transaction has got its number. Take a moment, the
+-- candidate: once all transactions have ended that had a number then, no job due before it can
 -- appear any more. Then each watermark moves there, or to the first waiting job, locked or not,
 -- because a claim may be rolled back. So claims walk each dead entry of the index a bounded
 -- number of times. Callers assign what it returns: an expression costs less than PERFORM.
@@ -32,9 +32,11 @@ begin
             _hint.horizon := null;
         end if;
         if _hint.horizon is null then
+            -- In this order: a later number means a later due_at.
             _hint.candidate := now();
             _hint.horizon := pg_snapshot_xmax(pg_current_snapshot());
         end if;
+        -- At most a twentieth of the time goes into it.
         _hint.refresh_at := clock_timestamp()
             + greatest(interval '0.5 s', 20 * (clock_timestamp() - keep_hint.now));
     end if;

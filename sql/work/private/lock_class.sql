@@ -1,6 +1,5 @@
--- Purpose: the first key of each class of advisory locks; all that jobq takes are here. waiting,
--- producing and awaiting are W, P and E of docs/contributing/design.md. Inlined, so no SET
--- clause.
+-- Purpose: the first key of each class of advisory locks; all that jobq takes are here. waiting
+-- and producing are W and P of docs/contributing/design.md. Inlined, so no SET clause.
 create or replace function jobq_private.lock_class(name text)
 returns integer language sql immutable as $$
     select case name

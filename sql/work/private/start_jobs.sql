@@ -1,9 +1,9 @@
 -- Purpose: start jobs that a claim has locked, and return them in their order; one that has
 -- expired dies instead. slots has the slot of each where a limit of running jobs applies.
--- Invariant: by ctid, since nobody else can move what is locked; only a loop over the jobs can
--- use it, so their order stays. The only function that may set attempt: see job_start. The clock
--- is read here, after what runs was counted, so that no end of what made room is later. Callers
--- pin the planner's settings.
+-- Invariant: a locked row keeps its ctid, and a join by ctid is a loop over the given array, so the
+-- order stays. The only function that may set attempt: see job_start. The clock is read here, after
+-- running jobs were counted, so that claimed_at is not before the end of a job that made room.
+-- Callers pin the planner's settings.
 create or replace function jobq_private.start_jobs(
     jobs tid[], worker text, slots smallint[] default null
 )
