@@ -306,7 +306,7 @@ async def test_a_worker_that_has_lost_its_slots_ends_to_be_started_afresh(
 
         await until_async(is_told)
         assert worker._parts is not None
-        await worker._parts.queries.heartbeat([])
+        await worker._parts.queries.heartbeat([], worker.stuck)
         [told] = await client.list_workers()
         assert told.stuck == 2
         assert b"worker_slots_stuck 2.0" in (worker.metrics_text() or b"")

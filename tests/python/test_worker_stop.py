@@ -191,12 +191,12 @@ async def test_a_stopped_worker_is_not_listed_whenever_a_heartbeat_ends(
     original = Queries.heartbeat
     is_sent = asyncio.Event()
 
-    async def late(self: Queries, jobs: Sequence[Job]) -> dict[Key, str]:
+    async def late(self: Queries, jobs: Sequence[Job], stuck: int) -> dict[Key, str]:
         is_sent.set()
         try:
             await asyncio.sleep(60)
         finally:
-            outcomes = await original(self, jobs)
+            outcomes = await original(self, jobs, stuck)
         return outcomes
 
     monkeypatch.setattr(Queries, "heartbeat", late)

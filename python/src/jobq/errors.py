@@ -63,7 +63,6 @@ class JobqError(Exception):
 
 
 def _restored(kind: type[JobqError], given: tuple[Any, ...], state: dict[str, Any]) -> JobqError:
-    """Unpickle an error."""
     error = kind.__new__(kind, *given)
     vars(error).update(state)
     return error

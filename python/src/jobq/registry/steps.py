@@ -582,11 +582,6 @@ def _timed(name: str, call: Callable[[], Any], timeout: timedelta) -> Callable[[
 
 
 def _limit_of(timeout: timedelta | float | None) -> timedelta | None:
-    """Return the timeout of a wait.
-
-    Raises:
-        StepInvalid: it is negative, or too long.
-    """
     limit = None if timeout is None else span_of("timeout", timeout, StepInvalid)
     if limit is not None and not timedelta(0) <= limit <= LONGEST_WAIT:
         raise StepInvalid("timeout must be between 0 and 36500 days", detail=str(timeout))
@@ -594,12 +589,7 @@ def _limit_of(timeout: timedelta | float | None) -> timedelta | None:
 
 
 def _check_name(what: str, name: object) -> None:
-    """Check a name as the database does.
-
-    Raises:
-        StepInvalid: it is not a text of 1 to 256 characters, of a question to 249, of a mailbox
-            to 200.
-    """
+    """Check a name as the database does."""
     longest = {"question": MAX_QUESTION_NAME, "mailbox": MAX_MAILBOX}.get(what, MAX_NAME)
     is_text = isinstance(name, str) and 1 <= len(name) <= longest and "\0" not in name
     if not is_text or (what == "step" and str(name).startswith("event:")):

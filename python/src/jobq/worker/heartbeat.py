@@ -29,18 +29,15 @@ class Heartbeat:
     wakeups: Wakeups
     _: KW_ONLY
     is_sleepy: bool
-
-    def __post_init__(self) -> None:
-        self._is_asked = self.wakeups.heartbeat
-        self._beat_at = 0.0
+    _beat_at: float = 0.0
 
     async def run(self) -> None:
         """Send heartbeats until cancelled."""
         backoff = Backoff(tuning.POLL_LAST)  # in time for the shortest leases
         complaints = Complaints()
         while True:
-            is_asked = self._is_asked.is_set()
-            self._is_asked.clear()
+            is_asked = self.wakeups.heartbeat.is_set()
+            self.wakeups.heartbeat.clear()
             await self.connections.close_idle()
             pause = tuning.TICK
             try:
@@ -51,7 +48,7 @@ class Heartbeat:
                 level = logging.WARNING if is_away else logging.ERROR
                 complaints.warning("heartbeat failed: %s", error, level=level)
                 pause = backoff.next()
-            await is_set_within(self._is_asked, pause)
+            await is_set_within(self.wakeups.heartbeat, pause)
 
     async def _beat(self, *, is_asked: bool) -> None:
         now = time.monotonic()
@@ -66,7 +63,7 @@ class Heartbeat:
         is_due = now - self._beat_at >= tuning.SIGN_OF_LIFE and not is_asked and not is_quiet
         if not (jobs or is_due or self.queries.has_news):
             return
-        outcomes = await self.queries.heartbeat(jobs)
+        outcomes = await self.queries.heartbeat(jobs, self.producer.stuck)
         self._beat_at = now
         if is_due:
             self.wakeups.maintenance.set()

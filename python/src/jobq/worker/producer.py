@@ -101,7 +101,6 @@ class Producer:
                 self._is_hungry = True
 
     async def _step(self) -> None:
-        """Do the next step, or wait until there is one."""
         for exchange in [exchange for exchange in self._exchanges if exchange.done()]:
             self._exchanges.discard(exchange)
             if not exchange.cancelled():
@@ -216,7 +215,6 @@ class Producer:
     # ---- run
 
     async def _run(self, job: Job) -> None:
-        """Run one job in its own task."""
         try:
             settlement = job.settlement or await self.executor.prepare(job)
             settlement = job.settlement or settlement

@@ -8,7 +8,7 @@ import random
 import time
 from asyncio import Task
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -196,10 +196,7 @@ class Queries:
     skipped: SkippedKinds
     in_process: InProcess
     release: str
-    stuck: Callable[[], int]
-
-    def __post_init__(self) -> None:
-        self._told: Sequence[str] = ()
+    _told: Sequence[str] = ()
 
     # ---- settle and claim
 
@@ -320,12 +317,12 @@ class Queries:
         """Whether a newly excluded kind has not been sent with a heartbeat yet."""
         return not set(self.skipped.kinds() or ()) <= set(self._told)
 
-    async def heartbeat(self, jobs: Sequence[Job]) -> dict[Key, str]:
-        """Extend the leases of jobs; return the outcome of each."""
+    async def heartbeat(self, jobs: Sequence[Job], stuck: int) -> dict[Key, str]:
+        """Extend the leases of jobs, and report stuck slots; return the outcome of each job."""
         skipped, queues = self.skipped.kinds() or [], self.queues.names
         rows = await self.connections.call(
             HEARTBEAT,
-            (self.worker, *_keys(jobs), queues, skipped, self.release, self.stuck()),
+            (self.worker, *_keys(jobs), queues, skipped, self.release, stuck),
             is_vital=True,
         )
         self._told = skipped

@@ -447,9 +447,7 @@ class Parts:
         name, release, in_process = str(worker.name), str(worker.release), worker._in_process  # noqa: SLF001
         self.wakeups = wakeups = Wakeups()
         self.skipped = skipped = SkippedKinds()
-        self.queries = queries = Queries(
-            connections, name, order, skipped, in_process, release, lambda: worker.stuck
-        )
+        self.queries = queries = Queries(connections, name, order, skipped, in_process, release)
         self.recorder = Recorder(connections)
         self.report = report = Report(name, shared.metrics, skipped, shared.stop)
         self.listener = None
