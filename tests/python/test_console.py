@@ -257,25 +257,6 @@ async def test_who_may_look_may_not_act(browser: Browser) -> None:
     assert browser.api.run("select state from jobq.job") == [("queued",)]
 
 
-async def test_a_form_that_is_sent_twice_runs_a_schedule_once(browser: Browser) -> None:
-    await browser.sign_in(["read", "operate"])
-    browser.api.run("select jobq.create_schedule('s', 'a', every => '1 h', dedup => 'enqueue')")
-    page = (await browser.get("/console/schedules")).text
-    action = re.search(r'action="(/console/schedules/[^"]+/run)"', page)
-    assert action
-
-    async def fields() -> dict[str, str]:
-        page = (await browser.get("/console/schedules")).text
-        return dict(re.findall(r'name="(token|once)" value="([^"]+)"', page))
-
-    form = await fields()
-    twice = await asyncio.gather(*(browser.post(action[1], **form) for _ in range(3)))
-    [target] = {answer.headers["location"] for answer in twice}
-    assert "This form was already sent" in (await browser.get(target)).text
-    assert (await browser.post(action[1], **await fields())).headers["location"] != target
-    assert browser.api.run("select count(*) from jobq.job where kind = 'a'") == [(2,)]
-
-
 async def test_readers_of_one_page_find_their_own_names_and_tokens_on_it(
     browser: Browser,
 ) -> None:

@@ -244,7 +244,10 @@ async def test_every_page_and_action(visiting: Visiting) -> None:
         await page.get_by_role("button", name="Pause", exact=True).click()
         await expect(page.locator(".why")).to_contain_text("not tonight")
         await page.get_by_role("button", name="Resume").click()
-        await page.get_by_role("button", name="Run now").click()
+        run_now = page.get_by_role("button", name="Run now")
+        assert await page.locator("form", has=run_now).evaluate(SENT_TWICE) == [True, False]
+        await page.reload()
+        await run_now.click()
         await expect(page.get_by_role("heading", name="report")).to_be_visible()
         await page.get_by_text("Cancel…").click()
         await page.get_by_placeholder("why, for the audit").fill("not needed")
@@ -286,6 +289,10 @@ async def test_every_page_and_action(visiting: Visiting) -> None:
         assert wrong == []
 
 
+SENT_TWICE = """
+    (form) => [1, 2].map(() =>
+        form.dispatchEvent(new Event("submit", { bubbles: true, cancelable: true })))
+"""
 CUT = """
     [...document.querySelectorAll(".node div")].filter((text) =>
         text.scrollWidth > text.clientWidth).map((text) => text.textContent)

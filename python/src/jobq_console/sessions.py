@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import re
 import secrets
 import time
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -31,7 +30,6 @@ class Session:
         proxied: the user's name from the proxy, checked at each request.
         token: the CSRF token of forms.
         said: messages for the next page.
-        done: outcomes of forms that act once, by path and token.
         is_ended: whether the user has signed out.
     """
 
@@ -40,7 +38,6 @@ class Session:
     proxied: str | None = None
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     said: list[tuple[str, str]] = field(default_factory=list)
-    done: dict[tuple[str, str], asyncio.Task[Any]] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
     seen: float = field(default_factory=time.monotonic)
     is_ended: bool = False

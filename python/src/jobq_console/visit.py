@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
-import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 from starlette.exceptions import HTTPException
@@ -27,11 +25,6 @@ from jobq_http.errors import ApiError, translate
 from jobq_http.limits import check_address
 
 logger = logging.getLogger("jobq.console")
-
-T = TypeVar("T")
-
-# Number of sent forms that a session remembers.
-KEPT: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +103,6 @@ class Visit:
             visit=self,
             session=self.session,
             said=said,
-            once=secrets.token_urlsafe(12),
             may_operate=bool(self.session and self.session.visitor.may_operate),
             lag=self.session and self.session.visitor.lag,
             hides_payloads=self.console.options.hides_payloads,
@@ -145,29 +137,6 @@ class Visit:
         """Show a message on the next page."""
         if self.session is not None and (mood, words) not in self.session.said:
             self.session.said.append((mood, words))
-
-    async def once(self, act: Callable[[], Coroutine[Any, Any, T]], again: str) -> T:
-        """Perform the action of a form; a repeated form gets the outcome of the first one.
-
-        A reloaded page has new forms. If the action fails, the form can be sent again.
-        """
-        assert self.session is not None  # noqa: S101 - by answer()
-        done = self.session.done
-        key = (self.request.url.path, self.form.get("once", ""))
-        if not key[1]:
-            return await act()
-        if key in done:
-            self.tell(again)
-        else:
-            while len(done) >= KEPT:
-                del done[next(iter(done))]
-            done[key] = asyncio.create_task(act())
-        try:
-            outcome: T = await asyncio.shield(done[key])
-        except Exception:
-            done.pop(key, None)
-            raise
-        return outcome
 
     def back(self, otherwise: str) -> Response:
         """Redirect to the target of the form, if it is a page of the console."""
