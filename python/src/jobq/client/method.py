@@ -13,7 +13,6 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, get
 
 from jobq.calls.call import Call
 from jobq.database import awaited, finished
-from jobq.registry.hooks import Hooks
 
 Enqueueing: TypeAlias = tuple[list[dict[str, Any]], Callable[[], Call[Any]]]
 
@@ -45,7 +44,15 @@ class Method(Generic[P, T]):
             if jobs_of is None or hooks is None or not hooks.is_enqueueing:
                 return await awaited(self.run(make(*args, **kwargs)))
             made, call = jobs_of(*args, **kwargs)
-            return after(hooks, made, await awaited(self.run(before(hooks, made, call))))
+            for job in made:
+                for hook in hooks.before_enqueue:
+                    hook(job)
+            answer = await awaited(self.run(call()))
+            answers = answer if isinstance(answer, list) else [answer]
+            for job, enqueued in zip(made, answers, strict=True):
+                for hook in hooks.after_enqueue:
+                    hook(job, enqueued)
+            return answer
 
         def waiting(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401
             return finished(called(self, *args, **kwargs))
@@ -75,19 +82,3 @@ def dressed(function: F, make: Callable[..., Call[Any]]) -> F:
     vars(function)["__signature__"] = shown
     function.__annotations__ = {**make.__annotations__, "return": answer}
     return function
-
-
-def before(hooks: Hooks, made: list[dict[str, Any]], call: Callable[[], Call[Any]]) -> Call[Any]:
-    """Run the hooks that may change jobs, and return the call that enqueues them."""
-    for job in made:
-        for hook in hooks.before_enqueue:
-            hook(job)
-    return call()
-
-
-def after(hooks: Hooks, made: list[dict[str, Any]], answer: T) -> T:
-    """Run the hooks that get the result of an enqueue."""
-    for job, enqueued in zip(made, answer if isinstance(answer, list) else [answer], strict=True):
-        for hook in hooks.after_enqueue:
-            hook(job, enqueued)
-    return answer

@@ -365,16 +365,15 @@ class Worker:
 
     def _on_part_end(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
-        if error is not None:
-            self._error = self._error or error
-            if isinstance(error, JobqError):
-                logger.critical("the worker cannot continue: %s", error_text(error))
-            else:
-                logger.critical("a part of the worker failed", exc_info=error)
-        elif self._stop.requested.is_set():
+        if error is None and self._stop.requested.is_set():
             return
-        else:
+        self._error = self._error or error
+        if error is None:
             logger.critical(CANCELLED)
+        elif isinstance(error, JobqError):
+            logger.critical("the worker cannot continue: %s", error_text(error))
+        else:
+            logger.critical("a part of the worker failed", exc_info=error)
         self._stop.fail()
 
     # ---- the end
