@@ -244,6 +244,8 @@ async def test_every_page_and_action(visiting: Visiting) -> None:
         await page.get_by_role("button", name="Pause", exact=True).click()
         await expect(page.locator(".why")).to_contain_text("not tonight")
         await page.get_by_role("button", name="Resume").click()
+        await expect(page.get_by_role("status")).to_contain_text("resumed")
+        await page.wait_for_load_state()  # its scripts have run
         run_now = page.get_by_role("button", name="Run now")
         assert await page.locator("form", has=run_now).evaluate(SENT_TWICE) == [True, False]
         await page.reload()
